@@ -1,0 +1,25 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action behind longhaul.fleet.transfer: options in, result out. What happens is in plugin_utils/session."""
+
+from __future__ import annotations
+
+from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
+
+
+class ActionModule(PairAction):
+    """Move one tree from one inventory host to another."""
+
+    documentation = DOCUMENTATION
+    mutually_exclusive = (("port", "port_range"),)
+
+    def run_pair(self, source, dest, options, say):
+        check = self._task.check_mode
+        result = Session(source, dest, options, check, say).run()
+        if self._task.diff:
+            result["diff"] = {"prepared": "".join(f"{line}\n" for line in result["changes"])}
+        return result

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action behind longhaul.fleet.verify: compare two trees on two hosts by what each host reads itself."""
+
+from __future__ import annotations
+
+import time
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content import common_algorithm
+from ansible_collections.longhaul.fleet.plugins.modules.verify import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import Comparison
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import check_options, filter_rules
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import transfer_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import child_name, resolve_roots
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.side_by_side import side_by_side
+
+FIELDS = ("size", "mtime", "mode", "owner", "target", "acls", "xattrs", "links")
+
+
+class ActionModule(PairAction):
+    """Compare two trees on two inventory hosts."""
+
+    documentation = DOCUMENTATION
+
+    def run_pair(self, source, dest, options, say):
+        started = time.monotonic()
+        check_options(options)
+        child = child_name(options["src"])
+        described = side_by_side(
+            {
+                "source": lambda: source.run({"do": "describe", "path": options["src"]})[0],
+                "dest": lambda: dest.run({"do": "describe", "path": options["dest"], "child": child})[0],
+            }
+        )
+        at_source, at_dest = described["source"], described["dest"]
+        names = (source.name, dest.name)
+        roots = resolve_roots(options["src"], options["dest"], at_source["path"], at_dest["path"], names)
+        if roots.target["type"] == "missing":
+            raise Refusal(f"there is nothing at {roots.dest} on {dest.name}: check dest and its trailing slash")
+        algorithm = common_algorithm(at_source["hash_speeds"], at_dest["hash_speeds"])
+        fields = list(options["fields"] if options["fields"] is not None else FIELDS)
+        compared = Comparison(
+            runners={"source": source, "dest": dest},
+            roots={"source": roots.source, "dest": roots.dest},
+            identity=transfer_id(source.name, options["src"], dest.name, options["dest"]),
+            fields=fields + (["content"] if options["checksum"] else []),
+            rules=filter_rules(options),
+            only=roots.only,
+            one_file_system=options["one_file_system"],
+            numeric_ids=options["numeric_ids"],
+            algorithm=algorithm,
+            extra=options["extra"] and roots.only is None,
+            limit=options["limit"],
+            changed_after_ns=at_source["now_ns"],
+            label=f"{source.name} -> {dest.name}: comparing",
+        ).run(say)
+        total = compared["differences_total"]
+        result = {
+            "changed": False,
+            "identical": not total,
+            "differences": compared["differences"],
+            "differences_total": total,
+            "differences_truncated": total > len(compared["differences"]),
+            "unstable": compared["unstable"],
+            "algorithm": algorithm if options["checksum"] else "",
+            "duration": round(time.monotonic() - started, 3),
+            **compared["counts"],
+        }
+        if total and options["on_difference"] == "fail":
+            first = compared["differences"][0] if compared["differences"] else {"path": "", "kind": "differs"}
+            result["failed"] = True
+            result["msg"] = (
+                f"the trees differ in {total} entries, {first['path']!r} ({first['kind']}) among them: see "
+                "differences. Run the transfer again to mend the destination, or set on_difference: report"
+            )
+        return result

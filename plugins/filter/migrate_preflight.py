@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What two hosts' answers mean for a migration that has not begun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_bytes
+
+DOCUMENTATION = r"""
+name: migrate_preflight
+short_description: Judge what two hosts said before a migration
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Gathers everything that stands in the way of a migration job, so that it can be reported together.
+  - Part of the role P(longhaul.fleet.migrate#role).
+positional: _input
+options:
+  _input:
+    description:
+      - What the role's probe printed on both hosts, C(source) and C(dest).
+    type: dict
+    required: true
+  job:
+    description: The job, with the options that count for all jobs applied.
+    type: dict
+    required: true
+  needed:
+    description: The programs that the method needs on both hosts.
+    type: list
+    elements: str
+    required: true
+  predicted:
+    description: What the transfer predicted in check mode. Empty where it was not asked.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Show what stands in the way
+  ansible.builtin.debug:
+    msg: "{{ probes | longhaul.fleet.migrate_preflight(job=job, needed=['rsync', 'ssh'], predicted=prediction) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: Sentences, in the lists C(problems) (the migration cannot work) and C(warnings).
+  type: dict
+"""
+
+
+def migrate_preflight(
+    probes: Mapping[str, Mapping[str, Any]],
+    job: Mapping[str, Any],
+    needed: Sequence[str],
+    predicted: Mapping[str, Any] | None = None,
+) -> dict[str, list[str]]:
+    """Give the problems and the warnings of one job, each a sentence that names its host."""
+    problems, warnings = [], []
+    names = {"source": job["src_host"], "dest": job["dest_host"]}
+    for side in ("source", "dest"):
+        problems += [f"{names[side]}: {text}" for text in probes[side]["problems"]]
+        warnings += [f"{names[side]}: {text}" for text in probes[side]["warnings"]]
+        missing = [tool for tool in needed if not probes[side]["tools"].get(tool)]
+        if missing:
+            warnings.append(
+                f"{names[side]}: has no {' and no '.join(missing)}; install it there, or let the role do it where "
+                "Ansible is root (migrate_install_packages)"
+            )
+    problems += _room(names["dest"], probes["dest"], predicted or {})
+    warnings += _features(names, probes["source"], probes["dest"])
+    warnings += _ways(names, probes)
+    return {"problems": problems, "warnings": warnings}
+
+
+def _room(host: str, dest: Mapping[str, Any], predicted: Mapping[str, Any]) -> list[str]:
+    problems = []
+    needed, free = predicted.get("bytes_sent", 0), dest["bytes_free"]
+    place = dest["mount"] or "its file system"
+    if needed > free:
+        problems.append(
+            f"{host}: {format_bytes(needed)} would arrive at {dest['base']}, and {place} has {format_bytes(free)} "
+            f"free; make room for {format_bytes(needed - free)} more, or choose another dest"
+        )
+    files = predicted.get("files_created", 0)
+    if dest["files_free"] is not None and files > dest["files_free"]:
+        problems.append(
+            f"{host}: {files} entries would arrive at {dest['base']}, and {place} has "
+            f"{dest['files_free']} inodes free; choose a file system with more"
+        )
+    return problems
+
+
+def _features(names: Mapping[str, str], source: Mapping[str, Any], dest: Mapping[str, Any]) -> list[str]:
+    warnings = []
+    for feature, word in (("xattrs", "extended attributes"), ("acls", "ACLs")):
+        if source[feature] and dest[feature] is False:
+            warnings.append(f"{names['dest']}: {dest['fstype'] or 'its file system'} keeps no {word}; the source does")
+    if dest["case_insensitive"] and not source["case_insensitive"]:
+        warnings.append(
+            f"{names['dest']}: {dest['fstype']} takes a.txt and A.TXT for one name; of such pairs one is lost"
+        )
+    if dest["largest_file"] and not source["largest_file"]:
+        warnings.append(
+            f"{names['dest']}: {dest['fstype']} holds no file larger than {format_bytes(dest['largest_file'])}"
+        )
+    return warnings
+
+
+def _ways(names: Mapping[str, str], probes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say which host does not get through to the other one. A closed port answers, so the way is open."""
+    blocked = [side for side in ("source", "dest") if probes[side]["peer"] not in ("", "open", "refused")]
+    if not blocked:
+        return []
+    if len(blocked) == 2:
+        return [
+            f"neither {names['source']} nor {names['dest']} gets an answer from the other one's ssh port "
+            f"({probes['source']['peer']}); set longhaul_address where the address is not the right one, or open "
+            "a port and name it with port or port_range"
+        ]
+    side = blocked[0]
+    other = "dest" if side == "source" else "source"
+    way = "pull" if side == "source" else "push"
+    return [
+        f"{names[side]} gets no answer from the ssh port of {names[other]} ({probes[side]['peer']}); the other "
+        f"direction is open, which is connect: {way}"
+    ]
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Give the filters by name."""
+        return {"migrate_preflight": migrate_preflight}

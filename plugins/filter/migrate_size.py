@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sizes in the reports of a migration, written as in the lines of progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_bytes
+
+DOCUMENTATION = r"""
+name: migrate_size
+short_description: Write a number of bytes
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Writes a number of bytes in binary units, as the lines of progress do.
+  - Part of the role P(longhaul.fleet.migrate#role).
+positional: _input
+options:
+  _input:
+    description: The number of bytes.
+    type: float
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Say how much there is
+  ansible.builtin.debug:
+    msg: "{{ 1288490188 | longhaul.fleet.migrate_size }}"  # 1.2 GiB
+"""
+
+RETURN = r"""
+_value:
+  description: The number in the largest unit of which there is at least one.
+  type: str
+"""
+
+
+def migrate_size(count: float) -> str:
+    """Give ``1.2 GiB`` for 1288490188."""
+    return format_bytes(float(count))
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Give the filters by name."""
+        return {"migrate_size": migrate_size}

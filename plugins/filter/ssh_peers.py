@@ -1,0 +1,172 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The peers of the role ssh_client, completed from the inventory and checked before any host is asked."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+DOCUMENTATION = r"""
+name: ssh_peers
+short_description: Complete and check the peers of an ssh client
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Takes C(ssh_client_peers) of the role P(longhaul.fleet.ssh_client#role), adds what the inventory knows of each, and
+    says what is wrong with them.
+  - Part of that role.
+positional: _input
+options:
+  _input:
+    description: The peers.
+    type: list
+    elements: dict
+    required: true
+  hostvars:
+    description: The variables of all hosts of the inventory.
+    type: dict
+    required: true
+  own_name:
+    description: The inventory name of the host itself. It is left out of the peers.
+    type: str
+    required: true
+  legacy:
+    description: The names of the peers that may use old algorithms.
+    type: list
+    elements: str
+    default: []
+  options:
+    description: Further options of ssh_config for all peers. A peer's own count more.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Show the peers
+  ansible.builtin.debug:
+    msg: "{{ ssh_client_peers | longhaul.fleet.ssh_peers(hostvars, inventory_hostname) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The C(peers), and C(problems), a sentence for each.
+  type: dict
+"""
+
+NAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*\Z")
+PATTERN = re.compile(r"[A-Za-z0-9_.:*?%][A-Za-z0-9_.:*?%-]*\Z")
+KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9]*\Z")
+NOBODYS = ("longhaul.invalid", "host", "192.0.2.1")  # a pattern that matches them all matches nearly everything
+BLOCKS = ("host", "match", "include")
+# What the role writes itself, and from which of its variables.
+OWN = {
+    "ciphers": "ssh_client_ciphers",
+    "compression": "ssh_client_compression",
+    "forwardx11": "ssh_client_forward_x11",
+    "requesttty": "ssh_client_terminal",
+    "ipqos": "ssh_client_ipqos",
+    "serveraliveinterval": "ssh_client_alive_interval",
+}
+
+
+def ssh_peers(
+    peers: Sequence[Mapping[str, Any]],
+    hostvars: Mapping[str, Any],
+    own_name: str,
+    legacy: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Give ``peers`` and ``problems``.
+
+    A peer has name, address, port (0: as ssh is configured), patterns, options (text, as ssh_config takes it) and
+    legacy.
+    """
+    problems: list[str] = []
+    completed = []
+    names = [str(peer.get("name") or "") for peer in peers]
+    for number, peer in enumerate(peers, 1):
+        name = names[number - 1]
+        called = f"peer {name}" if name else f"peer number {number}"
+        if names.index(name) != number - 1:
+            problems.append(f"{called} is there twice. Write all that counts for it into one entry.")
+            continue
+        one = _complete(peer, name, hostvars)
+        one["options"] = {**(options or {}), **one["options"]}
+        one["legacy"] = name in legacy
+        problems += [f"{called}: {problem}" for problem in _problems_of_one(one)]
+        one["options"] = {str(keyword): _text(value) for keyword, value in one["options"].items()}
+        if name != own_name:
+            completed.append(one)
+    for name in legacy:
+        if name not in names:
+            problems.append(
+                f"ssh_client_legacy_peers names {name}, which is not the name of a peer in ssh_client_peers. "
+                "Old algorithms are allowed for peers by name, so a name that matches none is a mistake."
+            )
+    return {"peers": completed, "problems": problems}
+
+
+def _complete(peer: Mapping[str, Any], name: str, hostvars: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what the inventory knows. What stands in the peer itself counts more."""
+    known: Mapping[str, Any] = {}
+    if name in hostvars:  # no get(): for a host that it does not have, hostvars gives what fails when it is looked at
+        known = hostvars[name]
+    address = peer.get("address") or known.get("longhaul_address") or known.get("ansible_host") or ""
+    patterns = peer.get("patterns") or [name, *([address] if address else [])]
+    return {
+        "name": name,
+        "address": str(address),
+        "port": int(peer.get("port") or known.get("ansible_port") or 0),
+        "patterns": list(dict.fromkeys(str(pattern) for pattern in patterns)),
+        "options": dict(peer.get("options") or {}),
+    }
+
+
+def _problems_of_one(peer: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for what in ("name", "address"):
+        if not NAME.match(peer[what]) and (peer[what] or what == "name"):
+            return [f"the {what} {peer[what]!r} is no host name or address."]
+    if not 0 <= peer["port"] < 65536:
+        problems.append(f"the port {peer['port']} is not from 1 to 65535.")
+    for pattern in peer["patterns"]:
+        if not PATTERN.match(pattern):
+            problems.append(f"the pattern {pattern!r} is none that can stand after Host: no spaces, commas or '!'.")
+        elif all(fnmatch.fnmatchcase(nobody, pattern) for nobody in NOBODYS):
+            problems.append(
+                f"the pattern {pattern!r} matches every host, so it would change every ssh on the machine. "
+                "Name the peers, or a part of their names."
+            )
+    for keyword, value in peer["options"].items():
+        problems += _problems_of_option(str(keyword), value)
+    return problems
+
+
+def _problems_of_option(keyword: str, value: Any) -> list[str]:
+    if not KEYWORD.match(keyword):
+        return [f"the option {keyword!r} is no keyword of ssh_config."]
+    if keyword.lower() in BLOCKS:
+        return [f"the option {keyword} would end the block of the peers, and what follows would count for others."]
+    if keyword.lower() in OWN:
+        return [f"the option {keyword} is written from {OWN[keyword.lower()]}. Set that."]
+    if isinstance(value, (list, dict)) or value is None or re.search(r"[\r\n]", str(value)) or not str(value).strip():
+        return [f"the option {keyword} needs one value on one line, not {value!r}."]
+    return []
+
+
+def _text(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Give the filters by name."""
+        return {"ssh_peers": ssh_peers}

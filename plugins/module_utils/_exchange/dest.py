@@ -1,0 +1,444 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The destination's end of the conversation: compare, ask, put in place, account. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from typing import Any
+
+from .._job.context import Context, TransferFailed
+from .._job.outcome import Outcome
+from .._tree.compare import ATTRIBUTES, NONE, Verdict
+from .._tree.entry import DIRECTORY, REGULAR, SYMLINK, Entry
+from .._tree.names import escape
+from .._tree.place import Root
+from . import frames
+from .carrier import Arrived, DestCarrier
+from .extras import Extras
+from .frames import Frame, FrameError
+from .hashing import hash_fd
+from .links import Follower, LinkBook
+from .merge import continue_from, outcome_from, outcome_values
+from .messages import Shard, by_index, number, pack, unpack, unpack_shard
+from .placer import Placer, full
+from .snapshots import Snapshots
+from .source import check_hello, hello
+from .talk import Talk, impossible
+
+_CONTENT = frozenset({frames.BEGIN, frames.RAW, frames.DATA, frames.DEFLATED, frames.END})
+
+
+class _Open:
+    """A shard on its way: what is there, what was asked for, and what is accounted for."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+        self.found: dict[int, Entry | None] = {}  # of regular files that are not decided or not there yet
+        self.verdicts: dict[int, Verdict] = {}
+        self.wanted: list[int] = []
+        self.candidates: dict[int, tuple[Root, Entry]] = {}
+        self.have: dict[int, int] = {}
+        self.hashed: list[int] = []
+        self.accounted = 0
+        self.matched = 0
+
+
+class DestEnd:
+    """Answers the source; ``run`` gives the whole outcome.
+
+    ``earlier`` is what a conversation that broke off had counted: this one goes on from there.
+    """
+
+    def __init__(self, context: Context, talk: Talk, carrier: DestCarrier, earlier: Outcome | None = None) -> None:
+        self._context, self._talk, self._carrier = context, talk, carrier
+        self._settings = context.settings
+        self._outcome = Outcome(resumed=bool(context.serve.get("leftover")))
+        if earlier is not None:
+            continue_from(self._outcome, earlier)
+        self._check = bool(self._settings["check"])
+        self._open: dict[int, _Open] = {}
+        self._links = LinkBook()
+        self._keeps_links = "hardlinks" in self._settings["preserve"]
+        self._keeps_devices = "devices" in self._settings["preserve"]
+        self._fetches: queue.Queue[Any] = queue.Queue()
+        self._fetchers: list[threading.Thread] = []
+        self._root = Root(context.root)
+        self._placer = Placer(context, self._root, self._outcome)
+        self._extras = Extras(context, self._root)
+        self._snapshots = Snapshots(list(self._settings["link_dest"]), self._placer)
+        self._received = 0  # entries
+
+    @property
+    def counted(self) -> Outcome:
+        """What is counted so far."""
+        return self._outcome
+
+    def run(self) -> Outcome:
+        """Hold the conversation; raises TransferFailed."""
+        try:
+            self._talk.start(self._on_frame)
+            return self._converse()
+        except TransferFailed as error:
+            self._talk.fail(str(error))
+            raise
+        except FrameError as error:
+            self._talk.fail(str(error))
+            raise impossible(error) from error
+        except OSError as error:
+            self._talk.fail(f"the destination failed: {error}")
+            raise
+        finally:
+            self._carrier.close()
+            for _fetcher in self._fetchers:
+                self._fetches.put(None)
+            self._talk.close()
+            for fetcher in self._fetchers:
+                fetcher.join()
+            self._placer.close()
+            self._snapshots.close()
+            self._root.close()
+
+    # the reading threads
+
+    def _on_frame(self, stream: int, frame: Frame) -> None:
+        if frame.type in _CONTENT:
+            self._carrier.take(stream, frame)
+        elif frame.type == frames.READY:
+            if not self._fetchers:
+                for _number in range(max(1, int(self._settings["streams"]))):
+                    thread = threading.Thread(target=self._fetch, daemon=True)
+                    thread.start()
+                    self._fetchers.append(thread)
+            self._fetches.put(number(unpack(frame.payload), "id"))
+        else:
+            self._talk.put(frame)
+
+    def _fetch(self) -> None:
+        while True:
+            shard = self._fetches.get()
+            if shard is None:
+                return
+            try:
+                self._carrier.fetch(shard)
+                self._talk.send(frames.FETCHED, pack({"id": shard}))
+            except Exception as error:
+                self._talk.put(error)
+                return
+
+    # the leading thread
+
+    def _converse(self) -> Outcome:
+        self._talk.send(frames.HELLO, hello(self._context))
+        frame = self._talk.next_event()
+        if frame.type != frames.HELLO:
+            raise TransferFailed("the source did not begin with a greeting")
+        check_hello(self._context, frame.payload)
+        self._context.progress.phase = "transfer"
+        actions = {frames.SHARD: self._shard, frames.SUMS: self._sums, frames.SENT: self._sent}
+        while True:
+            frame = self._talk.next_event()
+            if frame.type == frames.SCANNED:
+                return self._finish(unpack(frame.payload))
+            if frame.type not in actions:
+                raise TransferFailed(f"the source sent a message of type {frame.type} out of turn")
+            actions[frame.type](frame.payload)
+
+    def _finish(self, totals: dict[str, Any]) -> Outcome:
+        if self._open or totals.get("files") != self._received:
+            raise TransferFailed(
+                f"the source scanned {totals.get('files')} entries and the destination saw {self._received}: "
+                "something was lost. Run the transfer again; what is in place stays"
+            )
+        self._context.progress.phase = "finishing"
+        self._context.progress.bytes_total = number(totals, "bytes")
+        started = time.monotonic()
+        self._extras.end()
+        for path, problem in self._extras.problems:
+            self._placer.failed(path, problem)
+        for entry in self._links.orphans():
+            self._placer.failed(entry.path, "not linked: the file that it is another name of could not be transferred")
+        self._placer.finish(self._extras, bool(totals.get("clean")), number(totals, "files") <= 1)
+        self._outcome.phases["finish"] = round(time.monotonic() - started, 3)
+        self._outcome.stderr = self._carrier.said
+        self._outcome.cmd = {"dest": list(self._carrier.argv)} if self._carrier.argv else {}
+        self._outcome.resumed = self._outcome.resumed or self._carrier.resumed
+        self._talk.send(frames.SUMMARY, pack(outcome_values(self._outcome)))
+        frame = self._talk.next_event()
+        if frame.type != frames.SUMMARY:
+            raise TransferFailed("the source did not say what it accounts for")
+        try:
+            whole = outcome_from(unpack(frame.payload))
+        except TypeError as error:
+            raise TransferFailed(f"the source's account cannot be read: {error}") from error
+        self._talk.goodbye()
+        return whole
+
+    # comparing
+
+    def _shard(self, payload: bytes) -> None:
+        shard = unpack_shard(payload)
+        self._placer.learn_names(shard.users, shard.groups)
+        work = self._open[shard.id] = _Open(shard)
+        opaque = set(shard.opaque)
+        if shard.attempt == 1:
+            self._received += len(shard.entries)
+        for index, entry in enumerate(shard.entries):
+            try:
+                self._meet(work, index, entry, index in opaque)
+            except (OSError, ValueError, OverflowError) as error:
+                self._placer.failed(entry.path, error)
+                work.accounted += 1
+        progress = self._context.progress
+        progress.files_total = max(progress.files_total, self._received)
+        if work.hashed:
+            self._talk.send(frames.HASH, pack({"id": shard.id, "index": work.hashed}))
+        else:
+            self._ask(work)
+
+    def _meet(self, work: _Open, index: int, entry: Entry, is_opaque: bool) -> None:
+        """Deal with one entry: at once, or later where its content must be compared or must travel."""
+        first = work.shard.attempt == 1
+        level = self._extras.see(entry) if first else None
+        is_new = level is not None and level.is_new
+        if entry.type == DIRECTORY:
+            found = None if is_new else self._placer.look(entry.path)
+            new_below = found is None or found.type != DIRECTORY
+            try:
+                self._placer.directory(entry, found)
+            finally:
+                self._extras.enter(entry.path, new_below, is_opaque)
+            work.accounted += 1
+            return
+        if entry.type not in (REGULAR, SYMLINK) and not self._keeps_devices:
+            work.accounted += 1
+            return
+        follower = self._links.meet(entry) if entry.nlink > 1 and self._keeps_links else None
+        if follower is not None:
+            if entry.type == REGULAR:
+                work.matched += entry.size
+            if follower.is_ready:
+                self._placer.follower(follower)
+            work.accounted += 1
+            return
+        found = None if is_new else self._placer.look(entry.path)
+        if entry.type != REGULAR:
+            verdict = self._placer.special(entry, found)
+            work.accounted += 1
+            self._placed(entry, verdict)
+            return
+        self._meet_file(work, index, entry, found)
+
+    def _meet_file(self, work: _Open, index: int, entry: Entry, found: Entry | None) -> None:
+        verdict = self._placer.judge(entry, found)
+        is_file = found is not None and found.type == REGULAR
+        if self._settings["checksum"] and is_file and found is not None and found.size == entry.size:
+            work.found[index] = found
+            work.hashed.append(index)
+            return
+        if is_file and found is not None and verdict.action in (NONE, ATTRIBUTES):
+            self._keep(work, entry, found, verdict)
+            return
+        candidate = self._snapshots.candidate(entry) if self._settings["link_dest"] else None
+        if candidate is not None and self._settings["checksum"]:
+            work.found[index], work.candidates[index] = found, candidate
+            work.hashed.append(index)
+            return
+        self._want(work, index, found, verdict, candidate)
+
+    def _keep(self, work: _Open, entry: Entry, found: Entry, verdict: Verdict) -> None:
+        """The content is right."""
+        if verdict.action == ATTRIBUTES:
+            self._placer.attributes(entry, found, verdict)
+        work.matched += entry.size
+        work.accounted += 1
+        self._placed(entry, verdict)
+
+    def _want(
+        self, work: _Open, index: int, found: Entry | None, verdict: Verdict, candidate: tuple[Root, Entry] | None
+    ) -> None:
+        """The content is not there: take it from a snapshot, else ask for it."""
+        entry = work.shard.entries[index]
+        if candidate is not None and (
+            self._check or self._snapshots.take(entry, found, candidate, self._placer.temporary_fd)
+        ):
+            if self._check:
+                self._placer.clear(entry, found)
+            self._placer.count(entry, verdict)
+            work.matched += entry.size
+            work.accounted += 1
+            self._placed(entry, verdict)
+        elif self._check:
+            self._placer.clear(entry, found)
+            self._placer.count(entry, verdict)
+            self._outcome.bytes_sent += entry.size  # predicted
+            work.accounted += 1
+            self._placed(entry, verdict)
+        else:
+            work.found[index], work.verdicts[index] = found, verdict
+            work.wanted.append(index)
+
+    def _placed(self, entry: Entry, verdict: Verdict) -> None:
+        """An entry is what it shall be; what waited to become another name of it follows."""
+        if entry.nlink == 1 or not self._keeps_links:
+            return
+        for follower in self._links.done(entry, verdict.action not in (NONE, ATTRIBUTES)):
+            self._follow(follower)
+
+    def _follow(self, follower: Follower) -> None:
+        try:
+            self._placer.follower(follower)
+        except (OSError, ValueError) as error:
+            self._placer.failed(follower.entry.path, error)
+
+    def _sums(self, payload: bytes) -> None:
+        values = unpack(payload)
+        work = self._work(values)
+        sums = by_index(values, "sums", len(work.shard.entries))
+        for index in work.hashed:
+            entry, found = work.shard.entries[index], work.found.pop(index)
+            candidate = work.candidates.get(index)
+            root, path = (candidate[0], candidate[1].path) if candidate else (self._root, entry.path)
+            try:
+                equal = bool(sums.get(index)) and self._hash(root, path) == sums[index]
+                if candidate is not None:
+                    verdict = self._placer.judge(entry, found, equal=None)
+                    self._want(work, index, found, verdict, candidate if equal else None)
+                    continue
+                verdict = self._placer.judge(entry, found, equal=equal)
+                if equal and found is not None:
+                    self._keep(work, entry, found, verdict)
+                else:
+                    self._want(work, index, found, verdict, None)
+            except (OSError, ValueError) as error:
+                self._placer.failed(entry.path, error)
+                work.accounted += 1
+        self._ask(work)
+
+    @staticmethod
+    def _hash(root: Root, path: bytes) -> str:
+        fd = root.open_file(path)
+        try:
+            return hash_fd(fd)
+        finally:
+            os.close(fd)
+
+    def _work(self, values: dict[str, Any]) -> _Open:
+        work = self._open.get(number(values, "id"))
+        if work is None:
+            raise TransferFailed("the source speaks of a shard that is not under way")
+        return work
+
+    def _ask(self, work: _Open) -> None:
+        """Ask for the contents that are needed, or acknowledge the shard where none is."""
+        self._context.progress.bytes_done += work.matched
+        if not work.wanted:
+            self._acknowledge(work, {})
+            return
+        entries = work.shard.entries
+        there = [(index, entries[index], work.found[index]) for index in work.wanted]
+        self._carrier.offer(
+            work.shard.id, [(i, entry, old) for i, entry, old in there if old is not None and old.type == REGULAR]
+        )
+        work.have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
+        ranges = self._carrier.ranges(work.shard.id)
+        for index, needed in ranges.items():
+            matched = entries[index].size - sum(end - start for start, end in needed)
+            work.matched += matched
+            self._context.progress.bytes_done += matched
+        message = {"id": work.shard.id, "index": work.wanted, "have": work.have, "ranges": ranges}
+        self._carrier.ask(work.shard.id, message, lambda whole: self._talk.send(frames.WANT, pack(whole)))
+
+    # putting in place
+
+    def _sent(self, payload: bytes) -> None:
+        values = unpack(payload)
+        work = self._work(values)
+        count = len(work.shard.entries)
+        problems, sums = by_index(values, "problems", count), by_index(values, "sums", count)
+        again: dict[int, str] = {}
+        arrived = self._carrier.collect(work.shard.id)
+        try:
+            for index in work.wanted:
+                if index in problems:
+                    again[index] = str(problems[index])
+                    continue
+                reason = self._put(work, index, arrived, sums.get(index))
+                if reason:
+                    again[index] = reason
+                else:
+                    work.accounted += 1
+        finally:
+            arrived.close()
+        work.matched += arrived.matched
+        self._acknowledge(work, again)
+
+    def _put(self, work: _Open, index: int, arrived: Arrived, expected_sum: str | None) -> str:
+        """Check one file and put it in place; gives why it must come again, or nothing."""
+        entry, found, verdict = work.shard.entries[index], work.found[index], work.verdicts[index]
+        content = arrived.content(index)
+        if content is not None:
+            self._write(entry, found, verdict, content)
+            return ""
+        try:
+            folder_fd, name = arrived.locate(index)
+            status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+        except OSError:
+            self._refuse_full(entry, entry.size)
+            return f"it did not arrive{': ' + arrived.trouble if arrived.trouble else ''}"
+        if (status.st_mode & 0o170000) != 0o100000 or status.st_size != entry.size:
+            self._refuse_full(entry, entry.size - status.st_size)
+            return f"{status.st_size} of {entry.size} bytes arrived{': ' + arrived.trouble if arrived.trouble else ''}"
+        try:
+            if expected_sum is not None and self._sum_at(folder_fd, name) != expected_sum:
+                os.unlink(name, dir_fd=folder_fd)
+                return "what arrived has another hash than the source's file"
+            self._placer.finish_file(entry, found, folder_fd, name, status)
+        except (OSError, ValueError) as error:
+            self._placer.failed(entry.path, error)
+            return ""
+        self._placer.count(entry, verdict)
+        self._placed(entry, verdict)
+        return ""
+
+    def _write(self, entry: Entry, found: Entry | None, verdict: Verdict, content: memoryview) -> None:
+        try:
+            self._placer.write_file(entry, found, content)
+        except (OSError, ValueError, OverflowError) as error:  # a time that this system cannot store
+            self._placer.failed(entry.path, error)
+            return
+        self._placer.count(entry, verdict)
+        self._placed(entry, verdict)
+
+    def _refuse_full(self, entry: Entry, missing: int) -> None:
+        """End the transfer where a file is short because there is no room for the rest: sending it again is vain."""
+        space = os.statvfs(self._context.staging)
+        if missing > space.f_bavail * space.f_frsize or (space.f_files and not space.f_favail):
+            raise full(f"{missing} bytes of {escape(entry.path)} found no room")
+
+    @staticmethod
+    def _sum_at(folder_fd: int, name: bytes) -> str:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder_fd)
+        try:
+            return hash_fd(fd)
+        finally:
+            os.close(fd)
+
+    def _acknowledge(self, work: _Open, again: dict[int, str]) -> None:
+        if work.accounted + len(again) != len(work.shard.entries):
+            raise TransferFailed(
+                f"of a shard's {len(work.shard.entries)} entries {work.accounted + len(again)} are accounted for: "
+                "this is a defect, please report it"
+            )
+        del self._open[work.shard.id]
+        self._outcome.bytes_matched += work.matched
+        self._context.progress.files_done += work.accounted
+        self._talk.send(
+            frames.ACK,
+            pack({"id": work.shard.id, "accounted": work.accounted, "again": again, "matched": work.matched}),
+        )

@@ -1,0 +1,384 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The source's end of the conversation: scan, offer, send, account. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from typing import Any, Iterator
+
+from .._job.context import Context, TransferFailed, staging_name
+from .._job.outcome import Outcome
+from .._tree import ids
+from .._tree.entry import DIRECTORY, REGULAR, Entry
+from .._tree.filters import Filters
+from .._tree.names import escape
+from .._tree.place import Root
+from .._tree.walk import walk
+from . import frames
+from .carrier import Sent, SourceCarrier, Wanted
+from .frames import VERSION, Frame, FrameError
+from .hashing import hash_fd
+from .merge import merge, outcome_from, outcome_values
+from .messages import Shard, by_index, indexes, number, pack, pack_shard, unpack
+from .shards import gather
+from .talk import Talk, impossible
+
+MAX_ATTEMPTS = 3
+WINDOW = 4  # shards under way beside those that the streams work at
+VANISHED, UNSTABLE = "vanished", "unstable"
+
+
+def hello(context: Context) -> bytes:
+    """Give the first message of either end."""
+    return pack({"version": VERSION, "id": context.settings["id"], "check": bool(context.settings["check"])})
+
+
+def check_hello(context: Context, payload: bytes) -> None:
+    """Raise TransferFailed unless the other end means the same transfer."""
+    if unpack(payload) != unpack(hello(context)):
+        raise TransferFailed(
+            "the two ends do not mean the same transfer, or run different versions of this collection: run it again"
+        )
+
+
+class SourceEnd:
+    """Leads the conversation from the source's side; ``run`` gives the whole outcome.
+
+    ``earlier`` is what a conversation that broke off had counted: this one goes on from there.
+    """
+
+    def __init__(self, context: Context, talk: Talk, carrier: SourceCarrier, earlier: Outcome | None = None) -> None:
+        self._context, self._talk, self._carrier = context, talk, carrier
+        self._settings = context.settings
+        self._streams = max(1, int(self._settings["streams"]))
+        self._window = WINDOW + 2 * self._streams
+        self._outcome = Outcome()
+        self._work: queue.Queue[Any] = queue.Queue()
+        self._workers: list[threading.Thread] = []
+        self._open: dict[int, Shard] = {}
+        self._problems: dict[int, dict[int, str]] = {}  # of open shards, as the workers found them
+        self._bytes_sent = earlier.bytes_sent if earlier is not None else 0
+        self._lock = threading.Lock()
+        self._next_id = 0
+        self._named: set[tuple[str, int]] = set()  # ids whose names were sent
+        self._unlisted: set[bytes] = set()
+        self._top_device = -1
+        self._only = os.fsencode(self._settings["only"]) if self._settings.get("only") else None
+
+    @property
+    def counted(self) -> Outcome:
+        """What is counted so far."""
+        return Outcome(bytes_sent=self._bytes_sent)
+
+    def run(self) -> Outcome:
+        """Hold the conversation; raises TransferFailed."""
+        try:
+            self._talk.start(self._on_frame)
+            for number in range(self._streams):
+                thread = threading.Thread(target=self._worker, args=(number,), daemon=True)
+                thread.start()
+                self._workers.append(thread)
+            return self._converse()
+        except TransferFailed as error:
+            self._talk.fail(str(error))
+            raise
+        except FrameError as error:
+            self._talk.fail(str(error))
+            raise impossible(error) from error
+        finally:
+            self._carrier.close()
+            for _worker in self._workers:
+                self._work.put(None)
+            self._talk.close()
+            for worker in self._workers:
+                worker.join()
+
+    # the leading thread
+
+    def _converse(self) -> Outcome:
+        self._talk.send(frames.HELLO, hello(self._context))
+        check_hello(self._context, self._expect(frames.HELLO))
+        started = time.monotonic()
+        self._context.progress.phase = "transfer"
+        for entries in self._batches():
+            while len(self._open) >= self._window:
+                self._handle(self._talk.next_event())
+            self._handle_waiting()
+            self._offer(Shard(self._take_id(), entries))
+        self._outcome.phases["scan"] = round(time.monotonic() - started, 3)
+        self._context.progress.bytes_total = self._outcome.bytes_total
+        scan_is_clean = not self._outcome.errors_total
+        while self._open:
+            self._handle(self._talk.next_event())
+        self._outcome.phases["transfer"] = round(time.monotonic() - started, 3)
+        self._talk.send(
+            frames.SCANNED,
+            pack(
+                {
+                    "clean": scan_is_clean and not self._outcome.errors_total,
+                    "files": self._outcome.files_total,
+                    "bytes": self._outcome.bytes_total,
+                }
+            ),
+        )
+        self._context.progress.phase = "finishing"
+        try:
+            dest = outcome_from(unpack(self._expect(frames.SUMMARY)))
+        except TypeError as error:
+            raise TransferFailed(f"the destination's account cannot be read: {error}") from error
+        self._outcome.bytes_sent = self._bytes_sent
+        self._outcome.stderr = self._carrier.said
+        self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
+        whole = merge(self._outcome, dest)
+        self._talk.send(frames.SUMMARY, pack(outcome_values(whole)))
+        self._talk.goodbye()
+        return whole
+
+    def _batches(self) -> Iterator[list[Entry]]:
+        return gather(self._entries())
+
+    def _expect(self, kind: int) -> bytes:
+        frame = self._talk.next_event()
+        if frame.type != kind:
+            raise TransferFailed(f"the destination sent a message of type {frame.type} where {kind} was due")
+        return bytes(frame.payload)
+
+    def _entries(self) -> Iterator[Entry]:
+        preserve = self._settings["preserve"]
+        for entry in walk(
+            self._context.root,
+            filters=Filters.parse(self._settings["rules"], self._context.root),
+            omit=os.fsencode(staging_name(self._settings["id"])),
+            one_file_system=bool(self._settings["one_file_system"]),
+            xattrs="xattrs" in preserve or "acls" in preserve,
+            only=self._only,
+            on_error=self._scan_error,
+        ):
+            if not entry.path:
+                self._top_device = entry.dev
+                if self._only is not None:
+                    continue
+            self._outcome.files_total += 1
+            if entry.type == REGULAR:
+                self._outcome.bytes_total += entry.size
+            yield entry
+        if self._top_device == -1:
+            raise TransferFailed(
+                f"the source {os.fsdecode(self._context.root)} cannot be read: {self._outcome.errors[0]['reason']}"
+            )
+        if self._only is not None and not self._outcome.files_total:
+            raise TransferFailed(f"the source has no {self._settings['only']} (any more)")
+
+    def _scan_error(self, path: bytes, error: OSError) -> None:
+        if isinstance(error, FileNotFoundError) and path:
+            self._outcome.vanished += 1
+        else:
+            self._outcome.error(escape(path), f"cannot be read: {error.strerror}")
+            self._unlisted.add(path)
+
+    def _take_id(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    def _offer(self, shard: Shard) -> None:
+        if self._settings["one_file_system"]:
+            shard.opaque = [i for i, entry in enumerate(shard.entries) if entry.dev != self._top_device]
+        if not self._settings["numeric_ids"]:
+            self._name_ids(shard)
+        self._open[shard.id] = shard
+        self._context.progress.files_total = self._outcome.files_total
+        self._talk.send(frames.SHARD, pack_shard(shard))
+
+    def _name_ids(self, shard: Shard) -> None:
+        for kind, table, name_of in (("u", shard.users, ids.user_name), ("g", shard.groups, ids.group_name)):
+            seen = {entry.uid if kind == "u" else entry.gid for entry in shard.entries}
+            for entry in shard.entries:
+                for key, value in entry.xattrs:
+                    if key.startswith(b"system.posix_acl_"):
+                        seen.update(ids.acl_ids(value)[kind == "g"])
+            for ident in seen:
+                if (kind, ident) not in self._named:
+                    self._named.add((kind, ident))
+                    table[ident] = name_of(ident)
+
+    def _handle_waiting(self) -> None:
+        frame = self._talk.next_event(wait=False)
+        while frame is not None:
+            self._handle(frame)
+            frame = self._talk.next_event(wait=False)
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.type != frames.ACK:
+            raise TransferFailed(f"the destination sent a message of type {frame.type} out of turn")
+        values = unpack(frame.payload)
+        shard = self._open.pop(number(values, "id"), None)
+        if shard is None:
+            raise TransferFailed("the destination acknowledged a shard that it was never sent")
+        count = len(shard.entries)
+        again = {index: str(reason) for index, reason in by_index(values, "again", count).items()}
+        if values.get("accounted") != count - len(again):
+            raise TransferFailed(
+                f"the destination accounted for {values.get('accounted')} of {count - len(again)} entries of a shard: "
+                "something was lost. Run the transfer again; what is in place stays"
+            )
+        self._context.progress.files_done += count - len(again)
+        self._context.progress.bytes_done += number(values, "matched")
+        self._retry(shard, again, self._problems.pop(shard.id, {}))
+
+    def _retry(self, shard: Shard, again: dict[int, str], problems: dict[int, str]) -> None:
+        """Offer once more what changed or was damaged on its way; give up on a file after the third time."""
+        fresh: list[Entry] = []
+        for index, reason in again.items():
+            entry = shard.entries[index]
+            problem = problems.get(index, "")
+            if problem == VANISHED:
+                self._outcome.vanished += 1
+            elif problem and problem != UNSTABLE:
+                self._outcome.error(escape(entry.path), problem)
+            elif shard.attempt >= MAX_ATTEMPTS:
+                what = "it changed each time while it was read" if problem == UNSTABLE else reason
+                self._outcome.error(
+                    escape(entry.path),
+                    f"unstable: sent {MAX_ATTEMPTS} times, and {what}; the destination keeps what it had. "
+                    "Stop what writes to it, or transfer a snapshot",
+                )
+            else:
+                self._refresh(entry, fresh)
+        if fresh:
+            self._offer(Shard(self._take_id(), fresh, shard.attempt + 1))
+
+    def _refresh(self, entry: Entry, fresh: list[Entry]) -> None:
+        preserve = self._settings["preserve"]
+        with Root(self._context.root) as root:
+            try:
+                now = root.lstat(entry.path, "xattrs" in preserve or "acls" in preserve)
+            except OSError as error:
+                self._outcome.error(escape(entry.path), f"cannot be read: {error.strerror}")
+                return
+        if now is None:
+            self._outcome.vanished += 1
+        elif now.type == DIRECTORY:
+            self._outcome.error(escape(entry.path), "was replaced by a directory during the transfer: run it again")
+        elif now.type == REGULAR and not self._readable(now):
+            pass
+        else:
+            fresh.append(now)
+
+    def _readable(self, entry: Entry) -> bool:
+        try:
+            with Root(self._context.root) as root:
+                os.close(root.open_file(entry.path))
+        except OSError as error:
+            self._outcome.error(escape(entry.path), f"cannot be read: {error.strerror}")
+            return False
+        return True
+
+    # the reading threads
+
+    def _on_frame(self, _stream: int, frame: Frame) -> None:
+        if frame.type in (frames.WANT, frames.HASH):
+            values = unpack(frame.payload)
+            shard = self._open.get(number(values, "id"))
+            if shard is None:
+                raise FrameError("contents were asked for of a shard that is not under way")
+            self._work.put((frame.type, shard, values))
+        elif frame.type == frames.FETCHED:
+            self._carrier.fetched(number(unpack(frame.payload), "id"))
+        else:
+            self._talk.put(frame)
+
+    # the workers
+
+    def _worker(self, number: int) -> None:
+        stream = number % len(self._talk.channels)  # a program beside the conversation has no connection in it
+        with Root(self._context.root) as root:
+            while True:
+                work = self._work.get()
+                if work is None:
+                    return
+                kind, shard, values = work
+                try:
+                    if kind == frames.HASH:
+                        self._hash(root, shard, indexes(values, "index", len(shard.entries)))
+                    else:
+                        self._send(root, stream, shard, values)
+                except Exception as error:
+                    self._talk.put(error)
+                    return
+
+    def _hash(self, root: Root, shard: Shard, wanted: list[int]) -> None:
+        sums = {}
+        for index in wanted:
+            try:
+                sums[index] = self._hash_one(root, shard.entries[index])
+            except OSError:
+                sums[index] = ""  # equal to nothing: it is asked for, and fails in its own right
+        self._talk.send(frames.SUMS, pack({"id": shard.id, "sums": sums}))
+
+    @staticmethod
+    def _hash_one(root: Root, entry: Entry) -> str:
+        fd = root.open_file(entry.path)
+        try:
+            return hash_fd(fd)
+        finally:
+            os.close(fd)
+
+    def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
+        files = self._wanted(shard, values)
+        sent = self._carrier.send(stream, shard.id, files, lambda kind, payload: self._talk.send(kind, payload, stream))
+        problems = self._changed(root, files, sent)
+        sums = {}
+        for file in files:
+            if (file.have or sent.doubtful) and file.index not in problems:
+                try:
+                    sums[file.index] = self._hash_one(root, file.entry)
+                except OSError as error:
+                    problems[file.index] = f"cannot be read: {error.strerror}"
+        self._tell_sent(shard, problems, sums, sent.bytes, stream)
+
+    def _tell_sent(
+        self, shard: Shard, problems: dict[int, str], sums: dict[int, str], count: int, stream: int = 0
+    ) -> None:
+        self._problems[shard.id] = problems
+        with self._lock:
+            self._bytes_sent += count
+        self._talk.send(frames.SENT, pack({"id": shard.id, "problems": problems, "sums": sums, "bytes": count}), stream)
+
+    @staticmethod
+    def _wanted(shard: Shard, values: dict[str, Any]) -> list[Wanted]:
+        count = len(shard.entries)
+        have = by_index(values, "have", count)
+        found = [Wanted(i, shard.entries[i], have.get(i, 0)) for i in indexes(values, "index", count)]
+        if not all(isinstance(file.have, int) and 0 <= file.have <= file.entry.size for file in found):
+            raise FrameError("the destination says that it has more of a file than there is")
+        return found
+
+    @staticmethod
+    def _changed(root: Root, files: list[Wanted], sent: Sent) -> dict[int, str]:
+        """Find the files that are no longer what their entries say: what was read of them may be a mixture."""
+        problems = {}
+        for file in files:
+            entry = file.entry
+            try:
+                now = root.lstat(entry.path)
+            except OSError as error:
+                problems[file.index] = f"cannot be read: {error.strerror}"
+                continue
+            if now is None:
+                problems[file.index] = VANISHED
+            elif identity(now) != identity(entry):
+                problems[file.index] = UNSTABLE
+            elif file.index in sent.problems:
+                problems[file.index] = sent.problems[file.index]
+        return problems
+
+
+def identity(entry: Entry) -> tuple[Any, ...]:
+    """Give what changes whenever a file changes."""
+    return (entry.type, entry.dev, entry.ino, entry.size, entry.mtime_ns, entry.ctime_ns)

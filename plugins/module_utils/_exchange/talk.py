@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The connections of one conversation and the threads that listen to them. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from typing import Any, Callable
+
+from .._job.context import Context, TransferFailed
+from . import frames
+from .channel import Channel, ChannelBroken
+from .frames import Frame, FrameError
+from .messages import pack, unpack
+
+PING_SECONDS = 5.0
+
+
+class ConversationLost(TransferFailed):
+    """The other end cannot be heard any more. It may be spoken to again over a new connection."""
+
+
+OnFrame = Callable[[int, Frame], None]
+
+
+class Talk:
+    """Messages to and from the other end. Connection 0 carries the decisions, and all of them contents.
+
+    What arrives is handed to ``on_frame(stream, frame)`` in the connection's own thread; what goes wrong there, or with
+    the connection, comes out of ``next_event`` as TransferFailed in the thread that leads the conversation.
+    """
+
+    def __init__(self, context: Context, channels: list[Channel]) -> None:
+        self._context = context
+        self.channels = channels
+        self._events: queue.Queue[Any] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+        self._over = threading.Event()
+
+    def start(self, on_frame: OnFrame) -> None:
+        """Begin to listen."""
+        for number, channel in enumerate(self.channels):
+            self._spawn(self._listen, number, channel, on_frame)
+        self._spawn(self._ping)
+
+    def _spawn(self, target: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _listen(self, number: int, channel: Channel, on_frame: OnFrame) -> None:
+        try:
+            for frame in channel.receive():
+                if frame.type == frames.FAILED:
+                    raise TransferFailed(str(unpack(frame.payload).get("reason", "the other end failed")))
+                on_frame(number, frame)
+        except ChannelBroken as error:
+            self.put(_broken_off(error))
+        except FrameError as error:
+            self.put(impossible(error))
+        except Exception as error:
+            self.put(error)
+
+    def _ping(self) -> None:
+        while not self._over.wait(PING_SECONDS):
+            for channel in self.channels:
+                with contextlib.suppress(ChannelBroken):
+                    channel.ping()
+
+    def send(self, kind: int, payload: bytes = b"", stream: int = 0) -> None:
+        """Send a message; raises TransferFailed where the other end is lost."""
+        try:
+            self.channels[stream].send(kind, payload)
+        except ChannelBroken as error:
+            raise _broken_off(error) from error
+
+    def put(self, event: Any) -> None:
+        """Hand something to the thread that leads; an exception will be raised there."""
+        self._events.put(event)
+
+    def next_event(self, wait: bool = True) -> Any:
+        """Give the next event; None where there is none and ``wait`` is false."""
+        while True:
+            if self._context.stop.is_set():
+                raise TransferFailed("the transfer was told to stop; run it again and it goes on")
+            try:
+                event = self._events.get(block=wait, timeout=0.5 if wait else None)
+            except queue.Empty:
+                if wait:
+                    continue
+                return None
+            if isinstance(event, BaseException):
+                raise event
+            return event
+
+    def fail(self, reason: str) -> None:
+        """Tell the other end that this one gives up; does not wait for it."""
+        sender = threading.Thread(target=self._send_failure, args=(reason,), daemon=True)
+        sender.start()
+        sender.join(5)
+
+    def _send_failure(self, reason: str) -> None:
+        with contextlib.suppress(ChannelBroken, FrameError):
+            self.channels[0].send(frames.FAILED, pack({"reason": reason}))
+
+    def abort(self, reason: str) -> None:
+        """Let the conversation end here and now, from any thread."""
+        for channel in self.channels:
+            channel.abort(reason)
+
+    def goodbye(self) -> None:
+        """Say that this end has nothing more to say, on every connection, and wait for the same from the other end."""
+        for number in range(len(self.channels)):
+            with contextlib.suppress(TransferFailed):
+                self.send(frames.BYE, stream=number)
+        for thread in self._threads[: len(self.channels)]:
+            thread.join(10)
+
+    def close(self) -> None:
+        """End all threads and give the connections back."""
+        self._over.set()
+        for channel in self.channels:
+            channel.abort("the conversation is over")
+        for thread in self._threads:
+            thread.join()
+        for channel in self.channels:
+            channel.close()
+
+
+def impossible(error: FrameError) -> TransferFailed:
+    """Say that the other end is not what it seems."""
+    return TransferFailed(
+        f"the other end sent what no other end sends: {error}. The two run different versions, or something on the way "
+        "changes data. What is in place stays"
+    )
+
+
+def _broken_off(error: Exception) -> ConversationLost:
+    return ConversationLost(
+        f"the conversation with the other host broke off: {error}. That end was killed or restarted, or the network "
+        "failed. What is in place stays: run the task again, it goes on where it stopped"
+    )

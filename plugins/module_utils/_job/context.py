@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a method is handed on one end of a transfer. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+
+class TransferFailed(Exception):
+    """The transfer cannot go on. The text says what was found, why it matters and what to do."""
+
+
+class PeerUnreachable(TransferFailed):
+    """The other end does not answer. Nothing was transferred; the other direction may be open."""
+
+
+@dataclass
+class Progress:
+    """How far an end is; the job writes it to the status file once a second."""
+
+    phase: str = "starting"
+    bytes_done: int = 0
+    bytes_total: int = 0  # 0: not known yet
+    files_done: int = 0
+    files_total: int = 0
+    current: str = ""  # the path at work, escaped
+
+
+@dataclass
+class Context:
+    """One end of one transfer: where it is, what it shall do, and what it may use."""
+
+    side: str  # "source" or "dest"
+    part: str  # "drive" or "serve"
+    root: bytes  # absolute and real; the contents of the source's root arrive in the destination's
+    settings: dict[str, Any]
+    folder: str  # this job's own folder, 0700
+    peer: dict[str, Any] = field(default_factory=dict)  # for the driving end: address, port, user, known_hosts ...
+    serve: dict[str, Any] = field(default_factory=dict)  # for the serving end: address, ports, allowed peer ...
+    secrets: dict[str, str] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    stop: threading.Event = field(default_factory=threading.Event)  # set when the job shall end early
+    log: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)  # pylint: disable=ansible-bad-function
+
+    @property
+    def staging(self) -> bytes:
+        """The folder below the destination root that belongs to this transfer alone."""
+        return os.path.join(self.root, os.fsencode(staging_name(self.settings["id"])))
+
+    def secret_file(self, text: str, name: str = "secret") -> str:
+        """Give a path at which programs of this user can read the text while this process lives.
+
+        On Linux it is a memfd, so nothing reaches a disk; elsewhere a 0600 file in the job's folder.
+        """
+        data = text.encode()
+        if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+            fd = os.memfd_create(name)
+            path = f"/proc/{os.getpid()}/fd/{fd}"
+        else:
+            fd, path = tempfile.mkstemp(prefix=name, dir=self.folder)
+        os.fchmod(fd, 0o600)
+        os.write(fd, data)
+        return path
+
+
+class Server:
+    """What a method's ``serve(context)`` gives back: the serving end, ready to be connected to.
+
+    The job publishes ``ready`` for the driving end, waits until it is told to stop or nobody was
+    connected for a while, and then closes it. ``close`` leaves no process, port, key or file behind.
+    """
+
+    ready: dict[str, Any]  # becomes the driving end's Context.peer, on top of what the controller knows
+
+    def active(self) -> bool:
+        """Whether the driving end is connected at this moment."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End everything that serve started."""
+        raise NotImplementedError
+
+
+def staging_name(transfer_id: str) -> str:
+    """Name the folder below the destination root that holds temporary and partial files."""
+    return f".longhaul-{transfer_id}"

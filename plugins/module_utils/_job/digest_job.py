@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read one tree for a comparison, and answer questions about what was read. Private to the collection.
+
+The steps of a comparison, and what travels between the hosts, are described in ``_tree/digest.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .._tree.content import with_contents
+from .._tree.digest import TreeDigest
+from .._tree.entry import DIRECTORY, REGULAR, SYMLINK
+from .._tree.filters import FilterError, Filters
+from .._tree.record import Describer
+from .._tree.spool import Listing, Spool, SpoolWriter
+from .._tree.walk import walk
+from .context import Progress, TransferFailed
+from .reporter import Reporter
+from .state import JobFolder
+
+_SPOOL = "spool"
+_WORKERS = 2  # threads that read and hash
+
+
+def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
+    """Walk the tree that the folder's request names, and publish its digest; gives the exit code.
+
+    The request has ``root``, ``rules``, ``only``, ``one_file_system``, ``fields``, ``numeric_ids`` and ``algorithm``.
+    Without ``special_files`` device nodes, FIFOs and sockets are passed over: what a transfer was not to keep.
+    """
+    request = folder.request
+    root = os.fsencode(request["root"])
+    if not os.path.isdir(root):
+        raise TransferFailed(f"there is no directory {request['root']} to compare")
+    fields = frozenset(request["fields"])
+    try:
+        filters = Filters.parse(request["rules"]) if request["rules"] else None
+    except FilterError as error:
+        raise TransferFailed(str(error)) from error
+    progress = reporter.progress
+    progress.phase = "reading"
+    reporter.set(state="running")
+    with SpoolWriter(folder.file(_SPOOL)) as spool:
+        digest = TreeDigest(Describer(fields, request["numeric_ids"]), spool)
+        entries = walk(
+            root,
+            filters=filters,
+            one_file_system=request["one_file_system"],
+            xattrs=bool(fields & {"xattrs", "acls"}),
+            only=os.fsencode(request["only"]) if request["only"] else None,
+            on_error=digest.error,
+        )
+        if request["only"]:  # the root is not what was transferred
+            entries = (entry for entry in entries if entry.path)
+        if not request["special_files"]:
+            entries = (entry for entry in entries if entry.type in (REGULAR, DIRECTORY, SYMLINK))
+        if "content" in fields:
+            for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS):
+                digest.add(entry, content)
+                _count(progress, entry.size)
+        else:
+            for entry in entries:
+                digest.add(entry)
+                _count(progress, entry.size)
+    reporter.set(state="finished", digest=digest.as_dict())
+    return 0
+
+
+def _count(progress: Progress, size: int) -> None:
+    progress.files_done += 1
+    progress.bytes_done += size
+
+
+def drill_down(folder: JobFolder, step: dict[str, Any]) -> dict[str, Any]:
+    """Answer a question about the tree that was read: ``ask`` is ``listing``, ``explain`` or ``details``."""
+    request = folder.request
+    spool = Spool(folder.file(_SPOOL), Describer(frozenset(request["fields"]), request["numeric_ids"]))
+    since = step.get("changed_after_ns")
+    if step["ask"] == "listing":
+        return spool.listing(step["buckets"], changed_after_ns=since).as_dict()
+    if step["ask"] == "explain":
+        return spool.explain(Listing.from_dict(step["listing"]), step["limit"], step["extras"])
+    return {"details": spool.details(step["keys"], since)}

@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Start a job as a process of its own, watch it, and end it. Private to the collection.
+
+Runs inside the module on the host; the job lives on when the module and the controller are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from .state import JobFolder, StateError
+from .sweep import sweep
+
+_POLL = 0.02  # seconds; doubled up to half a second
+_RUNNING = ("starting", "running", "serving")
+
+
+def start(
+    folder: JobFolder, kind: str, request: dict[str, Any], secrets: dict[str, str], until: tuple[str, ...], wait: float
+) -> dict[str, Any]:
+    """Start a job and give its status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
+
+    ``kind`` is ``job`` or ``digest``. Secrets go through a pipe; they are in no file, argument or environment.
+    Raises StateError where a job of this transfer and side is running already.
+    """
+    folder.create()
+    if folder.is_running():
+        raise StateError(f"transfer {folder.transfer_id} is running already on this side ({folder.side})")
+    sweep(folder)
+    for name in ("status.json", "succeeded"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder.file(name))
+    folder.request = request
+    from .engine_zip import pack_engine  # the other steps do without
+
+    engine = folder.file("engine.pyz")
+    pack_engine(engine)
+    with open(folder.file("log"), "ab") as log:
+        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            [sys.executable, engine, kind, folder.path],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=_environment(),
+            start_new_session=True,
+        )
+    with contextlib.suppress(BrokenPipeError):  # it died at once: the log says why
+        process.stdin.write(json.dumps(secrets).encode())
+        process.stdin.close()
+    return watch(folder, until, wait, process)
+
+
+def _environment() -> dict[str, str]:
+    """Give what programs shall see: plain messages, the system's own folders, nothing of the caller's session."""
+    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME", "XDG_STATE_HOME") if name in os.environ}
+    path = os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+    return dict(kept, LC_ALL="C", PATH=path.lstrip(":"), PYTHONDONTWRITEBYTECODE="1")
+
+
+def watch(
+    folder: JobFolder, until: tuple[str, ...], wait: float, process: subprocess.Popen[bytes] | None = None
+) -> dict[str, Any]:
+    """Give the job's status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
+
+    A job that died without a last word has the state ``died``, with the end of its log as ``failure``.
+    """
+    deadline, pause = time.monotonic() + wait, _POLL
+    while True:
+        alive = process.poll() is None if process else folder.is_running()
+        status = folder.status
+        state = status.get("state", "starting")
+        if not alive and state in _RUNNING:
+            status = folder.status  # it may have spoken its last word in between
+            if status.get("state", "starting") in _RUNNING:
+                return dict(status, state="died", failure=_last_words(folder), alive=False)
+        if not alive or state in until or time.monotonic() >= deadline:
+            return dict(status, state=status.get("state", "starting"), alive=alive)
+        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+        pause = min(pause * 1.5, 0.5)
+
+
+def _last_words(folder: JobFolder) -> str:
+    log = folder.log_tail().strip()[-1500:]
+    said = f"Its log ends with: {log}" if log else "Its log is empty"
+    return (
+        "the transfer's job was killed, or its host was restarted. What has arrived is kept: run the task again, it "
+        f"goes on where it stopped. {said}"
+    )
+
+
+def stop(folder: JobFolder, succeeded: bool, patience: float = 15.0) -> dict[str, Any]:
+    """End the job where it runs, and give its last status; ``succeeded`` lets it drop partial files.
+
+    It is asked first, and killed only when it has not ended after ``patience`` seconds.
+    """
+    if succeeded and os.path.isdir(folder.path):
+        folder.mark_succeeded()
+    pid = int(folder.status.get("pid", 0))
+    if pid and folder.is_running():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        watch(folder, (), patience)
+        if folder.is_running():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            watch(folder, (), patience)
+    if not folder.is_running():
+        sweep(folder)
+    return folder.status

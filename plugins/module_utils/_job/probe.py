@@ -1,0 +1,283 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find out what a host has and what stands at a path. Private to the collection.
+
+Everything here only reads. The result is plain data; what follows from it is decided by the plan on the control node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import platform
+import pwd
+import re
+import socket
+import ssl as ssl_library
+import stat
+import sys
+import time
+from typing import Any
+
+from .._methods import netcat, ssh, tar
+from .._methods.ask import ask, find_program
+from .._rsyncd.conf import load_from_disk
+from .._stream.packing import ALGORITHMS
+from .._tree.walk import walk
+from .state import JobFolder
+
+_SFTP_SERVERS = (
+    "/usr/lib/openssh/sftp-server",
+    "/usr/libexec/openssh/sftp-server",
+    "/usr/libexec/sftp-server",
+    "/usr/lib/ssh/sftp-server",
+    "/usr/lib64/ssh/sftp-server",
+)
+_RSYNCD_CONFIGS = ("/etc/rsyncd.conf", "/usr/local/etc/rsync/rsyncd.conf", "/usr/local/etc/rsyncd.conf")
+
+
+def probe(request: dict[str, Any]) -> dict[str, Any]:
+    """Describe this host as one end of a transfer.
+
+    ``request`` has ``side``, ``path`` (absolute), ``id`` of the transfer, ``ssh_ports`` to look for an sshd at, and
+    optionally ``child`` (a name inside the path to describe as well), ``rsyncd_module`` and ``link_dest`` (paths).
+    """
+    path = describe_with_child(request)
+    if request["side"] == "source" and path["type"] == "directory":
+        path["measured"] = measure(os.fsencode(path["real"]))
+    elif request["side"] == "source" and path["type"] == "file":
+        path["measured"] = {"entries": 1, "allocated": os.stat(path["real"]).st_blocks * 512, "complete": True}
+    folder = JobFolder(request["id"], request["side"])
+    status = folder.status
+    return {
+        "python": list(sys.version_info[:3]),
+        "system": platform.system(),
+        "user": getpass.getuser(),
+        "uid": os.geteuid(),
+        "now_ns": time.time_ns(),
+        "machine": _machine(),
+        "cores": os.cpu_count() or 1,
+        "aes": _has_aes(),
+        "tls13": bool(getattr(ssl_library, "HAS_TLSv1_3", False)),
+        "zstd": "zstd" in ALGORITHMS,
+        "addresses": addresses(),
+        "link_mbit": _link_speed(),
+        "path": path,
+        "no_folders": [other for other in request.get("link_dest") or () if not os.path.isdir(other)],
+        "programs": _programs(),
+        "sshd": _sshd(request.get("ssh_ports") or [22]),
+        "rsyncd_module": _rsyncd_module(request.get("rsyncd_module")),
+        "job": {
+            "running": folder.is_running(),
+            "request": folder.request,
+            "status": status,
+        },
+    }
+
+
+def _machine() -> str:
+    """Name what two inventory hosts share where they are one system with one file tree; no secret, only equality."""
+    parts = []
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+            parts.append(stream.read().strip())
+    except OSError:
+        parts.append(platform.node())
+    with contextlib.suppress(OSError):
+        parts.append(os.readlink("/proc/self/ns/mnt"))
+    return " ".join(parts)
+
+
+def _has_aes() -> bool:
+    """Whether the processor has AES instructions, as far as the system says (unknown counts as yes)."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+            flags = re.search(r"^(?:flags|Features)\s*:(.*)$", stream.read(), re.MULTILINE)
+    except OSError:
+        return True
+    return flags is None or "aes" in flags.group(1).split()
+
+
+def addresses() -> list[str]:
+    """Give the addresses of this host, the one of its default route first, loopback ones last."""
+    found: list[str] = []
+    for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe_socket:
+                probe_socket.connect((target, 9))  # sends nothing: only asks which address would be used
+                found.append(probe_socket.getsockname()[0])
+        except OSError:
+            continue
+    for argv in (["ip", "-o", "addr", "show"], ["ifconfig", "-a"]):
+        for address in re.findall(r"\binet6? (?:addr:)?([0-9a-fA-F.:]+)", ask(argv)):
+            if not address.lower().startswith("fe80"):
+                found.append(address)
+        if len(found) > 2:
+            break
+    ordered = list(dict.fromkeys(found))
+    return sorted(ordered, key=_is_loopback)
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
+
+
+def _link_speed() -> int:
+    """Give the speed of the slowest physical interface that is up, in Mbit/s; 0 where the system does not say."""
+    speeds = []
+    try:
+        names = os.listdir("/sys/class/net")
+    except OSError:
+        return 0
+    for name in names:
+        try:
+            if not os.path.exists(f"/sys/class/net/{name}/device"):
+                continue
+            with open(f"/sys/class/net/{name}/speed", encoding="ascii") as stream:
+                speeds.append(int(stream.read()))
+        except (OSError, ValueError):
+            continue
+    return min((speed for speed in speeds if speed > 0), default=0)
+
+
+def describe_with_child(request: dict[str, Any]) -> dict[str, Any]:
+    """Describe ``path``, and as ``child`` what has that name inside it, where one is given."""
+    path = describe_path(request["path"])
+    if request.get("child"):
+        path["child"] = describe_path(os.path.join(request["path"], request["child"]))
+    return path
+
+
+def describe_path(path: str) -> dict[str, Any]:
+    """Say what stands at an absolute path: its real path, type, the space around it, and whether it can be used."""
+    given = os.fsencode(path).rstrip(b"/") or b"/"  # with the slash, a file would be "not a directory"
+    real = os.path.realpath(given)
+    found: dict[str, Any] = {"given": path, "real": os.fsdecode(real), "type": "missing", "empty": True}
+    try:
+        mode = os.stat(given).st_mode
+        found["type"] = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+    except FileNotFoundError:
+        if os.path.islink(given):
+            found["type"] = "dangling"
+    except OSError as error:
+        found.update(type="unreachable", reason=error.strerror)
+    existing = real
+    while not os.path.lexists(existing) and existing != b"/":
+        existing = os.path.dirname(existing)
+    found["existing"] = os.fsdecode(existing)
+    found["existing_is_directory"] = os.path.isdir(existing)
+    found["readable"] = os.access(existing, os.R_OK | os.X_OK if os.path.isdir(existing) else os.R_OK)
+    folder = existing if found["existing_is_directory"] else os.path.dirname(existing)  # files are replaced
+    found["writable"] = os.access(folder, os.W_OK | os.X_OK)
+    if found["type"] == "directory":
+        try:
+            with os.scandir(real) as entries:
+                found["empty"] = next(entries, None) is None
+        except OSError as error:
+            found["reason"] = error.strerror
+    try:
+        space = os.statvfs(existing)
+        found.update(
+            free_bytes=space.f_bavail * space.f_frsize,
+            free_inodes=space.f_favail if space.f_files else -1,  # -1: this file system has no such limit
+            read_only=bool(space.f_flag & os.ST_RDONLY),
+        )
+    except OSError:
+        pass
+    return found
+
+
+def measure(root: bytes, seconds: float = 0.5) -> dict[str, Any]:
+    """Count a tree's entries and allocated bytes for ``seconds``; ``complete`` says whether that was enough."""
+    deadline = time.monotonic() + seconds
+    entries = allocated = 0
+    for entry in walk(root, on_error=lambda _path, _error: None):
+        entries += 1
+        allocated += entry.blocks * 512 // (entry.nlink if entry.link_id else 1)
+        if entries % 256 == 0 and time.monotonic() > deadline:
+            return {"entries": entries, "allocated": allocated, "complete": False}
+    return {"entries": entries, "allocated": allocated, "complete": True}
+
+
+def _programs() -> dict[str, Any]:
+    """Give what is known of each program that a method may run; a missing one has no key."""
+    programs: dict[str, Any] = {}
+    if find_program("rsync"):
+        text = ask(["rsync", "--version"])
+        version = re.search(r"version v?(\d+)\.(\d+)\.(\d+)", text)
+        lists = re.search(r"^Compress list:\n\s*(.*)$", text, re.MULTILINE)
+        programs["rsync"] = {
+            "path": find_program("rsync"),
+            "version": [int(part) for part in version.groups()] if version else [0, 0, 0],
+            "compress": lists.group(1).split() if lists else ["zlib"],
+            "acls": "no ACLs" not in text,
+            "xattrs": "no xattrs" not in text,
+        }
+    if find_program("tar"):
+        text = ask(["tar", "--version"])
+        programs["tar"] = {"path": find_program("tar"), "flavour": tar.detect(text), "text": text.split("\n")[0]}
+    if find_program("nc"):
+        path = find_program("nc") or ""
+        programs["nc"] = {"path": path, "dialect": netcat.detect(ask([path, "-h"]), platform.system())}
+    if find_program("ssh"):
+        programs["ssh"] = {
+            "path": find_program("ssh"),
+            "version": ask(["ssh", "-V"]).strip(),
+            "ciphers": ask(["ssh", "-Q", "cipher"]).split(),
+            "configured": ssh.parse_sshd_config(ask(["ssh", "-G", "longhaul.invalid"])).get("ciphers", []),
+        }
+    if find_program("scp"):
+        programs["scp"] = {"path": find_program("scp"), "legacy_flag": "-O" in _scp_flags()}
+    if find_program("sftp"):
+        programs["sftp"] = {"path": find_program("sftp")}
+    server = next((path for path in _SFTP_SERVERS if os.access(path, os.X_OK)), None)
+    if server:
+        programs["sftp_server"] = {"path": server}
+    if find_program("sshd"):
+        programs["sshd"] = {"path": find_program("sshd")}
+    return programs
+
+
+def _scp_flags() -> list[str]:
+    """List the single-letter flags that scp names in its usage."""
+    found = re.search(r"usage: scp \[-([A-Za-z0-9]+)\]", ask(["scp"]))
+    return ["-" + letter for letter in found.group(1)] if found else []
+
+
+def _sshd(ports: list[int]) -> dict[str, Any]:
+    """Say whether the system's sshd answers on this host, what it is configured to, and its public host keys."""
+    listening = [port for port in dict.fromkeys(ports) if _speaks_ssh(port)]
+    config = ""
+    if find_program("sshd") and os.geteuid() == 0:
+        config = ask([find_program("sshd") or "", "-T", "-C", f"user={getpass.getuser()},host=peer,addr=192.0.2.1"])
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    return {"listening": listening, "config": ssh.parse_sshd_config(config), "home": home}
+
+
+def _speaks_ssh(port: int) -> bool:
+    for address in ["127.0.0.1", *addresses()]:
+        try:
+            with socket.create_connection((address, port), timeout=1) as connection:
+                connection.settimeout(2)
+                if connection.recv(4) == b"SSH-":
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def _rsyncd_module(name: str | None) -> dict[str, Any] | None:
+    """Give the options of a module of the rsync daemon that is configured here; None where there is none."""
+    if not name:
+        return None
+    for path in _RSYNCD_CONFIGS:
+        try:
+            module = load_from_disk(path).module(name)
+        except OSError:
+            continue
+        if module is not None:
+            return dict(module.named(), config=path)
+    return None

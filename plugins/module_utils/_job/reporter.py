@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keep a job's status file up to date. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import traceback
+from dataclasses import asdict
+from typing import Any
+
+from .context import PeerUnreachable, Progress, TransferFailed
+from .state import JobFolder
+
+INTERVAL = 1.0  # seconds between two writings of the status file
+
+
+class Reporter:
+    """Writes ``status.json`` once a second while the job runs, at once when its state changes, and at its end.
+
+    As a context manager it turns an exception into a failed status: a refusal by its own words, anything else as a
+    defect with the place where it happened.
+    """
+
+    def __init__(self, folder: JobFolder) -> None:
+        self._folder = folder
+        self._wake = threading.Event()
+        self._ended = False
+        self._write_lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.progress = Progress()
+        self.status: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "started": time.time()}
+
+    def set(self, **values: Any) -> None:
+        """Change what the status says, and write it now."""
+        self.status.update(values)
+        self._write()
+
+    def _write(self) -> None:
+        with self._write_lock:
+            self._folder.status = dict(self.status, updated=time.time(), progress=asdict(self.progress))
+
+    def _run(self) -> None:
+        while not self._wake.wait(INTERVAL):
+            self._write()
+
+    def __enter__(self) -> Reporter:
+        self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        self._wake.set()
+        self._thread.join()
+        ended = {"ended": time.time()}
+        if isinstance(error, TransferFailed):
+            unreachable = isinstance(error, PeerUnreachable)
+            self.set(state="failed", failure=str(error), unreachable=unreachable, **ended)
+        elif error is not None and not isinstance(error, SystemExit):
+            traceback.print_exception(kind, error, trace)
+            last = traceback.extract_tb(trace)[-1]
+            where = f"{os.path.basename(last.filename)}:{last.lineno}"
+            self.set(state="failed", failure=f"{type(error).__name__}: {error} (at {where})", **ended)
+        else:
+            self.set(**ended)
+            return False
+        return True

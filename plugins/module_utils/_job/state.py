@@ -1,0 +1,250 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where a transfer keeps what it must remember on a host, and how to tell whether it runs.
+
+Private to the collection. One folder a transfer and side: ``<state root>/<id>/<side>``, mode 0700. Nothing secret is
+ever written there. A job runs while it holds the ``flock`` on its ``lock`` file, so a dead process, a reused process id
+or a reboot can never look like a running job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import stat
+import sys
+import time
+from typing import Any, Iterator
+
+SIDES = ("source", "dest")
+_LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
+
+
+class StateError(Exception):
+    """The state folder cannot be used; the text says why and what to do."""
+
+
+def state_root() -> str:
+    """Give this user's state root: /var/lib/longhaul for root (/var/db on FreeBSD), else below the home folder."""
+    if os.geteuid() == 0:
+        return "/var/db/longhaul" if sys.platform.startswith("freebsd") else "/var/lib/longhaul"
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "longhaul")
+
+
+def private_folder(path: str) -> str:
+    """Make the folder where it is missing; refuse one that another user could have put there or can write to."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found = os.lstat(path)
+    except OSError as error:
+        raise StateError(
+            f"the state folder {path} cannot be made: {error.strerror}. A transfer keeps its lock and progress there; "
+            "make it writable for this user, or run the task with become"
+        ) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise StateError(f"{path} is not a folder of this user, so it is not safe to keep a transfer's state there")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        os.chmod(path, 0o700)
+    return path
+
+
+def _write_json(path: str, data: Any) -> None:
+    """Replace a file in one step, so that a reader never sees half of it."""
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="ascii") as stream:
+        json.dump(data, stream)
+    os.replace(temporary, path)
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="ascii") as stream:
+            return json.load(stream)
+    except (OSError, ValueError):
+        return {}
+
+
+class JobFolder:
+    """The folder of one side of one transfer."""
+
+    def __init__(self, transfer_id: str, side: str) -> None:
+        if side not in SIDES or not transfer_id.isalnum():
+            raise ValueError(f"no such side or id: {side}, {transfer_id}")
+        self.transfer_id = transfer_id
+        self.side = side
+        self.path = os.path.join(state_root(), transfer_id, side)
+
+    def create(self) -> None:
+        """Make the folder and those above it."""
+        for path in (state_root(), os.path.dirname(self.path), self.path):
+            private_folder(path)
+
+    def file(self, name: str) -> str:
+        """Give the path of a file in this folder."""
+        return os.path.join(self.path, name)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What the job was asked to do; empty where there is none."""
+        return _read_json(self.file("request.json"))
+
+    @request.setter
+    def request(self, data: dict[str, Any]) -> None:
+        _write_json(self.file("request.json"), data)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What the job last said of itself; empty where there is none."""
+        return _read_json(self.file("status.json"))
+
+    @status.setter
+    def status(self, data: dict[str, Any]) -> None:
+        _write_json(self.file("status.json"), data)
+
+    def mark_succeeded(self) -> None:
+        """Leave word that the transfer succeeded: what is staged may go."""
+        with open(self.file("succeeded"), "w", encoding="ascii"):
+            pass
+
+    def lock(self) -> int | None:
+        """Take the lock and give its descriptor, to be kept open while the job lives; None where a job has it.
+
+        Tries for a moment: who asks whether a job runs (``is_running``) has the lock while asking.
+        """
+        for _attempt in range(_LOCK_ATTEMPTS):
+            descriptor = _take_lock(self.file("lock"))
+            if descriptor is not None:
+                return descriptor
+            time.sleep(_LOCK_PAUSE)
+        return None
+
+    def is_running(self) -> bool:
+        """Whether a living job holds the lock."""
+        try:
+            descriptor = os.open(self.file("lock"), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def log_tail(self, limit: int = 4000) -> str:
+        """Give the end of what the job and its programs wrote, at most ``limit`` bytes."""
+        try:
+            with open(self.file("log"), "rb") as stream:
+                stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, stream.tell() - limit))
+                return stream.read().decode(errors="surrogateescape")
+        except OSError:
+            return ""
+
+    def remove(self) -> None:
+        """Remove the folder, and those above it that are empty now.
+
+        It is moved aside first: a process that still writes into it by its name finds nothing, and makes nothing anew.
+        Raises StateError where it cannot be removed.
+        """
+        aside = os.path.join(state_root(), f".{self.transfer_id}-{self.side}-{os.getpid()}")
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self.path, aside)
+                shutil.rmtree(aside)
+        except OSError as error:
+            raise StateError(
+                f"the state of a transfer that has ended cannot be removed: {error}. Remove {aside} by hand"
+            ) from error
+        for path in (os.path.dirname(self.path), os.path.join(state_root(), "locks"), state_root()):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+
+
+def _take_lock(path: str) -> int | None:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return None
+        try:
+            same = os.path.samestat(os.fstat(descriptor), os.stat(path))
+        except FileNotFoundError:
+            same = False
+        if same:
+            return descriptor
+        os.close(descriptor)  # the holder before us removed the file between our open and our lock: take the new one
+
+
+@contextlib.contextmanager
+def destination_lock(key: str, holder: str) -> Iterator[str | None]:
+    """Hold the lock on a destination root; yields None when it is ours, else who has it.
+
+    ``key`` names the root (device, inode and path, as text); ``holder`` is told to the next one who finds it taken.
+    """
+    folder = os.path.join(state_root(), "locks")
+    private_folder(state_root())
+    private_folder(folder)
+    path = os.path.join(folder, key)
+    descriptor = _take_lock(path)
+    if descriptor is None:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            yield stream.read() or "another transfer"
+        return
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, holder.encode(), 0)
+        yield None
+    finally:
+        os.unlink(path)
+        os.close(descriptor)
+
+
+def all_folders() -> Iterator[JobFolder]:
+    """Give the folder of each transfer that this user has on this host, running or left behind."""
+    try:
+        names = sorted(os.listdir(state_root()))
+    except OSError:
+        return
+    for name in names:
+        for side in SIDES:
+            if name != "locks" and name.isalnum() and os.path.isdir(os.path.join(state_root(), name, side)):
+                yield JobFolder(name, side)
+
+
+def list_jobs() -> list[dict[str, Any]]:
+    """Describe each transfer that this user has on this host, for ``transfer_info``.
+
+    Each has ``id``, ``side``, ``part``, ``method``, ``peer`` (inventory host), ``root``, ``state``, ``pid``,
+    ``started`` (seconds since 1970) and ``progress``; ``state`` is ``interrupted`` where the job died.
+    """
+    jobs = []
+    for folder in all_folders():
+        request, status = folder.request, folder.status
+        state = status.get("state", "starting")
+        if state in ("starting", "running", "serving") and not folder.is_running():
+            state = "interrupted"
+        jobs.append(
+            {
+                "id": folder.transfer_id,
+                "side": folder.side,
+                "part": request.get("part", ""),
+                "method": request.get("settings", {}).get("method", ""),
+                "peer": request.get("peer_name", ""),
+                "root": request.get("root", ""),
+                "state": state,
+                "pid": status.get("pid", 0),
+                "started": status.get("started", 0),
+                "progress": status.get("progress", {}),
+            }
+        )
+    return jobs

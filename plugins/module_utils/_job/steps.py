@@ -1,0 +1,98 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps that the control node can ask of a host. Private to the collection.
+
+Several steps make one execution of the module, since each execution costs a fleet time. For the same reason a step
+imports what it alone needs.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+from . import launcher
+from .state import JobFolder, StateError
+
+
+def run_steps(steps: list[dict[str, Any]], secrets: dict[str, str]) -> list[dict[str, Any]]:
+    """Do the steps in order and give each one's result. Each has ``do``, and what that step reads."""
+    return [_STEPS[step["do"]](step, secrets) for step in steps]
+
+
+def _folder(step: dict[str, Any]) -> JobFolder:
+    return JobFolder(step["id"], step["side"])
+
+
+def _probe(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+    from .probe import probe
+
+    return probe(step)
+
+
+def _describe(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+    """Say what stands at a path, and how fast this host hashes, for a comparison."""
+    from .._tree.content import speeds
+    from .probe import describe_with_child
+
+    return {"path": describe_with_child(step), "hash_speeds": speeds(), "now_ns": time.time_ns()}
+
+
+def _start(step: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
+    """Start a job: ``kind``, ``request``, ``until`` and ``wait`` as launcher.start has them.
+
+    ``replace`` is the process id of a job that the probe found and that shall make way.
+    """
+    folder = _folder(step)
+    if step.get("replace") and folder.status.get("pid") == step["replace"]:
+        launcher.stop(folder, succeeded=False)
+    names = step.get("secrets", [])
+    return launcher.start(
+        folder,
+        step["kind"],
+        step["request"],
+        {name: secrets[name] for name in names},
+        tuple(step["until"]),
+        float(step["wait"]),
+    )
+
+
+def _poll(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+    """Give a job's status, at once when it ends, else after ``wait`` seconds."""
+    return launcher.watch(_folder(step), tuple(step.get("until", ())), float(step["wait"]))
+
+
+def _stop(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+    """End a job and give its last status and log."""
+    folder = _folder(step)
+    status = launcher.stop(folder, bool(step["succeeded"]))
+    return dict(status, log=folder.log_tail())
+
+
+def _clear(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+    """Remove what a job that has ended left in the state folder."""
+    folder = _folder(step)
+    if folder.is_running():
+        raise StateError(f"the job of {folder.transfer_id} on this side ({folder.side}) is still running")
+    folder.remove()
+    return {}
+
+
+def _drill_down(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+    """Answer a question about the differences that two digests show."""
+    from .digest_job import drill_down
+
+    return drill_down(_folder(step), step)
+
+
+_STEPS: dict[str, Callable[[dict[str, Any], dict[str, str]], dict[str, Any]]] = {
+    "probe": _probe,
+    "describe": _describe,
+    "start": _start,
+    "poll": _poll,
+    "stop": _stop,
+    "clear": _clear,
+    "drill_down": _drill_down,
+}

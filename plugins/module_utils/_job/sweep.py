@@ -1,0 +1,74 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Remove what a killed job could not take back itself: its one-time key, its daemon and that one's password.
+
+Private to the collection. A job that ends in order leaves none of this, and then there is nothing to do here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from typing import Any
+
+from .._job.context import TransferFailed
+from .state import JobFolder
+
+
+def sweep(folder: JobFolder) -> None:
+    """Clear up after the dead job of a folder, whose request says what it made. Never call it while the job lives."""
+    request = folder.request
+    serve = request.get("serve") or {}
+    if serve.get("ssh") == "system":
+        _take_key_back(folder.transfer_id, serve)
+    if request.get("settings", {}).get("method") == "rsyncd" and request.get("part") == "serve":
+        from .._methods import rsyncd_server  # only here, as below: most executions need neither
+
+        _end_daemon(folder)
+        for path in rsyncd_server.password_files(folder.transfer_id):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def _take_key_back(transfer_id: str, serve: dict[str, Any]) -> None:
+    from .._methods import authorized_keys
+
+    try:
+        user = pwd.getpwnam(serve["user"]) if serve.get("user") else pwd.getpwuid(os.geteuid())
+        path = serve.get("authorized_keys") or os.path.join(user.pw_dir, ".ssh", "authorized_keys")
+        authorized_keys.remove(path, transfer_id, user.pw_uid, user.pw_gid)
+    except (KeyError, TransferFailed):  # the line opens nothing without its job, and the next run replaces it
+        pass
+    if os.geteuid() == 0:  # where the gate of another login user stood
+        shutil.rmtree(f"/run/longhaul-{transfer_id}", ignore_errors=True)
+
+
+def _end_daemon(folder: JobFolder) -> None:
+    """End a daemon whose job and guard were both killed, where the process of that number is still ours."""
+    try:
+        with open(folder.file("rsyncd.pid"), encoding="ascii") as stream:
+            pid = int(stream.read())
+    except (OSError, ValueError):
+        return
+    if f"--config={folder.file('rsyncd.conf')}" in _command_line(pid):
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _command_line(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            return os.fsdecode(stream.read().replace(b"\0", b" "))
+    except OSError:
+        pass
+    with contextlib.suppress(OSError):
+        argv = ["ps", "-ww", "-o", "args=", "-p", str(pid)]
+        asked = subprocess.run(argv, stdout=subprocess.PIPE, check=False)  # pylint: disable=ansible-bad-function
+        return os.fsdecode(asked.stdout)
+    return ""

@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One end of a transfer, from its start to its end. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import signal
+import socket
+import time
+from typing import Any, Callable, Iterator
+
+from . import staging
+from .context import Context, Server, TransferFailed
+from .reporter import Reporter
+from .state import JobFolder, destination_lock
+
+FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end to come
+CHECK_INTERVAL = 0.1  # seconds
+
+
+def _method(name: str) -> Any:
+    """Give the module of a method. Importing the others, out of an archive, would cost each start its time."""
+    if name == "rsync":
+        from .._methods import rsync
+
+        return rsync
+    if name == "rsyncd":
+        from .._methods import rsyncd
+
+        return rsyncd
+    if name == "scp":
+        from .._methods import scp
+
+        return scp
+    if name == "sftp":
+        from .._methods import sftp
+
+        return sftp
+    if name == "stream":
+        from .._methods import stream
+
+        return stream
+    if name == "tar_nc":
+        from .._methods import tar_nc
+
+        return tar_nc
+    raise TransferFailed(f"there is no method {name} in this version")
+
+
+def _adopt(method: str) -> Callable[[bytes], None] | None:
+    """Give what makes use of the temporary files that an interrupted run of a method left."""
+    if method not in ("rsync", "rsyncd"):
+        return None
+    from .._methods import rsync_leftover
+
+    return rsync_leftover.adopt
+
+
+def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter) -> int:
+    """Be one end of the transfer that the folder's request describes; gives the exit code."""
+    request = folder.request
+    context = Context(
+        side=request["side"],
+        part=request["part"],
+        root=os.fsencode(request["root"]),
+        settings=request["settings"],
+        folder=folder.path,
+        peer=request.get("peer", {}),
+        serve=request.get("serve", {}),
+        secrets=secrets,
+        progress=reporter.progress,
+    )
+    signal.signal(signal.SIGTERM, lambda _number, _frame: context.stop.set())
+    method = _method(context.settings["method"])
+    if context.part == "serve":
+        with _destination(context, folder):
+            _serve(context, method, reporter)
+        reporter.set(state="served")
+        return 0
+    with _destination(context, folder):
+        reporter.set(state="running")
+        outcome = method.drive(context)
+        failed = bool(outcome.failure or outcome.errors_total)
+        if not failed:
+            folder.mark_succeeded()
+    reporter.set(state="failed" if failed else "finished", outcome=outcome.as_dict())
+    return int(failed)
+
+
+def _serve(context: Context, method: Any, reporter: Reporter) -> None:
+    context.serve["address"] = _own_address(context.serve.get("address", ""))
+    server = method.serve(context)
+    try:
+        reporter.set(state="serving", ready=server.ready)
+        _wait_for_end(context, server)
+    finally:
+        server.close()
+
+
+def _own_address(address: str) -> str:
+    """Give the numeric address to listen at; empty (any) where it is not this host's own, as behind a NAT."""
+    try:
+        found = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return ""
+    for family, kind, protocol, _name, target in found:
+        try:
+            with socket.socket(family, kind, protocol) as trial:
+                trial.bind(target)
+                return str(target[0])
+        except OSError:
+            continue
+    return ""
+
+
+def _wait_for_end(context: Context, server: Server) -> None:
+    """Wait until the job is told to stop, or the driving end stayed away for too long."""
+    patience = FIRST_CONNECTION
+    seen = time.monotonic()
+    while not context.stop.wait(CHECK_INTERVAL):
+        if server.active():
+            seen, patience = time.monotonic(), max(FIRST_CONNECTION, float(context.settings["timeout"]))
+        elif time.monotonic() - seen > patience:
+            context.log(f"nobody was connected for {patience:.0f} seconds: ending")
+            return
+
+
+@contextlib.contextmanager
+def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
+    """Make the destination ready before, and put it in order after; does nothing for the source."""
+    if context.side != "dest":
+        yield
+        return
+    holder = f"transfer {context.settings['id']} (process {os.getpid()})"
+    with destination_lock(_lock_key(context.root), holder) as taken_by:
+        if taken_by is not None:
+            raise TransferFailed(
+                f"{taken_by} is writing to {os.fsdecode(context.root)} at this moment. Two transfers into one "
+                "destination would undo each other's work: wait for it to end, or end that process"
+            )
+        if context.settings["check"]:
+            if not os.path.isdir(context.root):  # predicted against nothing
+                context.root = os.fsencode(os.path.join(folder.path, "empty"))
+                os.makedirs(context.root, exist_ok=True)
+            yield
+            return
+        succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
+        with _root(context.root, succeeded):
+            adopt = _adopt(context.settings["method"])
+            context.serve["leftover"] = staging.prepare(context.root, context.staging, adopt)
+            try:
+                yield
+            finally:
+                staging.settle(context.root, context.staging, context.settings["partial"] and not succeeded())
+
+
+def _lock_key(root: bytes) -> str:
+    return hashlib.sha256(root).hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def _root(root: bytes, succeeded: Callable[[], bool]) -> Iterator[None]:
+    """Make the destination's root, and take it back where the transfer failed before anything arrived."""
+    try:
+        made = staging.make_root(root)
+    except FileExistsError:
+        raise TransferFailed(f"{os.fsdecode(root)} is not a directory: name a directory as the destination") from None
+    except OSError as error:
+        raise TransferFailed(f"the destination {os.fsdecode(root)} cannot be made: {error.strerror}") from error
+    try:
+        if not os.access(root, os.W_OK | os.X_OK):
+            raise TransferFailed(
+                f"the destination {os.fsdecode(root)} cannot be written to by user id {os.geteuid()} (permissions, or "
+                "a read-only file system): nothing was transferred. Use become, or mend the permissions"
+            )
+        yield
+    finally:
+        if not succeeded():
+            staging.take_back(made)

@@ -1,0 +1,335 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What scp and sftp share: the conversation over ssh, and who runs the program. Private to the collection.
+
+The driving end runs the real client. Where it is the source it pushes a view of a shard's files into the destination's
+staging folder; where it is the destination it pulls from the view that the source has made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import threading
+from typing import Any, Callable
+
+from .._exchange import frames
+from .._exchange.carrier import Arrived, DestCarrier, Meter, Send, Sent, SourceCarrier, Wanted
+from .._exchange.channel import Channel
+from .._exchange.dest import DestEnd
+from .._exchange.messages import pack
+from .._exchange.source import SourceEnd
+from .._exchange.talk import Talk
+from .._job.context import Context, TransferFailed
+from .._job.outcome import Outcome
+from .._tree.entry import Entry
+from .copy_view import View, fd_room, raise_fd_limit, view_name
+from .lifeline import follow_parent
+from .programs import Work
+from .ssh import explain, known_hosts_lines, scp_options, ssh_command, ssh_host
+from .ssh_client import check_connection
+from .ssh_server import Refused
+
+SESSION = "longhaul session"
+VIEWS = "views"  # in the source's job folder
+_POLL_SECONDS = 0.5
+_STDERR_TAIL = 2000  # bytes
+_LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
+
+
+class Mover:
+    """The real program with one set of flags. Its two halves name the same places at the destination."""
+
+    def place(self, shard: int, file_index: int, entry: Entry) -> tuple[bytes, bytes]:
+        """Give the folder (below the staging folder) and the name under which a file arrives."""
+        raise NotImplementedError
+
+    def resumes(self) -> bool:
+        """Whether it goes on inside a file."""
+        return False
+
+    def push(self, options: list[str], host: str, view: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+        """Give the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
+        raise NotImplementedError
+
+    def pull(self, options: list[str], host: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+        """Give the argv, and its standard input, to fetch a view. It runs in the staging folder."""
+        raise NotImplementedError
+
+
+class Runner:
+    """Runs the client program, and says what its end means."""
+
+    def __init__(self, options: list[str], address: str) -> None:
+        self.options, self.host = options, ssh_host(address)
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def run(self, argv: list[str], given: str, cwd: bytes | str, meter: Meter, counter: str) -> str:
+        """Run it to its end; gives what it printed where it complained. Raises TransferFailed for a lost connection.
+
+        ``counter`` is the line of /proc/PID/io that grows with the contents.
+        """
+        with tempfile.TemporaryFile() as batch, tempfile.TemporaryFile() as errors:
+            batch.write(given.encode())
+            batch.seek(0)
+            process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                argv,
+                stdin=batch,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd=cwd,
+                env=dict(os.environ, LC_ALL="C"),
+                preexec_fn=follow_parent(),
+            )
+            self._running.add(process)
+            try:
+                self._watch(process, meter, counter)
+            finally:
+                self._running.discard(process)
+            size = errors.seek(0, os.SEEK_END)
+            errors.seek(max(0, size - _STDERR_TAIL))
+            said = errors.read().decode(errors="replace").strip()
+        code = process.returncode
+        if code < 0:
+            raise TransferFailed(f"{argv[0]} was killed by signal {-code}: {said or 'it said nothing'}")
+        reason = explain(said, code)
+        if code and (reason or code == 255 or _LOST.search(said)):
+            raise TransferFailed(f"{argv[0]} to {self.host}: {reason or said or f'ended with code {code}'}")
+        return said or (f"{argv[0]} ended with code {code}" if code else "")
+
+    @staticmethod
+    def _watch(process: subprocess.Popen[bytes], meter: Meter, counter: str) -> None:
+        seen = 0
+        while True:
+            try:
+                process.wait(_POLL_SECONDS)
+                return
+            except subprocess.TimeoutExpired:
+                pass
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{process.pid}/io", encoding="ascii") as lines:
+                    now = next(int(line.split()[1]) for line in lines if line.startswith(counter))
+                meter.moved(now - seen)
+                seen = now
+
+    def close(self) -> None:
+        """End what runs."""
+        for process in list(self._running):
+            process.terminate()
+
+
+class CopySource(SourceCarrier):
+    """The source: shows each shard in a view, and pushes it (with a runner) or waits until it was fetched."""
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
+        raise_fd_limit()
+        self._context, self._mover, self._runner = context, mover, runner
+        self._room = fd_room(max(1, int(context.settings["streams"])))
+        self._views = os.path.join(context.folder, VIEWS)
+        self._fetched: dict[int, threading.Event] = {}
+        self._closed = False
+
+    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
+        """Make the view; push it, or announce it and wait."""
+        wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
+        sent = Sent(bytes=sum(file.entry.size - file.have for file in files))
+        meter = Meter(self._context.progress, sum(file.entry.size for file in files))
+        event = self._fetched[shard] = threading.Event()
+        with View(self._context.root, os.path.join(self._views, view_name(shard)), files, self._room) as view:
+            sent.problems = view.problems
+            if self._runner is None:
+                tell(frames.READY, pack({"id": shard}))
+                event.wait()
+                if self._closed:
+                    raise TransferFailed("the transfer ended while the destination fetched files")
+            else:
+                readable = [file for file in wanted if file.index not in view.problems]
+                if readable:
+                    argv, given = self._mover.push(
+                        self._runner.options, self._runner.host, view_name(shard), shard, readable
+                    )
+                    self.argv = argv
+                    said = self._runner.run(argv, given, self._views, meter, "rchar")
+                    self.heard(said)
+                    sent.doubtful = bool(said)
+        del self._fetched[shard]
+        meter.end()
+        return sent
+
+    def fetched(self, shard: int) -> None:
+        """Let the view go."""
+        event = self._fetched.get(shard)
+        if event is not None:
+            event.set()
+
+    def close(self) -> None:
+        """End what runs and whoever waits."""
+        self._closed = True
+        for event in list(self._fetched.values()):
+            event.set()
+        if self._runner is not None:
+            self._runner.close()
+
+
+class CopyDest(DestCarrier):
+    """The destination: knows where files arrive, and fetches them where it drives."""
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
+        self._context, self._mover, self._runner = context, mover, runner
+        self._files: dict[int, list[Wanted]] = {}
+        self._meters: dict[int, Meter] = {}
+        self._trouble: dict[int, str] = {}
+
+    def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
+        """Look for what an earlier run left of these files."""
+        have: dict[int, int] = {}
+        for index, entry in files:
+            size = self._left(shard, index, entry) if self._mover.resumes() else 0
+            if size:
+                have[index] = size
+                self.resumed = True
+        self._files[shard] = [Wanted(index, entry, have.get(index, 0)) for index, entry in files]
+        self._meters[shard] = Meter(self._context.progress, sum(entry.size for _index, entry in files))
+        return have
+
+    def _left(self, shard: int, index: int, entry: Entry) -> int:
+        folder, name = self._mover.place(shard, index, entry)
+        path = os.path.join(self._context.staging, folder, name)
+        try:
+            status = os.lstat(path)
+            if status.st_mode & 0o170000 == 0o100000 and status.st_size <= entry.size:
+                os.chmod(path, 0o600)  # it may have got the source's mode, under which it cannot be written to
+                return status.st_size
+            os.unlink(path)
+        except OSError:
+            pass
+        return 0
+
+    def fetch(self, shard: int) -> None:
+        """Pull a shard's files."""
+        wanted = [file for file in self._files[shard] if file.have < file.entry.size or not file.entry.size]
+        if not wanted:
+            return
+        argv, given = self._mover.pull(self._runner.options, self._runner.host, shard, wanted)
+        self.argv = argv
+        said = self._runner.run(argv, given, self._context.staging, self._meters[shard], "wchar")
+        self.heard(said)
+        self._trouble[shard] = said.splitlines()[0] if said else ""
+
+    def collect(self, shard: int) -> Arrived:
+        """Give the places where the files are."""
+        self._meters.pop(shard).end()
+        files = self._files.pop(shard)
+        return _Copied(self._context.staging, self._mover, shard, files, self._trouble.pop(shard, ""))
+
+    def close(self) -> None:
+        """End what runs."""
+        if self._runner is not None:
+            self._runner.close()
+
+
+class _Copied(Arrived):
+    def __init__(self, staging: bytes, mover: Mover, shard: int, files: list[Wanted], trouble: str) -> None:
+        self._staging, self._mover, self._shard = staging, mover, shard
+        self._entries = {file.index: file.entry for file in files}
+        self._fds: dict[bytes, int] = {}
+        self.trouble = trouble
+
+    def locate(self, index: int) -> tuple[int, bytes]:
+        folder, name = self._mover.place(self._shard, index, self._entries[index])
+        if folder not in self._fds:
+            path = os.path.join(self._staging, folder)
+            self._fds[folder] = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        return self._fds[folder], name
+
+    def close(self) -> None:
+        for folder, fd in self._fds.items():
+            os.close(fd)
+            with contextlib.suppress(OSError):
+                if folder != b"partial":
+                    os.rmdir(os.path.join(self._staging, folder))
+
+
+def partial_name(entry: Entry) -> bytes:
+    """Name what is there of one version of a file: another version never goes on where it stopped."""
+    identity = repr((entry.path, entry.size, entry.mtime_ns, entry.ino)).encode()
+    return hashlib.blake2b(identity, digest_size=16).hexdigest().encode()
+
+
+def converse(context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None) -> Outcome:
+    """Hold the conversation over one connection; gives the whole outcome."""
+    talk = Talk(context, [Channel(reader, writer, float(context.settings["timeout"] or 300))])
+    if context.side == "source":
+        return SourceEnd(context, talk, CopySource(context, mover, runner)).run()
+    return DestEnd(context, talk, CopyDest(context, mover, runner)).run()
+
+
+def session_service(context: Context, mover: Mover) -> Work:
+    """Give what the serving end runs for the conversation."""
+
+    def hold(stdin: int, stdout: int) -> int:
+        try:
+            converse(context, stdin, stdout, mover, None)
+        except TransferFailed as error:
+            context.log(f"the transfer failed: {error}")
+            return 1
+        return 0
+
+    return hold
+
+
+def split_command(command: str) -> list[str]:
+    """Split what the driving end asked for into words; raises Refused."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise Refused(f"it cannot be split into words: {error}") from error
+
+
+def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> Outcome:
+    """Connect by ssh, hold the conversation, and run the program beside it."""
+    peer: dict[str, Any] = context.peer
+    identity = context.secret_file(context.secrets["identity"], "identity")
+    known = context.secret_file(known_hosts_lines(context.settings["id"], peer["host_keys"]), "known_hosts")
+    ciphers, timeout = context.settings["ciphers"], int(context.settings["timeout"] or 90)
+    ssh = ssh_command(peer, identity, known, ciphers, timeout=timeout)
+    check_connection(ssh, peer["address"], context.settings["id"])
+    runner = Runner(scp_options(peer, identity, known, ciphers, timeout=timeout), peer["address"])
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            [*ssh, ssh_host(peer["address"]), SESSION],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            bufsize=0,
+            env=dict(os.environ, LC_ALL="C"),
+            preexec_fn=follow_parent(),
+        )
+        reader, writer = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
+        process.stdin.close()
+        process.stdout.close()
+        try:
+            return converse(context, reader, writer, make_mover(context), runner)
+        except TransferFailed as error:
+            process.terminate()
+            process.wait()
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip()
+            raise TransferFailed(f"{error}{' (' + said.splitlines()[-1] + ')' if said else ''}") from error
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

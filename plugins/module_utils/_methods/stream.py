@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The method stream: our own engine. Private to the collection.
+
+``context.serve``: ``address`` to listen at (numeric), ``ports`` to choose from (none: any free one), ``allow``:
+addresses that may connect. ``context.secrets``: ``exchange``, the one-time secret of both ends, and, unless the setting
+``encrypt`` is false, ``tls_certificate``, ``tls_key`` and ``tls_peer`` (PEM). ``Server.ready`` and so ``context.peer``:
+``address``, ``port``.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+from .._exchange.dest import DestEnd
+from .._exchange.source import SourceEnd
+from .._exchange.talk import ConversationLost, Talk
+from .._exchange.throttle import TokenBucket
+from .._job.context import Context, Server, TransferFailed
+from .._job.outcome import Outcome
+from .._stream.hello import CONTROL
+from .._stream.link import Link
+from .._stream.meeting import Connection, Doorway, Port, connect, connect_again, connect_first
+from .._stream.receiver import StreamDest
+from .._stream.sender import StreamSource
+from .._stream.source import StreamSourceEnd
+from .._stream.streams import Streams
+from .._tree import xattr
+
+
+class _Conversation:
+    """One conversation of one end, with its connections. ``earlier`` is one that broke off, and is gone on from."""
+
+    def __init__(
+        self, context: Context, doorway: Doorway, control: Connection, earlier: _Conversation | None = None
+    ) -> None:
+        self._context, self._doorway = context, doorway
+        context.progress.bytes_done = context.progress.files_done = 0
+        counted = earlier.end.counted if earlier is not None else None
+        # Half of the timeout goes into noticing that nothing comes any more, half into connecting again.
+        self.talk = talk = Talk(context, [control.channel(doorway.timeout / 2, doorway.drives)])
+        bucket = TokenBucket(int(context.settings["bwlimit"]))
+        if context.side == "source":
+            source = StreamSource(context, bucket)
+            self.end: SourceEnd | DestEnd = StreamSourceEnd(context, talk, source, bucket, counted)
+            self.streams = source.streams = Streams(context, doorway.timeout, source.feed, talk.put)
+        else:
+            dest = StreamDest(context, talk.send, talk.put)
+            self.end = DestEnd(context, talk, dest, counted)
+            self.streams = dest.streams = Streams(context, doorway.timeout, dest.drain, talk.put)
+
+    def _make_link(self, number: int) -> Link:
+        """Make a data connection; raises OSError or HandshakeError."""
+        peer = self._context.peer
+        return self.link(connect(self._doorway, str(peer["address"]), int(peer["port"]), number))
+
+    def link(self, connection: Connection) -> Link:
+        """Take a data connection."""
+        return connection.link(self._doorway.timeout, self._doorway.drives)
+
+    def hold(self) -> Outcome:
+        """Hold the conversation to its end; raises TransferFailed."""
+        _rest_from_garbage()
+        xattr.quicken()
+        self.streams.watch()
+        if self._doorway.drives:
+            self.streams.connect(max(1, int(self._context.settings["streams"])), self._make_link)
+        return self.end.run()
+
+
+def _rest_from_garbage() -> None:
+    """Entries come and go by the thousand and hold no cycles: looking for some costs time and finds nothing."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
+def drive(context: Context) -> Outcome:
+    """Connect to the serving end, and do the transfer with it; where the connection is lost, connect again."""
+    doorway = Doorway(context)
+    conversation = _Conversation(context, doorway, connect_first(context, doorway))
+    while True:
+        try:
+            return conversation.hold()
+        except ConversationLost as error:
+            context.log(f"{error}. Connecting again")
+            control = connect_again(context, doorway, doorway.timeout / 2, error)
+            conversation = _Conversation(context, doorway, control, conversation)
+
+
+def serve(context: Context) -> Server:
+    """Listen, and hold the conversation with whoever proves to be the driving end."""
+    return _StreamServer(context)
+
+
+class _StreamServer(Server):
+    """The port, and the conversation from its first connection on. A new conversation takes the place of the old."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._doorway = Doorway(context)
+        self._lock = threading.Lock()
+        self._conversation: _Conversation | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._port = Port(context, self._doorway, self._arrived)
+        self.ready: dict[str, Any] = {"address": self._port.address, "port": self._port.port}
+
+    def _arrived(self, connection: Connection) -> None:
+        with self._lock:
+            if self._closing or (self._conversation is None and connection.number != CONTROL):
+                connection.socket.close()
+            elif self._conversation is not None and connection.number != CONTROL:
+                self._conversation.streams.attach(self._conversation.link(connection))
+            else:
+                self._begin(connection)
+
+    def _begin(self, connection: Connection) -> None:
+        earlier = self._conversation
+        if earlier is not None and self._thread is not None:
+            earlier.talk.abort("the other end connected again")
+            self._thread.join()
+        self._conversation = _Conversation(self._context, self._doorway, connection, earlier)
+        self._thread = threading.Thread(target=self._run, args=(self._conversation,), daemon=True)
+        self._thread.start()
+
+    def _run(self, conversation: _Conversation) -> None:
+        try:
+            conversation.hold()
+        except TransferFailed as error:
+            self._context.log(f"the transfer failed: {error}")
+        except Exception as error:
+            self._context.log(f"the transfer failed: {type(error).__name__}: {error}")
+
+    def active(self) -> bool:
+        """Whether the conversation goes on."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def close(self) -> None:
+        """End the conversation and the port."""
+        with self._lock:  # from now on nothing begins
+            self._closing = True
+        self._context.stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._port.close()

@@ -1,0 +1,160 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Arming, confirming and reverting a checkpoint, as the module asks for it. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from typing import Any, Sequence
+
+from .checkpoint import Checkpoint, CheckpointError, armed_names, ended_sentence
+from .commands import boot_commands, restore_commands
+from .live import capture
+from .pack import pack
+from .saved import save
+from .timer import install_boot, remove_boot, start_service, start_timer, stop_timer, timer_lives
+
+REVERT_PATIENCE = 120.0  # seconds that a requested way back may take
+
+
+def describe(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Give what is known of a checkpoint: the return values of the module."""
+    request = checkpoint.request
+    known: dict[str, Any] = {
+        "armed": bool(request),
+        "seconds_left": round(checkpoint.seconds_left(), 1),
+        "timer": None,
+        "survives_reboot": None,
+        "last": checkpoint.last,
+        "all_armed": armed_names(checkpoint.root),
+    }
+    if request:
+        alive = timer_lives(request["timer"])
+        known.update(timer=dict(request["timer"], alive=alive), survives_reboot=request["survives_reboot"])
+    return known
+
+
+def wanted(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Give what makes two armings the same."""
+    return {
+        "paths": sorted({os.path.normpath(path) for path in parameters["paths"]}),
+        "links": sorted(parameters["links"]) if parameters["links"] is not None else None,
+        "made": sorted(parameters["made"]),
+        "commands": commands_of(parameters),
+        "timeout": parameters["timeout"],
+    }
+
+
+def commands_of(parameters: dict[str, Any]) -> list[list[str]]:
+    """Give the commands of the managers, and those that were given instead."""
+    if parameters["commands"] is not None:
+        return parameters["commands"]
+    links = parameters["links"] or []
+    return [argv for manager in parameters["managers"] for argv in restore_commands(manager, links)]
+
+
+def arm(checkpoint: Checkpoint, parameters: dict[str, Any], check: bool) -> bool:
+    """Arm the checkpoint; give whether that changed anything.
+
+    One that is armed in the same way already is left alone, with the state that it saved and the time that it has left.
+    """
+    _refuse_relative(parameters["paths"])
+    with contextlib.nullcontext() if check else checkpoint.locked():  # check mode makes no files
+        there, want = checkpoint.request, wanted(parameters)
+        if there and there["wanted"] != want:
+            raise CheckpointError(
+                f"a checkpoint {checkpoint.name} is armed already, for other paths, links or commands; it reverts by "
+                f"itself in {checkpoint.seconds_left():.0f} s. Confirm or revert it first, or choose another name"
+            )
+        if there and timer_lives(there["timer"]):
+            return False
+        _refuse_overlap(checkpoint, want["paths"])
+        if check:
+            return True
+        if there:  # its timer was killed: what it saved is still the state to go back to
+            return _start(checkpoint, there, parameters["timeout"])
+        checkpoint.create()
+        pack(checkpoint.program)
+        request = {
+            "token": secrets.token_hex(16),
+            "wanted": want,
+            "files": save(want["paths"], checkpoint.files),
+            "state": capture(want["links"]),
+            "made": want["made"],
+            "commands": want["commands"],
+            "boot_commands": [argv for manager in parameters["managers"] for argv in boot_commands(manager)],
+        }
+        return _start(checkpoint, request, parameters["timeout"])
+
+
+def _start(checkpoint: Checkpoint, request: dict[str, Any], timeout: int) -> bool:
+    """The file comes before the timer, which looks for it, and again afterwards, with the timer's name."""
+    request["deadline"] = time.time() + timeout
+    request["timer"] = {"kind": "none"}
+    request["survives_reboot"] = install_boot(checkpoint, request["token"])
+    checkpoint.write("checkpoint.json", request)
+    request["timer"] = start_timer(checkpoint, request["token"], timeout)
+    checkpoint.write("checkpoint.json", request)
+    return True
+
+
+def confirm(checkpoint: Checkpoint, check: bool) -> bool:
+    """Keep what was changed. Fails where the checkpoint has reverted already, since the change is gone then."""
+    with contextlib.nullcontext() if check else checkpoint.locked():  # check mode makes no files
+        request, last = checkpoint.request, checkpoint.last
+        if not request:
+            if last.get("outcome") == "confirmed":
+                return False
+            raise CheckpointError(
+                f"there is nothing to confirm: {ended_sentence(checkpoint.name, last, time.time())}. "
+                "What was changed since it was armed is not in effect any more; see what stands there, and begin again"
+            )
+        if not check:
+            stop_timer(request["timer"])
+            remove_boot(checkpoint.name)
+            checkpoint.close("confirmed", "request", [])
+        return True
+
+
+def revert(checkpoint: Checkpoint, check: bool) -> bool:
+    """Bring the old state back, apart from the connection that this may interrupt, and wait for that."""
+    request = checkpoint.request
+    if not request:
+        return False
+    if check:
+        return True
+    start_service(checkpoint, "undo", ["now", request["token"]])
+    deadline = time.monotonic() + REVERT_PATIENCE
+    while checkpoint.request:
+        if time.monotonic() > deadline:
+            raise CheckpointError(
+                f"the way back of {checkpoint.name} did not end within {REVERT_PATIENCE:.0f} s; see {checkpoint.log} "
+                f"or journalctl -u longhaul-undo-{checkpoint.name}"
+            )
+        time.sleep(0.1)
+    errors = checkpoint.last.get("errors", [])
+    if errors:
+        raise CheckpointError(f"the way back of {checkpoint.name} left this behind: {'; '.join(errors)}")
+    return True
+
+
+def _refuse_relative(paths: Sequence[str]) -> None:
+    wrong = [path for path in paths if not path.startswith("/")]
+    if wrong:
+        raise CheckpointError(f"paths must be absolute, since the host reverts on its own: {', '.join(wrong)}")
+
+
+def _refuse_overlap(checkpoint: Checkpoint, paths: Sequence[str]) -> None:
+    """Two checkpoints of one path would put it back one after the other, in no known order."""
+    for name in armed_names(checkpoint.root):
+        other = Checkpoint(name, checkpoint.root).request
+        shared = sorted(set(paths) & set(other["wanted"]["paths"])) if other and name != checkpoint.name else []
+        if shared:
+            raise CheckpointError(
+                f"the checkpoint {name}, which is armed, keeps {', '.join(shared)} already; confirm or revert it first"
+            )

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What all renderers share: the files that they give, and how a file says whose it is. Private to the collection."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Iterable
+
+from .links import Entry
+
+MARK = "longhaul.fleet nic: "
+MAKES = "longhaul.fleet nic makes: "
+
+
+@dataclass(frozen=True)
+class File:
+    """A file on the host. ``entry`` is the item of ``nic_links`` that it belongs to; without a mode it keeps it."""
+
+    path: str
+    content: str
+    mode: int | None
+    entry: str
+
+
+def make(path: str, entry: Entry, header: str, lines: Iterable[str], mode: int = 0o644) -> File:
+    """Put a file together. ``header`` is a comment, or empty; the marks say whose the file is and what it makes."""
+    top = [header.rstrip("\n")] if header.strip() else []
+    top.append(f"# {MARK}{entry.name}")
+    made = [device.name for device in entry.devices if device.kind in ("bond", "vlan")]
+    if made:
+        top.append(f"# {MAKES}{' '.join(made)}")
+    return File(path, "\n".join([*top, *lines]) + "\n", mode, entry.name)
+
+
+def owner_of(content: str) -> str | None:
+    """Give the entry that a file of ours belongs to, or None where it is somebody else's."""
+    found = re.search(rf"^# {re.escape(MARK)}(\S+)$", content, re.MULTILINE)
+    return found[1] if found else None
+
+
+def made_by(content: str) -> list[str]:
+    """Give the names of the devices that the entry of a file of ours makes."""
+    found = re.search(rf"^# {re.escape(MAKES)}(.+)$", content, re.MULTILINE)
+    return found[1].split() if found else []
+
+
+def family(address: str) -> int:
+    """Give 4 or 6, for an address with or without prefix length."""
+    return ipaddress.ip_interface(address).version
+
+
+def of_family(addresses: Iterable[str], version: int) -> list[str]:
+    """Give the addresses of one family."""
+    return [address for address in addresses if family(address) == version]

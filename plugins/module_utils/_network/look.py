@@ -1,0 +1,229 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reading a host's links and managers. Changes nothing. Private to the collection.
+
+What is read here is judged by the pure functions of ``facts`` and ``managers``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import platform
+import re
+from typing import Any
+
+from . import facts, managers
+from .files import made_by, owner_of
+from .programs import run, which
+
+_OWN = (
+    "/etc/netplan/*longhaul-nic-*",
+    "/etc/systemd/network/*longhaul-nic-*",
+    "/etc/systemd/network/*.d/*longhaul-nic*",
+    "/etc/NetworkManager/system-connections/longhaul-nic-*",
+    "/etc/NetworkManager/conf.d/*longhaul-nic-*",
+    "/etc/network/interfaces.d/longhaul-nic-*",
+    "/etc/sysconfig/network-scripts/ifcfg-*",
+    "/etc/rc.conf.d/*/longhaul_nic_*",
+)
+_BOND_FILES = ("mode", "miimon", "primary", "lacp_rate", "xmit_hash_policy", "min_links")
+_DMI = ("sys_vendor", "product_name", "chassis_asset_tag")
+
+
+def look() -> dict[str, Any]:
+    """Give everything that nic_info returns."""
+    system = platform.system()
+    links = look_at_links(system)
+    found = _evidence(system, links)
+    managed = managers.managers_of(links, found["evidence"])
+    for name, link in links.items():
+        detail = dict(managed[name])
+        link["manager"] = detail.pop("manager")
+        link["manager_detail"] = detail
+    connection = look_at_connection(links, system)
+    hints = {name: data["present"] and data.get("configured", True) for name, data in found["managers"].items()}
+    return {
+        "system": system,
+        "links": links,
+        "connection": connection,
+        "cloud": _cloud(),
+        "managers": found["managers"],
+        "default_manager": managers.default_manager(managed, connection["link"], hints),
+        "own_files": _own_files(),
+    }
+
+
+def look_at_links(system: str) -> dict[str, dict[str, Any]]:
+    """Give the links, as ``facts`` describes them, with speed, driver and the parameters of bonds."""
+    if system == "FreeBSD":
+        links = facts.parse_ifconfig(run(["ifconfig", "-a"]).out)
+    else:
+        ended = run(["ip", "-d", "-j", "address", "show"])
+        if ended.code:
+            raise RuntimeError(f"the links cannot be read: {ended.said}; iproute2 4.18 or newer is needed")
+        links = facts.parse_ip_links(ended.out)
+    for name, link in links.items():
+        link["speed"] = _speed(name)
+        link["driver"] = os.path.basename(_readlink(f"/sys/class/net/{name}/device/driver")) or None
+        if link["kind"] == "bond" and system != "FreeBSD":
+            link["bond"] = _bond(name)
+    return links
+
+
+def look_at_route(address: str, system: str) -> dict[str, Any]:
+    """Give how an address is reached: ``dev``, ``source`` and ``gateway``."""
+    if system == "FreeBSD":
+        return facts.parse_freebsd_route(run(["route", "-n", "get", address]).out)
+    return facts.parse_route_get(run(["ip", "-j", "route", "get", address]).out)
+
+
+def look_at_connection(links: dict[str, dict[str, Any]], system: str) -> dict[str, Any]:
+    """Give the ``link`` and the ``address`` over which this host is reached, and the ``peer``; None if local."""
+    words = _ssh_connection().split()
+    if len(words) != 4:
+        return {"link": None, "address": None, "peer": None}
+    peer, address = words[0], words[2]
+    link = facts.link_of_address(links, address) or look_at_route(peer, system)["dev"]
+    return {"link": link, "address": address, "peer": peer}
+
+
+def _ssh_connection() -> str:
+    """Find sshd's SSH_CONNECTION, which sudo drops, in this process or those above it."""
+    if os.environ.get("SSH_CONNECTION"):
+        return os.environ["SSH_CONNECTION"]
+    pid = os.getppid()
+    while pid > 1:
+        for item in _read_bytes(f"/proc/{pid}/environ").split(b"\0"):
+            if item.startswith(b"SSH_CONNECTION="):
+                return item.split(b"=", 1)[1].decode(errors="replace")
+        status = re.search(r"^PPid:\s*(\d+)", _read(f"/proc/{pid}/status"), re.MULTILINE)
+        pid = int(status[1]) if status else 0
+    return ""
+
+
+def _evidence(system: str, links: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Read what ``managers.managers_of`` wants, and what each manager is like here."""
+    networkctl = managers.parse_networkctl(_networkctl(links)) if which("networkctl") else {}
+    nm_devices = run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"]) if which("nmcli") else None
+    nm_runs = bool(nm_devices and nm_devices.code == 0)
+    nmcli = managers.parse_nmcli_devices(nm_devices.out) if nm_devices and nm_runs else {}
+    files = managers.parse_nmcli_files(run(["nmcli", "-t", "-f", "UUID,FILENAME", "connection"]).out) if nm_runs else {}
+    interfaces, includes = _interfaces()
+    ifcfg = _ifcfg()
+    evidence = {
+        "networkctl": networkctl,
+        "nmcli": nmcli,
+        "nm_files": files,
+        "interfaces": interfaces,
+        "ifcfg": {name: f"/etc/sysconfig/network-scripts/ifcfg-{name}" for name in ifcfg},
+        "freebsd": dict.fromkeys(links) if system == "FreeBSD" else None,
+    }
+    found = {
+        "netplan": {"present": bool(which("netplan")), "configured": bool(glob.glob("/etc/netplan/*.yaml"))},
+        "networkd": {
+            "present": bool(which("networkctl")),
+            "configured": os.path.isdir("/run/systemd/netif/links"),
+        },
+        "networkmanager": {"present": bool(which("nmcli")), "configured": nm_runs, "running": nm_runs},
+        "ifupdown": {
+            "present": bool(which("ifup")) and os.path.isdir("/etc/network"),
+            "configured": bool(set(interfaces) - {"lo"}) or os.path.exists("/etc/network/interfaces"),
+            "suffix": managers.include_suffix(includes),
+            "ifenslave": os.path.exists("/etc/network/if-pre-up.d/ifenslave"),
+        },
+        "ifcfg": {
+            "present": os.path.isdir("/etc/sysconfig/network-scripts"),
+            "configured": bool(set(ifcfg) - {"lo"}),
+            "files": ifcfg,
+        },
+        "freebsd": {
+            "present": system == "FreeBSD",
+            "blocked": [p for p in ("/etc/rc.conf.d/netif", "/etc/rc.conf.d/routing") if os.path.isfile(p)],
+        },
+    }
+    for device in nmcli.values():
+        device["mtu"] = _profile_mtu(device["uuid"])
+    return {"evidence": evidence, "managers": found}
+
+
+def _networkctl(links: dict[str, dict[str, Any]]) -> str:
+    """One by one: ``--all`` leaves the network file out in some versions."""
+    if not os.path.isdir("/run/systemd/netif/links"):
+        return ""
+    return "\n".join(run(["networkctl", "--no-pager", "--full", "--lines=0", "status", name]).out for name in links)
+
+
+def _profile_mtu(uuid: str) -> str:
+    return run(["nmcli", "-g", "802-3-ethernet.mtu", "connection", "show", uuid]).out.strip() if uuid else ""
+
+
+def _interfaces() -> tuple[dict[str, dict[str, Any]], list[tuple[str, str]]]:
+    """Read ifupdown's files, those that it includes as well."""
+    main = "/etc/network/interfaces"
+    stanzas, includes = managers.parse_interfaces(_read(main))
+    found = {name: {"file": main, "methods": methods, "own": False} for name, methods in stanzas.items()}
+    for word, pattern in includes:
+        if not pattern.startswith("/"):
+            pattern = f"/etc/network/{pattern}"
+        for path in sorted(glob.glob(f"{pattern.rstrip('/')}/*" if word == "source-directory" else pattern)):
+            text = _read(path)
+            for name, methods in managers.parse_interfaces(text)[0].items():
+                found.setdefault(name, {"file": path, "methods": methods, "own": owner_of(text) is not None})
+    return found, includes
+
+
+def _ifcfg() -> dict[str, str]:
+    start = "/etc/sysconfig/network-scripts/ifcfg-"
+    return {
+        path[len(start) :]: _read(path) for path in sorted(glob.glob(f"{start}*")) if not path.endswith(("~", ".bak"))
+    }
+
+
+def _own_files() -> dict[str, dict[str, Any]]:
+    found = {}
+    for pattern in _OWN:
+        for path in sorted(glob.glob(pattern)):
+            text = _read(path)
+            entry = owner_of(text)
+            if entry:
+                found[path] = {"entry": entry, "makes": made_by(text)}
+    return found
+
+
+def _cloud() -> str | None:
+    firmware = {name: _read(f"/sys/class/dmi/id/{name}").strip() for name in _DMI}
+    return facts.cloud_of(firmware, _read("/run/cloud-init/cloud-id"))
+
+
+def _bond(name: str) -> dict[str, str]:
+    """Read a bond's parameters: ``active-backup 1`` is a name and its number."""
+    values = {key: _read(f"/sys/class/net/{name}/bonding/{key}").split() for key in _BOND_FILES}
+    return {key: words[0] for key, words in values.items() if words}
+
+
+def _speed(name: str) -> int | None:
+    """Give the speed in Mbit/s, or None where the link is down or has none."""
+    with contextlib.suppress(ValueError):
+        speed = int(_read(f"/sys/class/net/{name}/speed") or -1)
+        return speed if speed > 0 else None
+    return None
+
+
+def _readlink(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(path)
+    return ""
+
+
+def _read(path: str) -> str:
+    return _read_bytes(path).decode(errors="replace")
+
+
+def _read_bytes(path: str) -> bytes:
+    with contextlib.suppress(OSError), open(path, "rb") as opened:
+        return opened.read()
+    return b""

@@ -1,0 +1,60 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Running the host's programs, in plain English and without waiting for ever. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import NamedTuple, Sequence
+
+_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Ran(NamedTuple):
+    """How a program ended; ``code`` is 127 where it is missing and 124 where it took too long, as shells say it."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """What it said, of both outputs, in one piece."""
+        return " ".join(f"{self.err}\n{self.out}".split())
+
+
+def environment() -> dict[str, str]:
+    """Give what programs shall see: plain messages, and the folders of system programs."""
+    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
+    path = os.environ.get("PATH", "")
+    return dict(kept, LC_ALL="C", PATH=f"{path}:{_FOLDERS}".lstrip(":"), SYSTEMD_PAGER="", SYSTEMD_COLORS="0")
+
+
+def which(program: str) -> str | None:
+    """Give the path of a program, or None where it is missing."""
+    return shutil.which(program, path=environment()["PATH"])
+
+
+def run(argv: Sequence[str], timeout: float = 30.0) -> Ran:
+    """Run a program to its end, at most ``timeout`` seconds, with nothing on its standard input."""
+    try:
+        ended = subprocess.run(  # pylint: disable=ansible-bad-function
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            env=environment(),
+            cwd="/",
+            check=False,
+        )
+    except FileNotFoundError:
+        return Ran(127, "", f"{argv[0]} is not installed")
+    except PermissionError as error:
+        return Ran(126, "", str(error))
+    except subprocess.TimeoutExpired:
+        return Ran(124, "", f"{' '.join(argv)} did not end within {timeout:.0f} s")
+    return Ran(ended.returncode, ended.stdout.decode(errors="replace"), ended.stderr.decode(errors="replace"))

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""TCP settings for fast links. Private to the collection.
+
+ESnet's advice, fasterdata.es.net/host-tuning/linux, as perfSONAR's packages apply it.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, Sequence
+
+# Speed in Mbit/s from which they count, largest socket buffer (rmem_max, wmem_max), largest that TCP takes by itself
+_BUFFERS = (
+    (40000, 536870912, 268435456),
+    (10000, 268435456, 134217728),
+    (0, 67108864, 33554432),
+)
+JUMBO = 1500  # above this MTU a black hole on the way is more likely
+
+# Keys that the role never writes: the kernel's own values are right, or changing them does harm.
+FORBIDDEN = (
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_tw_",
+    "net.core.rmem_default",
+    "net.core.wmem_default",
+    "rp_filter",
+)
+
+
+def tcp_settings(
+    speed: int, mtu: int, current: Mapping[str, str], congestion_control: str = "", qdisc: str = "fq"
+) -> tuple[dict[str, str], list[str]]:
+    """Give the settings by key, and what is wrong with what was asked.
+
+    ``speed`` in Mbit/s is that of the fastest link that is wanted, ``mtu`` the largest MTU. ``current`` holds
+    ``tcp_rmem``, ``tcp_wmem`` (three numbers each, of which the first two are kept) and
+    ``tcp_available_congestion_control``. Empty ``congestion_control`` or ``qdisc``: it is left alone.
+    """
+    available = current.get("tcp_available_congestion_control", "").split()
+    problems = []
+    if congestion_control and congestion_control not in available:
+        problems.append(
+            f"nic_tcp_congestion_control: this kernel has no {congestion_control}; it has "
+            f"{', '.join(available) or 'none'}. Load its module (modprobe tcp_{congestion_control}), or leave it out"
+        )
+    _least, largest, automatic = next(row for row in _BUFFERS if speed >= row[0])
+    settings = {"net.core.rmem_max": str(largest), "net.core.wmem_max": str(largest)}
+    for name in ("tcp_rmem", "tcp_wmem"):
+        fields = current.get(name, "").split()
+        if len(fields) != 3:
+            problems.append(
+                f"net.ipv4.{name} was read as {current.get(name)!r}, and not as three numbers; nothing is set"
+            )
+            continue
+        settings[f"net.ipv4.{name}"] = " ".join([*fields[:2], str(max(automatic, int(fields[2])))])
+    settings["net.ipv4.tcp_no_metrics_save"] = "1"
+    if qdisc:
+        settings["net.core.default_qdisc"] = qdisc
+    if mtu > JUMBO:
+        settings["net.ipv4.tcp_mtu_probing"] = "1"
+    if congestion_control:
+        settings["net.ipv4.tcp_congestion_control"] = congestion_control
+    return settings, problems
+
+
+def sysctl_file(settings: Mapping[str, str], header: str) -> str:
+    """Give the text of a file in /etc/sysctl.d."""
+    lines = [f"{key} = {value}" for key, value in sorted(settings.items())]
+    return "\n".join([*([header.rstrip()] if header.strip() else []), *lines]) + "\n"
+
+
+def fastest(speeds: Sequence[int | None], given: int) -> int:
+    """Give the speed that counts: what was given, else the fastest that a link reports."""
+    return given or max((speed for speed in speeds if speed), default=0)

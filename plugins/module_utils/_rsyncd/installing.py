@@ -1,0 +1,259 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From what was asked for to files in place, or to a refusal. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from typing import Any, Callable, Mapping, NamedTuple
+
+from . import host, identity
+from .check import all_problems, daemon_values, doubts, module_values, same_name, varies
+from .conf import Conf, effective, folder_names, load, load_from_disk, read_text
+from .identity import ROOT
+from .options import NOT_SHARED, OF_A_MODULE, OF_THE_DAEMON, READ_AT_START
+from .render import file_name, include_text, is_ours, module_text, whole_text
+from .staging import Verdict, try_files
+
+_FILE_MODE, _FOLDER_MODE = 0o644, 0o755
+
+
+class Refused(Exception):
+    """Nothing was changed; the text says everything that stands in the way."""
+
+
+class Wanted(NamedTuple):
+    """What was asked for, as the module's options say it."""
+
+    path: str
+    include_dir: str
+    mode: str
+    modules: list[dict[str, Any]]
+    options: dict[str, Any]
+    defaults: dict[str, Any]
+    user: str
+    group: str
+    users: list[str]
+    secrets_file: str | None
+    header: str
+
+
+class Installing:
+    """What is to be written, checked. Raises Refused where it cannot work; nothing is written before ``install``."""
+
+    def __init__(self, wanted: Wanted, rsync: str, scratch: str) -> None:
+        self._wanted, self._rsync, self._scratch = wanted, rsync, scratch
+        self._folder = wanted.include_dir.rstrip("/") or "/"
+        self._managed = wanted.secrets_file or ""
+        problems = all_problems(wanted.modules, {**wanted.defaults, **wanted.options}, wanted.users, self._managed)
+        if problems:
+            raise Refused(_refusal("the configuration of the rsync daemon cannot be used", problems))
+        self._before = read_text(wanted.path) if os.path.exists(wanted.path) else ""
+        self._conf = load_from_disk(wanted.path) if self._before else Conf()
+        self.daemon, self._shared = self._split()
+        given = [module_values(module)[0] for module in wanted.modules]
+        self.modules = [self._effective(values) for values in given if values["state"] == "present"]
+        self._absent = [values["name"] for values in given if values["state"] == "absent"]
+        self.kept = self._find_kept({same_name(values["name"]) for values in given})
+        self.warnings: list[str] = []
+        self._look_at_host()
+        self.changes = self._find_changes()
+        self.missing = [values for values in self.modules if not varies(values["path"]) and _is_missing(values["path"])]
+        self._try()
+
+    @property
+    def changed(self) -> bool:
+        """Whether installing changes anything."""
+        return bool(self.changes or self.missing)
+
+    def result(self) -> dict[str, Any]:
+        """Give what the role goes on with."""
+        logs = [values.get("log_file", "") for values in (*self.modules, *self.kept, self.daemon)]
+        return {
+            "modules": [_plain(values) for values in self.modules],
+            "kept": [_plain(values) for values in self.kept],
+            "daemon": _plain(self.daemon),
+            "log_files": sorted({path for path in logs if path and not varies(path)}),
+            "restart_needed": self._restart_needed(),
+            "created": [values["path"] for values in self.missing],
+        }
+
+    def diff(self) -> list[dict[str, str]]:
+        """Give what changes, as Ansible shows it."""
+        return [
+            {
+                "before_header": path,
+                "after_header": path,
+                "before": read_text(path) if os.path.exists(path) else "",
+                "after": text or "",
+            }
+            for path, text in self.changes.items()
+        ]
+
+    def install(self, move: Callable[[str, str], None]) -> None:
+        """Put everything in place. ``move`` (from, to) replaces a file at one stroke.
+
+        Modules come before the line that makes the daemon read them, so it never sees a half of the change.
+        """
+        for values in self.missing:
+            self._make(values)
+        for path in sorted(self.changes, key=lambda path: path == self._wanted.path):
+            text = self.changes[path]
+            if text is None:
+                os.unlink(path)
+                continue
+            os.makedirs(os.path.dirname(path), _FOLDER_MODE, exist_ok=True)
+            handle, fresh = tempfile.mkstemp(dir=self._scratch)
+            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
+                stream.write(text)
+            os.chmod(fresh, os.stat(path).st_mode & 0o7777 if os.path.exists(path) else _FILE_MODE)
+            move(fresh, path)
+
+    def _split(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Give what goes into the global part, and the defaults that each module gets in its own file.
+
+        Where others have modules, defaults stay out of the global part: they would change those.
+        """
+        wanted = self._wanted
+        options = {key: value for key, value in wanted.options.items() if value is not None}
+        unset = {key for key, value in wanted.options.items() if value is None}
+        defaults = {key: value for key, value in wanted.defaults.items() if key not in unset and key not in options}
+        asked, _none = daemon_values(options)
+        offered, _none = daemon_values(defaults)
+        shared = {key: value for key, value in {**offered, **asked}.items() if key in OF_A_MODULE - NOT_SHARED}
+        if wanted.mode == "whole":
+            return {**offered, **asked}, shared
+        daemon = {key: value for key, value in asked.items() if key in OF_THE_DAEMON | READ_AT_START}
+        said = {} if host.is_whole(self._before) else host.starting_options(self._before)
+        if not self._others():
+            if "reverse_lookup" in asked:  # counts for the first look at a client too, before it names a module
+                daemon["reverse_lookup"] = asked["reverse_lookup"]
+            daemon = {**{key: value for key, value in offered.items() if key not in said}, **daemon}
+        else:
+            needed = {key: value for key, value in offered.items() if key in OF_THE_DAEMON and key not in said}
+            daemon = {**needed, **daemon}
+        return daemon, shared
+
+    def _others(self) -> bool:
+        """Whether modules that are not the role's will be in the configuration, those beside ours included."""
+        path = self._wanted.path
+        text = include_text("" if host.is_whole(self._before) else self._before, {}, self._folder)
+        conf = load(path, lambda name: text if name == path else read_text(name), folder_names)
+        return any(file == path or not is_ours(read_text(file)) for module in conf.modules for file in module.files)
+
+    def _find_kept(self, named: set[str]) -> list[dict[str, Any]]:
+        """Give the role's modules that are there and stay: what they need must stay open too."""
+        return [
+            effective(module)
+            for module in self._conf.modules
+            if same_name(module.name) not in named
+            and "path" in module.options
+            and all(is_ours(read_text(path)) for path in module.files)
+        ]
+
+    def _effective(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a module with all that the role says for it. Explicit: global options of others do not reach it."""
+        full = {**self._shared, **values}
+        full.setdefault("read_only", True)
+        full.setdefault("use_chroot", True)
+        if "uid" not in full:
+            full["uid"] = self._wanted.user
+            full.setdefault("gid", (self._wanted.group,))
+        elif "gid" not in full:
+            full["gid"] = ("0",) if full["uid"] in ROOT else ("*",)
+        if "auth_users" in full and self._managed:
+            full.setdefault("secrets_file", self._managed)
+        return full
+
+    def _look_at_host(self) -> None:
+        wanted = self._wanted
+        problems = host.daemon_problems(self.daemon, self._before, wanted.mode == "whole")
+        conf = self._conf
+        if wanted.mode == "whole":  # what stands in rsyncd.conf itself will be gone
+            for module in conf.modules:
+                module.files = [path for path in module.files if path != wanted.path]
+        problems += host.name_problems([values["name"] for values in self.modules], conf, self._folder)
+        for values in self.modules:
+            found = host.path_problems(values) + host.file_problems(values, self._managed)
+            problems += found
+            self.warnings += doubts(values) + ([] if found else host.path_doubts(values))
+        if problems:
+            raise Refused(_refusal("this host is not ready for the rsync daemon as it is asked for", problems))
+
+    def _find_changes(self) -> dict[str, str | None]:
+        wanted, found = self._wanted, {}
+        texts: dict[str, str | None] = {}
+        for values in self.modules:
+            texts[os.path.join(self._folder, file_name(values["name"]))] = module_text(values, {}, wanted.header)
+        for name in self._absent:
+            path = os.path.join(self._folder, file_name(name))
+            if os.path.exists(path) and is_ours(read_text(path)):
+                texts[path] = None
+        if wanted.mode == "whole":
+            texts[wanted.path] = whole_text(self.daemon, self._folder, wanted.header)
+        else:
+            existing = "" if host.is_whole(self._before) else self._before
+            texts[wanted.path] = include_text(existing, self.daemon, self._folder, wanted.header)
+        for path, text in texts.items():
+            there = read_text(path) if os.path.exists(path) else None
+            if there != text:
+                found[path] = text
+        return found
+
+    def _try(self) -> None:
+        """Let rsync read the new configuration. Complaints that it has about the old one too are not ours."""
+        if not self._rsync or not self.changes:
+            return
+        wanted = self._wanted
+        try:
+            before = Verdict(True, ())
+            if self._before:
+                before = try_files(self._rsync, wanted.path, self._folder, {}, self._scratch)
+            after = try_files(self._rsync, wanted.path, self._folder, self.changes, self._scratch)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Refused(
+                f"rsync could not be run to try the new configuration: {error}. Nothing was changed"
+            ) from error
+        worse = after.worse_than(before)
+        if worse or not after.serves:
+            was_so = (
+                "" if before.serves else " It does not understand the one that is in place either: mend that first."
+            )
+            said = "; ".join(worse or after.complaints) or "it would not talk to clients"
+            raise Refused(
+                f"rsync does not understand the new configuration, so the old one was kept: {said}. An option that "
+                f"this version of rsync does not know cannot be used with it.{was_so}"
+            )
+        self.warnings += [f"rsync says about lines of others in {wanted.path}: {text}" for text in before.complaints]
+
+    def _restart_needed(self) -> bool:
+        """Whether what a daemon reads only at its start changes."""
+        new = self.changes.get(self._wanted.path)
+        if new is None:
+            return False
+        keys = OF_THE_DAEMON | READ_AT_START
+        sides = [host.starting_options_of(text) for text in (self._before, new)]
+        return {k: v for k, v in sides[0].items() if k in keys} != {k: v for k, v in sides[1].items() if k in keys}
+
+    def _make(self, values: Mapping[str, Any]) -> None:
+        os.makedirs(values["path"], 0o755, exist_ok=True)
+        ids = identity.find_ids(values["uid"], values["gid"])
+        os.chmod(values["path"], int(values["path_mode"], 8))
+        if os.geteuid() == 0:
+            os.chown(values["path"], ids.uid, ids.gid)
+
+
+def _is_missing(path: str) -> bool:
+    return not os.path.lexists(path)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+
+
+def _refusal(what: str, problems: list[str]) -> str:
+    return "\n".join([f"{what}. Nothing was changed.", *(f"- {problem}" for problem in problems)])

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a systemd unit must open for the modules, and no more. Private to the collection. Pure. Source: systemd.exec(5).
+
+A path is opened only where the unit closes it: a path in ReadWritePaths is mounted upon itself in the daemon's view,
+and a file system that is mounted there later stays hidden from the daemon.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Iterable, Mapping
+
+from .check import may_write, varies
+from .identity import ROOT
+
+_LISTS = frozenset(["ReadWritePaths", "ReadOnlyPaths", "InaccessiblePaths", "ReadWriteDirectories"])
+_FULL = ("/usr", "/boot", "/efi", "/etc")
+_SYSTEM = {"yes": _FULL[:3], "true": _FULL[:3], "1": _FULL[:3], "on": _FULL[:3], "full": _FULL, "strict": ("/",)}
+_NOT_STRICT = ("/dev", "/proc", "/sys")  # what ProtectSystem=strict leaves alone
+_HOMES = ("/home", "/root", "/run/user")
+_TEMPORARY = ("/tmp", "/var/tmp")
+_TRUE = frozenset(["yes", "true", "1", "on"])
+
+Settings = Mapping[str, Any]
+
+
+def unit_settings(text: str, without: str = "") -> dict[str, Any]:
+    """Read what ``systemctl cat UNIT`` prints: a setting's last value, or all elements of a list of paths.
+
+    ``without`` is the path of a drop-in that is left out: the role's own.
+    """
+    settings: dict[str, Any] = {}
+    section, skipped, waiting = "", False, ""
+    for raw in text.splitlines():
+        # Each file is announced by a comment with its path, at the start of a line.
+        if re.match(r"^# /\S+\.(?:service|socket|conf)$", raw) and not waiting:
+            skipped, section = raw[2:] == without, ""
+            continue
+        line = (waiting + raw.strip()).strip()
+        waiting = ""
+        if line.endswith("\\"):
+            waiting = line[:-1] + " "
+            continue
+        if not line or line[0] in "#;" or skipped:
+            continue
+        if line.startswith("["):
+            section = line.strip("[]")
+            continue
+        key, equals, value = line.partition("=")
+        key, value = key.strip(), value.strip()
+        if section != "Service" or not equals:
+            continue
+        if key not in _LISTS:
+            settings[key] = value
+        elif not value:
+            settings[key] = []
+        else:
+            settings.setdefault(key, []).extend(word.strip('"').lstrip("+-") for word in value.split())
+    return settings
+
+
+def needed_paths(modules: Iterable[Mapping[str, Any]], daemon: Mapping[str, Any]) -> dict[str, bool]:
+    """Give what the daemon must reach → whether it must write there. Values of modules are the effective ones."""
+    needed: dict[str, bool] = {}
+
+    def need(path: str, write: bool) -> None:
+        if path and not varies(path):
+            path = os.path.normpath(path.replace("/./", "/"))
+            needed[path] = needed.get(path, False) or write
+
+    for values in modules:
+        need(values["path"], may_write(values))
+        for key in ("log_file", "lock_file"):
+            need(os.path.dirname(values.get(key, "")), True)
+        for key in ("secrets_file", "exclude_from", "include_from"):
+            need(values.get(key, ""), False)
+    for key in ("log_file", "pid_file"):
+        need(os.path.dirname(daemon.get(key, "")), True)
+    need(daemon.get("motd_file", ""), False)
+    return needed
+
+
+def makes_devices(modules: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a module makes device nodes when a client sends some: it writes as root, and does not only note them."""
+    return any(
+        may_write(values)
+        and values.get("uid") in ROOT
+        and not values.get("fake_super")
+        and not {"devices", "D"} & set(values.get("refuse_options", ()))
+        for values in modules
+    )
+
+
+def opened(settings: Settings, needed: Mapping[str, bool], devices: bool) -> dict[str, list[str]]:
+    """Give the settings that a drop-in must make, in order; empty where the unit closes nothing that is needed."""
+    wanted: dict[str, list[str]] = {}
+    writable = [path for path, write in needed.items() if write]
+    system = str(settings.get("ProtectSystem", "no")).lower()
+    home = str(settings.get("ProtectHome", "no")).lower()
+    if "/" in writable and system in _SYSTEM:
+        wanted["ProtectSystem"] = ["no"]
+        system = "no"
+    shut_home = home in _TRUE or home == "tmpfs"
+    reaches_home = [path for path in needed if _touch(path, _HOMES)]
+    if shut_home and reaches_home:
+        wanted["ProtectHome"] = ["read-only"]
+    if home != "no" and any(path == "/" for path in writable):
+        wanted["ProtectHome"] = ["no"]
+        home = "no"
+    own_tmp = str(settings.get("PrivateTmp", "no")).lower() in _TRUE | {"disconnected"}
+    if own_tmp and any(_touch(path, _TEMPORARY) for path in needed):
+        wanted["PrivateTmp"] = ["no"]
+    own_devices = str(settings.get("PrivateDevices", "no")).lower() in _TRUE
+    if own_devices and (devices or any(_below(path, "/dev") for path in needed)):
+        wanted["PrivateDevices"] = ["no"]
+    closed = [root for root in _SYSTEM.get(system, ()) if root]
+    if home in _TRUE | {"tmpfs", "read-only"}:
+        closed += _HOMES
+    closed += settings.get("ReadOnlyPaths", [])
+    open_already = [*settings.get("ReadWritePaths", []), *settings.get("ReadWriteDirectories", [])]
+    paths = [
+        path
+        for path in sorted(writable)
+        if path != "/"
+        and any(_below(path, root) for root in closed if root != "/" or not _below_any(path))
+        and not any(_below(path, root) for root in open_already)
+    ]
+    paths = [path for path in paths if not any(path != other and _below(path, other) for other in paths)]
+    if paths:
+        wanted["ReadWritePaths"] = [_quoted(path) for path in paths]
+    return wanted
+
+
+def shut_paths(settings: Settings, needed: Mapping[str, bool]) -> list[str]:
+    """Give what is needed and lies in InaccessiblePaths, which a drop-in cannot open one by one."""
+    return [path for path in needed for root in settings.get("InaccessiblePaths", []) if _below(path, root)]
+
+
+def _quoted(path: str) -> str:
+    """Write a path for a unit. A leading - lets the unit start where the path is missing; % begins a specifier."""
+    text = "-" + path.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
+    return f'"{text}"' if re.search(r"[\s\"\\';]", path) else text
+
+
+def _below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _touch(path: str, roots: Iterable[str]) -> bool:
+    """Whether a path is one of these, inside of one, or around one."""
+    return any(_below(one, other) for root in roots for one, other in ((path, root), (root, path)))
+
+
+def _below_any(path: str) -> bool:
+    return any(_below(path, root) for root in _NOT_STRICT)

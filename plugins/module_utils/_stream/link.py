@@ -1,0 +1,243 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The I/O of one connection: plain, where the kernel moves contents, or TLS. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import ssl
+import threading
+import time
+
+from .._exchange.channel import READ_BYTES, Channel, enlarge_pipe
+from .._exchange.frames import FrameError
+from .._exchange.handshake import Keys
+from .records import Heads, Record
+
+BUFFER_BYTES = 1 << 20
+_TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
+_TLS_RECORDS = 16  # taken from OpenSSL at once
+_HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
+
+
+class LinkLost(Exception):
+    """The connection is of no use any more; what it carried may travel over another one."""
+
+
+class Link:
+    """A data connection. One thread uses it; ``abort`` may be called by any.
+
+    Waiting inside a record ends after ``timeout`` seconds without a byte; waiting for the next record does not end.
+    """
+
+    def __init__(self, connection: socket.socket, timeout: float, keys: Keys | None, drives: bool) -> None:
+        self._socket, self._timeout = connection, timeout
+        self._fd = connection.fileno()
+        self._tls = connection if isinstance(connection, ssl.SSLSocket) else None
+        connection.settimeout(timeout if self._tls else 0.0)
+        send = receive = None
+        if keys is not None:
+            send, receive = (keys.drive, keys.serve) if drives else (keys.serve, keys.drive)
+        self._out, self._in = Heads(send), Heads(receive)
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._pipe: tuple[int, int] | None = None
+        self._aborted = False
+
+    def send_head(self, record: Record) -> None:
+        """Send the head of a record; raises LinkLost."""
+        self.send(memoryview(self._out.encode(record)))
+
+    def send(self, data: memoryview) -> None:
+        """Send all of it; raises LinkLost."""
+        while data:
+            try:
+                data = data[self._socket.send(data) :]
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                self._wait(select.POLLOUT)
+            except (OSError, ValueError) as error:
+                raise self._lost("sending", error) from error
+
+    def send_file(self, fd: int, offset: int, count: int) -> int:
+        """Send what the file holds there, filled up with zeros where it ends before; gives how much it held.
+
+        Raises LinkLost, and OSError where the file cannot be read.
+        """
+        held = self._send_through_buffer(fd, offset, count) if self._tls else self._send_by_kernel(fd, offset, count)
+        left = count - held
+        while left:  # the file became shorter: the other end waits for what was promised
+            piece = self._buffer[: min(left, BUFFER_BYTES)]
+            piece[:] = bytes(len(piece))
+            self.send(piece)
+            left -= len(piece)
+        return held
+
+    def _send_by_kernel(self, fd: int, offset: int, count: int) -> int:
+        start = offset
+        while count:
+            try:
+                moved = os.sendfile(self._fd, fd, offset, count)
+            except BlockingIOError:
+                self._wait(select.POLLOUT)
+                continue
+            except (BrokenPipeError, ConnectionError, TimeoutError) as error:
+                raise self._lost("sending", error) from error
+            if not moved:
+                break
+            offset, count = offset + moved, count - moved
+        return offset - start
+
+    def _send_through_buffer(self, fd: int, offset: int, count: int) -> int:
+        start = offset
+        while count:
+            moved = os.preadv(fd, [self._buffer[: min(count, _TLS_PIECE)]], offset)
+            if not moved:
+                break
+            self.send(self._buffer[:moved])
+            offset, count = offset + moved, count - moved
+        return offset - start
+
+    def receive_head(self) -> Record:
+        """Receive the next head, however long it takes to come; raises LinkLost and FrameError."""
+        try:
+            return self._in.decode(self.receive(self._in.size, patient=True))
+        except FrameError:
+            self.abort()
+            raise
+
+    def receive(self, count: int, patient: bool = False) -> bytes:
+        """Receive so many bytes (at most MAX_RECORD); ``patient``: the first may take its time."""
+        data = bytearray(count)
+        self._fill(memoryview(data), patient)
+        return bytes(data)
+
+    def _fill(self, left: memoryview, patient: bool) -> None:
+        while left:
+            try:
+                if patient and self._tls is not None and not self._tls.pending():
+                    self._wait(select.POLLIN, forever=True)
+                got = self._socket.recv_into(left)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                self._wait(select.POLLIN, forever=patient)
+                continue
+            except (OSError, ValueError) as error:
+                raise self._lost("receiving", error) from error
+            if not got:
+                raise self._lost("receiving", "it was closed")
+            left, patient = left[got:], False
+
+    def receive_file(self, fd: int, offset: int, count: int) -> None:
+        """Write the next bytes to a file; raises LinkLost, and OSError where they cannot be written."""
+        if self._tls is None and _HAS_SPLICE:
+            self._receive_by_kernel(fd, offset, count)
+            return
+        while count:
+            piece = self._buffer[: min(count, BUFFER_BYTES)]
+            self._fill(piece, False)
+            _write_all(fd, piece, offset)
+            offset, count = offset + len(piece), count - len(piece)
+
+    def _receive_by_kernel(self, fd: int, offset: int, count: int) -> None:
+        if self._pipe is None:
+            self._pipe = os.pipe()
+            enlarge_pipe(self._pipe[1])
+        reader, writer = self._pipe
+        while count:
+            try:
+                moved = os.splice(self._fd, writer, min(count, BUFFER_BYTES))  # type: ignore[attr-defined]
+            except BlockingIOError:
+                self._wait(select.POLLIN)
+                continue
+            except (ConnectionError, TimeoutError) as error:
+                raise self._lost("receiving", error) from error
+            if not moved:
+                raise self._lost("receiving", "it was closed")
+            count -= moved
+            while moved:
+                written = os.splice(reader, fd, moved, offset_dst=offset)  # type: ignore[attr-defined]
+                offset, moved = offset + written, moved - written
+
+    def _wait(self, event: int, forever: bool = False) -> None:
+        poll = select.poll()
+        poll.register(self._fd, event)
+        deadline = time.monotonic() + self._timeout
+        while not poll.poll(500):
+            if self._aborted:
+                raise LinkLost("the transfer ended")
+            if not forever and time.monotonic() > deadline:
+                raise self._lost("moving data", f"nothing went through for {self._timeout:.0f} seconds")
+
+    def _lost(self, doing: str, why: object) -> LinkLost:
+        self.abort()
+        reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
+        return LinkLost(f"a data connection was lost while {doing}: {reason}")
+
+    def is_lost(self) -> bool:
+        """Whether the other end, which has nothing to say, hung up."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN | getattr(select, "POLLRDHUP", 0))
+        events = poll.poll(0)
+        return self._aborted or bool(events and events[0][1] & ~select.POLLIN)
+
+    def abort(self) -> None:
+        """Let whoever uses it stop."""
+        self._aborted = True
+        with contextlib.suppress(OSError, ValueError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the descriptors back; nobody may be using it any more."""
+        for fd in self._pipe or ():
+            os.close(fd)
+        self._pipe = None
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+
+def _write_all(fd: int, data: memoryview, offset: int) -> None:
+    while data:
+        written = os.pwrite(fd, data, offset)
+        data, offset = data[written:], offset + written
+
+
+class TlsChannel(Channel):
+    """The conversation inside TLS. OpenSSL lets only one thread at a time use a connection, hence the lock."""
+
+    def __init__(self, connection: ssl.SSLSocket, timeout: float) -> None:
+        connection.setblocking(False)
+        self._tls, self._using = connection, threading.Lock()
+        super().__init__(connection.fileno(), connection.fileno(), timeout)
+
+    def _write_some(self, parts: list[memoryview]) -> int:
+        data = parts[0] if len(parts[0]) >= _TLS_PIECE else memoryview(b"".join(parts))
+        try:
+            with self._using:
+                return int(self._tls.send(data[:_TLS_PIECE]))
+        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            raise BlockingIOError from None
+
+    def _read_some(self) -> bytes:
+        """A record of TLS holds 16 KiB at most: take several at once."""
+        pieces: list[bytes] = []
+        with self._using:
+            try:
+                while len(pieces) < _TLS_RECORDS:
+                    piece = self._tls.recv(READ_BYTES)
+                    if not piece:
+                        break  # the end shows again at the next call
+                    pieces.append(piece)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                if not pieces:
+                    raise BlockingIOError from None
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Give the connection back; nobody may be sending or receiving any more."""
+        self.abort("it was closed")
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._tls.close()

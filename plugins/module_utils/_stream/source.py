@@ -1,0 +1,179 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The source's end: small contents in the conversation itself, large ones over the data connections.
+
+Private to the collection. Python runs one thread at a time, and with small files every change of thread costs more than
+the file. So the thread that scans and leads also reads the small files, and only ranges go to the other threads, which
+spend their time in the kernel or in OpenSSL.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Iterator
+
+from .._exchange import frames
+from .._exchange.carrier import Wanted
+from .._exchange.frames import Frame, FrameError
+from .._exchange.messages import Shard, by_index, number, pack, unpack
+from .._exchange.shards import gather
+from .._exchange.source import UNSTABLE, VANISHED, SourceEnd
+from .._exchange.talk import Talk
+from .._exchange.throttle import TokenBucket
+from .._job.context import Context
+from .._job.outcome import Outcome
+from .._tree.entry import Entry
+from .._tree.place import Root
+from . import bundles, delta, ranges
+from .sender import StreamSource
+
+SHARD_BYTES = 8 << 20  # what the destination may have to hold in memory of each shard under way
+MAX_WINDOW = 8  # shards under way, whatever the number of streams
+SHARD_ENTRIES = 1000
+SHARD_SECONDS = 0.1
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class StreamSourceEnd(SourceEnd):
+    """Leads the conversation; ``carrier`` sends the ranges of large files."""
+
+    def __init__(
+        self, context: Context, talk: Talk, carrier: StreamSource, bucket: TokenBucket, earlier: Outcome | None
+    ) -> None:
+        super().__init__(context, talk, carrier, earlier)
+        self._window = min(self._window, MAX_WINDOW)
+        self._ranges = carrier
+        self._bucket = bucket
+        self._root = Root(context.root)
+        self._folder: tuple[bytes | None, int] = (None, -1)
+        self._packer = bundles.Packer(self._settings["compress"])
+
+    def _batches(self) -> Iterator[list[Entry]]:
+        return gather(self._entries(), SHARD_ENTRIES, SHARD_BYTES, max_seconds=SHARD_SECONDS)
+
+    def _on_frame(self, stream: int, frame: Frame) -> None:
+        if frame.type == frames.WANT:
+            self._talk.put(frame)
+        elif frame.type == frames.GOT:
+            values = unpack(frame.payload)
+            self._ranges.got(values)
+        else:
+            super()._on_frame(stream, frame)
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.type != frames.WANT:
+            super()._handle(frame)
+            return
+        values = unpack(frame.payload)
+        shard = self._open.get(number(values, "id"))
+        if shard is None:
+            raise FrameError("contents were asked for of a shard that is not under way")
+        self._answer(shard, values)
+
+    @staticmethod
+    def _wanted(shard: Shard, values: dict[str, Any]) -> list[Wanted]:
+        files = SourceEnd._wanted(shard, values)
+        needed = by_index(values, "ranges", len(shard.entries))
+        sums = by_index(values, "sums", len(shard.entries))
+        return [
+            file._replace(
+                ranges=ranges.parse(needed[file.index], file.entry.size) if file.index in needed else None,
+                sums=delta.parse(sums[file.index]) if file.index in sums else None,
+            )
+            if file.index in needed or file.index in sums
+            else file
+            for file in files
+        ]
+
+    def _answer(self, shard: Shard, values: dict[str, Any]) -> None:
+        """Send the small files now; the others are the workers' business, who then say that all is sent."""
+        files = self._wanted(shard, values)
+        small = [file for file in files if bundles.fits(file.entry)]
+        problems: dict[int, str] = {}
+        if small:
+            self._send_small(shard, small, problems)
+        if len(small) < len(files):
+            large = [file for file in files if not bundles.fits(file.entry)]
+            self._work.put((frames.WANT, shard, {"large": large, "problems": problems, "small": small}))
+        else:
+            self._tell_sent(shard, problems, {}, sum(file.entry.size for file in small))
+
+    def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
+        """In a worker: let the large files travel, then account for the whole shard."""
+        large, problems = values["large"], values["problems"]
+        sent = self._ranges.send(stream, shard.id, large, self._talk.send)
+        problems.update(self._changed(root, large, sent))
+        self._tell_sent(shard, problems, {}, sent.bytes + sum(file.entry.size for file in values["small"]))
+
+    def _send_small(self, shard: Shard, files: list[Wanted], problems: dict[int, str]) -> None:
+        """Send whole contents, one behind the other. Each has the length that its entry says, whatever happened."""
+        self._talk.send(frames.BEGIN, pack({"id": shard.id}))
+        pieces: list[bytes] = []
+        size = 0
+        for file in files:
+            entry = file.entry
+            if size + entry.size > bundles.BUNDLE_BYTES:
+                self._send_bundle(pieces)
+                pieces, size = [], 0
+            try:
+                data = self._read(entry)
+            except FileNotFoundError:
+                data, problems[file.index] = None, VANISHED
+            except OSError as error:
+                data, problems[file.index] = None, f"cannot be read: {error.strerror}"
+            if data is None:
+                problems.setdefault(file.index, UNSTABLE)
+                data = bytes(entry.size)
+            pieces.append(data)
+            size += entry.size
+        self._send_bundle(pieces)
+
+    def _send_bundle(self, pieces: list[bytes]) -> None:
+        data = b"".join(pieces)
+        if not data:
+            return
+        started = time.monotonic()
+        kind, payload = self._packer.pack(data)
+        self._bucket.take(len(payload))
+        self._talk.send(kind, payload)
+        self._packer.gain.record(kind == frames.DEFLATED, len(data), time.monotonic() - started)
+        self._context.progress.bytes_done += len(data)
+
+    def _read(self, entry: Entry) -> bytes | None:
+        """Read a small file; None where it is no longer what its entry says. Raises OSError."""
+        folder, _slash, name = entry.path.rpartition(b"/")
+        if folder != self._folder[0]:
+            self._enter(folder)
+        fd = os.open(name, _FLAGS, dir_fd=self._folder[1])
+        try:
+            data = os.read(fd, entry.size + 1)
+            now = os.fstat(fd)
+        finally:
+            os.close(fd)
+        same = (
+            len(data) == entry.size == now.st_size
+            and now.st_ctime_ns == entry.ctime_ns
+            and now.st_mtime_ns == entry.mtime_ns
+            and now.st_ino == entry.ino
+            and now.st_dev == entry.dev
+        )
+        return data if same else None
+
+    def _enter(self, folder: bytes) -> None:
+        old = self._folder[1]
+        self._folder = (None, -1)
+        if old >= 0:
+            os.close(old)
+        self._folder = (folder, self._root.open_directory(folder))
+
+    def run(self) -> Outcome:
+        """Hold the conversation; raises TransferFailed."""
+        try:
+            return super().run()
+        finally:
+            if self._folder[1] >= 0:
+                os.close(self._folder[1])
+            self._root.close()

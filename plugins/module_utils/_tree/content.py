@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Hash the contents of a tree's files, several at a time. Private to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Iterable, Iterator, Union
+
+from .entry import REGULAR, Entry
+from .place import Root
+
+ALGORITHMS = ("blake2b", "sha256")  # 32 bytes each; which is faster depends on the processor
+BUFFER = 1 << 20  # bytes
+_BATCH_FILES, _BATCH_BYTES = 64, 1 << 20  # what makes a task for a thread: a lot of small files, or one large
+_PROBE_BYTES = 8 << 20
+
+Content = Union[bytes, OSError]
+
+
+def speeds() -> dict[str, float]:
+    """Measure how many bytes a second this processor hashes with each algorithm; takes about 30 ms."""
+    data = bytes(_PROBE_BYTES)
+    found = {}
+    for name in ALGORITHMS:
+        started = time.perf_counter()
+        _new(name).update(data)
+        found[name] = _PROBE_BYTES / (time.perf_counter() - started)
+    return found
+
+
+def common_algorithm(*ends: dict[str, float]) -> str:
+    """Choose from the :func:`speeds` of all ends the algorithm that is fastest where it is slowest."""
+    return max(ALGORITHMS, key=lambda name: min(end.get(name, 0.0) for end in ends))
+
+
+def hash_file(root: Root, path: bytes, algorithm: str, buffer: bytearray | None = None) -> bytes:
+    """Hash a regular file below a root, 32 bytes. Raises OSError; never follows a symlink, never opens a device."""
+    digest = _new(algorithm)
+    view = memoryview(buffer if buffer is not None else bytearray(BUFFER))
+    fd = root.open_file(path)
+    try:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        while True:
+            count = os.readv(fd, [view])
+            if not count:
+                return digest.digest()
+            digest.update(view[:count])
+    finally:
+        os.close(fd)
+
+
+def with_contents(
+    entries: Iterable[Entry], root: bytes, algorithm: str, workers: int = 2
+) -> Iterator[tuple[Entry, Content]]:
+    """Give each entry with the hash of its contents: ``b""`` for what has none, the OSError where it cannot be read.
+
+    The order stays. Files are read by ``workers`` threads (hashing and reading release Python's lock), a bounded
+    number ahead of the one that is given.
+    """
+    local = threading.local()
+    roots: list[Root] = []
+
+    def run(batch: list[Entry]) -> list[tuple[Entry, Content]]:
+        if not hasattr(local, "root"):
+            local.root, local.buffer = Root(root), bytearray(BUFFER)
+            roots.append(local.root)
+        return [(entry, _content(local.root, entry, algorithm, local.buffer)) for entry in batch]
+
+    pool = ThreadPoolExecutor(max_workers=workers)
+    under_way: deque[Future[list[tuple[Entry, Content]]]] = deque()
+    try:
+        for batch in _batches(entries):
+            under_way.append(pool.submit(run, batch))
+            if len(under_way) > 2 * workers:
+                yield from under_way.popleft().result()
+        while under_way:
+            yield from under_way.popleft().result()
+    finally:
+        for waiting in under_way:
+            waiting.cancel()
+        pool.shutdown()
+        for opened in roots:
+            opened.close()
+
+
+def _content(root: Root, entry: Entry, algorithm: str, buffer: bytearray) -> Content:
+    if entry.type != REGULAR:
+        return b""
+    try:
+        return hash_file(root, entry.path, algorithm, buffer)
+    except OSError as error:
+        return error
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        batch.append(entry)
+        size += entry.size
+        if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _new(algorithm: str) -> hashlib._Hash:
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"the hash algorithm '{algorithm}' is not known here; known are {', '.join(ALGORITHMS)}")
+    return hashlib.blake2b(digest_size=32) if algorithm == "blake2b" else hashlib.sha256()

@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare two trees on two hosts that have no link between them. Private to the collection.
+
+Each side walks its own tree. What the control node carries between them is small, in three steps:
+
+1. Each side makes a :class:`TreeDigest`: counts, and 1024 sums over its entries (22 kB, whatever the size of the
+   tree), and writes its records to a spool, so the tree is not read again. The control node asks
+   :func:`differing_buckets`; where that gives none, the trees are equal.
+2. The source gives the listing of the buckets that differ (:meth:`Spool.listing`, 16 bytes for each entry in them,
+   in portions of whole buckets). The destination lays it beside its own spool (:meth:`Spool.explain`), counts what
+   is missing, differs or is extra, and gives the details of its own entries, up to a limit.
+3. The source gives the details of its entries for the same paths (:meth:`Spool.details`), and :func:`report` makes
+   the list of differences of both.
+
+So a million equal entries cost 22 kB a side, and one difference among them 16 kB more: a bucket's listing. A
+destination that holds more than the source is equal, unless extras are asked for. Then all buckets may
+differ in step 1 and the whole listing travels, 16 MB for a million entries; what it names are real differences only.
+
+Hard links are compared by the first name, in the order of the walk, that shares the file: where a link became a
+copy, its name is now the first of its own. A link to an extra name that comes earlier counts as a difference.
+
+Entries whose ctime at the source is later than the time given to ``listing`` and ``details`` are marked as unstable:
+they changed after the transfer began, and may be different for that reason alone.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Callable, Iterable
+
+from .content import Content
+from .entry import DIRECTORY, REGULAR, Entry
+from .names import escape
+from .record import HASH_BYTES, Describer, LinkTable, path_hash
+from .spool import BUCKETS, SpoolError, SpoolWriter, bucket_of
+
+MAX_ERRORS = 100  # listed; all are counted
+
+_MODULUS = 1 << (8 * HASH_BYTES)
+
+
+class TreeDigest:
+    """What one side says of its tree: small, and independent of the order of the entries."""
+
+    def __init__(self, describer: Describer, spool: SpoolWriter | None = None) -> None:
+        self._describer = describer
+        self._spool = spool
+        self._links = LinkTable()
+        # Sums, not exclusive ors: the same record twice would vanish in those.
+        self._sums = [0] * BUCKETS
+        self.types: dict[str, int] = {}
+        self.bytes = 0
+        self.errors: list[dict[str, str]] = []
+        self.errors_total = 0
+
+    @classmethod
+    def of(
+        cls,
+        entries: Iterable[Entry],
+        fields: frozenset[str],
+        content_hash: Callable[[Entry], bytes] | None = None,
+        *,
+        numeric_ids: bool = True,
+        spool: SpoolWriter | None = None,
+    ) -> TreeDigest:
+        """Make the digest of a walk. ``content_hash`` is asked for regular files; it may raise OSError."""
+        digest = cls(Describer(fields, numeric_ids), spool)
+        for entry in entries:
+            content: Content = b""
+            if content_hash is not None and entry.type == REGULAR:
+                try:
+                    content = content_hash(entry)
+                except OSError as error:
+                    content = error
+            digest.add(entry, content)
+        return digest
+
+    def add(self, entry: Entry, content: Content = b"") -> None:
+        """Add the next entry of a walk, with the hash of its contents or why they could not be read."""
+        if isinstance(content, OSError):
+            self.error(entry.path, content)
+        record = self._links.record(entry, content)
+        of_path, of_record = path_hash(entry.path), self._describer.record_hash(record)
+        bucket = bucket_of(of_path)
+        self._sums[bucket] = (self._sums[bucket] + int.from_bytes(of_record, "big")) % _MODULUS
+        self.types[entry.type] = self.types.get(entry.type, 0) + 1
+        if entry.type != DIRECTORY:
+            self.bytes += entry.size
+        if self._spool is not None:
+            self._spool.add(of_path, of_record, record)
+
+    def error(self, path: bytes, error: OSError) -> None:
+        """Count what could not be read; fits as the walk's ``on_error``."""
+        self.errors_total += 1
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append({"path": escape(path), "reason": error.strerror or str(error)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give plain data for JSON."""
+        sums = b"".join(value.to_bytes(HASH_BYTES, "big") for value in self._sums)
+        return {
+            "entries": sum(self.types.values()),
+            "types": self.types,
+            "bytes": self.bytes,
+            "sums": base64.b64encode(sums).decode(),
+            "errors": self.errors,
+            "errors_total": self.errors_total,
+        }
+
+
+def differing_buckets(source: dict[str, Any], dest: dict[str, Any]) -> list[int]:
+    """Name the buckets in which two digests (as_dict) differ. Raises SpoolError for what is no digest."""
+    sums = []
+    for digest in (source, dest):
+        try:
+            data = base64.b64decode(digest["sums"], validate=True)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SpoolError(f"the digest of a tree is damaged: {error}") from None
+        if len(data) != BUCKETS * HASH_BYTES:
+            raise SpoolError("the digest of a tree is cut short")
+        sums.append([data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)])
+    return [bucket for bucket, (ours, theirs) in enumerate(zip(*sums)) if ours != theirs]
+
+
+def report(explained: dict[str, Any], details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make the list of differences from what the destination explained and the source's details, sorted by path.
+
+    Each is ``{path, kind, fields, source, dest, unstable}``: kind is ``missing``, ``extra`` or ``differs``, source
+    and dest hold the values of the fields that differ (of all for what one side lacks). Paths are escaped.
+    """
+    at_source = {item["key"]: item for item in details}
+    at_dest = {item["key"]: item for item in explained["found"]}
+    differences = [_difference("extra", None, item) for item in explained["extras"]]
+    for key in explained["ask"]:
+        source, dest = at_source.get(key), at_dest.get(key)
+        if source is not None:
+            differences.append(_difference("differs" if dest else "missing", source, dest))
+    return sorted(differences, key=lambda difference: difference["path"])
+
+
+def _difference(kind: str, source: dict[str, Any] | None, dest: dict[str, Any] | None) -> dict[str, Any]:
+    ours, theirs = (item["values"] if item else {} for item in (source, dest))
+    fields = sorted(name for name in set(ours) | set(theirs) if ours.get(name) != theirs.get(name))
+    if kind == "differs" and "type" in fields:
+        fields = ["type"]  # what else there is of another type says nothing
+    return {
+        "path": (source or dest or {})["path"] or ".",  # the root, as rsync names it
+        "kind": kind,
+        "fields": fields if kind == "differs" else [],
+        "source": {name: ours[name] for name in fields if name in ours},
+        "dest": {name: theirs[name] for name in fields if name in theirs},
+        "unstable": bool(source and source.get("unstable")),
+    }

@@ -1,0 +1,178 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Entries as bytes, for wires and files. Private to the collection.
+
+Pure: bytes go in, entries come out. What is read may come from a hostile peer, so every length has a limit, a
+record takes no more memory than it has bytes, and an entry that comes out is one that a walk could have made.
+
+A record is a head (the lengths of what follows), the numbers of ``lstat`` (in a short form where they fit), the
+path, the target, and for each extended attribute two lengths, the name and the value.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Iterator
+
+from .entry import BLOCK, CHARACTER, DIRECTORY, REGULAR, SYMLINK, Entry
+from .names import PATH_LIMIT, components
+
+RECORD_LIMIT = 16 << 20  # bytes of one record
+XATTR_SIZE_LIMIT = 1 << 16  # XATTR_SIZE_MAX
+
+_TYPES = "fdlpsbc"
+_WIDE = 0x80  # in the type byte: the numbers are in the wide form
+
+_HEAD = struct.Struct("<BHIIHH")
+# uid, gid, mtime_ns, ctime_ns, size, dev, ino, nlink, rdev, blocks
+_SHORT = struct.Struct("<IIqqIIIHII")
+_LONG = struct.Struct("<IIqqQQQQQQ")
+_XATTR = struct.Struct("<BI")
+
+
+class ManifestError(ValueError):
+    """Bytes that are no manifest, or an entry that cannot be put into one."""
+
+
+def encode(entry: Entry) -> bytes:
+    """Give the record of an entry. Raises ManifestError for one that the Decoder would refuse."""
+    numbers = (
+        entry.uid,
+        entry.gid,
+        entry.mtime_ns,
+        entry.ctime_ns,
+        entry.size,
+        entry.dev,
+        entry.ino,
+        entry.nlink,
+        entry.rdev,
+        entry.blocks,
+    )
+    kind = _TYPES.index(entry.type)
+    try:
+        try:
+            packed = _SHORT.pack(*numbers)
+        except struct.error:
+            packed = _LONG.pack(*numbers)
+            kind |= _WIDE
+        tail = [packed, entry.path, entry.target]
+        for name, value in entry.xattrs:
+            tail += (_XATTR.pack(len(name), len(value)), name, value)
+        body = b"".join(tail)
+        head = _HEAD.pack(kind, entry.mode, len(body), len(entry.path), len(entry.target), len(entry.xattrs))
+    except struct.error as error:
+        raise ManifestError(f"an entry with impossible values: {error}") from None
+    if len(body) > RECORD_LIMIT or len(entry.path) > PATH_LIMIT:
+        raise ManifestError(f"an entry of {len(body)} bytes is larger than the limit of {RECORD_LIMIT}")
+    return head + body
+
+
+class Decoder:
+    """Turns bytes, in pieces of any size, into entries."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def feed(self, data: bytes) -> Iterator[Entry]:
+        """Give the entries that are complete with these bytes; use it up before the next call.
+
+        Raises ManifestError for what is no manifest.
+        """
+        waiting, at = self._waiting + data, 0
+        last = len(waiting) - _HEAD.size
+        while at <= last:
+            head = _HEAD.unpack_from(waiting, at)
+            _refuse(*head)
+            start = at + _HEAD.size
+            if start + head[2] > len(waiting):
+                break
+            at = start + head[2]
+            yield _entry(waiting, start, *head)
+        self._waiting = waiting[at:]
+
+    def finish(self) -> None:
+        """Say that no more bytes come. Raises ManifestError where a record is cut short."""
+        if self._waiting:
+            raise ManifestError(f"the manifest ends inside a record, {len(self._waiting)} bytes behind its start")
+
+
+def _refuse(kind: int, mode: int, length: int, path: int, target: int, xattrs: int) -> None:
+    """Refuse at once the head that no record can have (lengths and counts), before its body is waited for."""
+    numbers = _LONG if kind & _WIDE else _SHORT
+    least = numbers.size + path + target + xattrs * _XATTR.size
+    if kind & ~_WIDE >= len(_TYPES) or mode > 0o7777 or path > PATH_LIMIT or not least <= length <= RECORD_LIMIT:
+        raise ManifestError("these bytes are no manifest, or a damaged one: the head of a record is impossible")
+
+
+def _entry(data: bytes, start: int, kind: int, mode: int, length: int, path: int, target: int, xattrs: int) -> Entry:
+    """Read the record that begins at ``start``, behind its head."""
+    numbers = _LONG if kind & _WIDE else _SHORT
+    uid, gid, mtime_ns, ctime_ns, size, dev, ino, nlink, rdev, blocks = numbers.unpack_from(data, start)
+    at = start + numbers.size
+    behind = at + path
+    entry = Entry(
+        data[at:behind],
+        _TYPES[kind & ~_WIDE],
+        mode,
+        uid,
+        gid,
+        size,
+        mtime_ns,
+        ctime_ns,
+        dev,
+        ino,
+        nlink,
+        rdev,
+        blocks,
+        data[behind : behind + target],
+        _xattrs(xattrs, data[behind + target : start + length]) if behind + target != start + length or xattrs else (),
+    )
+    if kind or rdev or target or not path:  # else a regular file, of which only the path and the size can be wrong
+        _check(entry)
+    elif size >= 1 << 63:
+        raise ManifestError("a record of an impossible size")
+    else:
+        _check_path(entry.path)
+    return entry
+
+
+def _xattrs(count: int, body: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    at = 0
+    found: list[tuple[bytes, bytes]] = []
+    for _number in range(count):
+        if len(body) - at < _XATTR.size:
+            raise ManifestError("a record is shorter than its extended attributes")
+        name_length, value_length = _XATTR.unpack_from(body, at)
+        at += _XATTR.size
+        name, value = body[at : at + name_length], body[at + name_length : at + name_length + value_length]
+        if value_length > XATTR_SIZE_LIMIT or len(value) != value_length or not name or b"\0" in name:
+            raise ManifestError("a record with an impossible extended attribute")
+        if found and name <= found[-1][0]:
+            raise ManifestError("a record whose extended attributes are not sorted")
+        found.append((name, value))
+        at += name_length + value_length
+    if at != len(body):
+        raise ManifestError("a record is longer than what is in it")
+    return tuple(found)
+
+
+def _check_path(path: bytes) -> None:
+    try:
+        components(path)
+    except ValueError as error:
+        raise ManifestError(str(error)) from None
+
+
+def _check(entry: Entry) -> None:
+    """Refuse an entry that no walk could have made."""
+    _check_path(entry.path)
+    if not entry.path and entry.type != DIRECTORY:
+        raise ManifestError("a root that is no directory")
+    if entry.type == SYMLINK:
+        right = entry.size == len(entry.target) > 0 and b"\0" not in entry.target
+    else:
+        right = not entry.target and (entry.type == REGULAR or entry.size == 0)
+    if not right or (entry.rdev and entry.type not in (BLOCK, CHARACTER)) or entry.size >= 1 << 63:
+        raise ManifestError("a record whose type does not go with its size, target or device number")

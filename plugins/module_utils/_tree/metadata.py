@@ -1,0 +1,294 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Owner, mode, ACLs, xattrs and times: what differs, and how it is set. Private to the collection.
+
+The order is owner, mode, xattrs and ACLs (the capability last of them), times: chown takes away setuid and the
+capability, and everything else changes the times. A directory's times come after its contents.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from typing import Callable, NamedTuple
+
+from . import xattr
+from .entry import SYMLINK, Entry
+from .ids import IdMap
+from .look import read_entry
+from .names import escape
+
+FIELDS = ("owner", "group", "mode", "times", "xattrs", "acls")  # as differences() names them
+NUMERIC = IdMap()
+
+# What a destination loses when the source has it not. Others in security.* and system.* belong to the host
+# (SELinux labels, IMA hashes), and its policy sets them.
+_REMOVABLE = (b"user.", b"trusted.", xattr.CAPABILITY)
+
+
+class Powers(NamedTuple):
+    """What the process may do to files: root everything, others only what their ids allow."""
+
+    uid: int
+    groups: frozenset[int]
+
+    @classmethod
+    def of_this_process(cls) -> Powers:
+        """Ask the kernel, once."""
+        return cls(os.geteuid(), frozenset([os.getegid(), *os.getgroups()]))
+
+    @property
+    def all(self) -> bool:
+        """Whether it is root."""
+        return self.uid == 0
+
+    def may_give_to_group(self, gid: int) -> bool:
+        """Whether own files can be given to the group."""
+        return self.all or gid in self.groups
+
+    def may_set_xattr(self, name: bytes) -> bool:
+        """Whether own files can get this attribute."""
+        return self.all or name.startswith((b"user.", xattr.ACL_PREFIX))
+
+
+ROOT_POWERS = Powers(0, frozenset())
+
+
+def differences(
+    wanted: Entry,
+    found: Entry,
+    preserve: frozenset[str],
+    ids: IdMap = NUMERIC,
+    powers: Powers = ROOT_POWERS,
+    window_ns: int = 0,
+) -> frozenset[str]:
+    """Name what of :data:`FIELDS` must be set on ``found``, of the same type, to be as ``wanted``.
+
+    ``preserve`` is what the settings call ``owner group permissions times acls xattrs``. What the process has
+    not the power to set is no difference, or every run would try again. Times differ when they are more than
+    ``window_ns`` apart (0: at all), for destinations that store them coarsely.
+    """
+    differ = set()
+    same_owner, same_group = found.uid == ids.uid(wanted.uid), found.gid == ids.gid(wanted.gid)
+    if "owner" in preserve and powers.all and not same_owner:
+        differ.add("owner")
+    if "group" in preserve and powers.may_give_to_group(ids.gid(wanted.gid)) and not same_group:
+        differ.add("group")
+    # Linux has no mode for a symlink of its own.
+    mode = _safe_mode(wanted, same_owner or "owner" in differ, same_group or "group" in differ)
+    if "permissions" in preserve and wanted.type != SYMLINK and found.mode != mode:
+        differ.add("mode")
+    if "times" in preserve and abs(found.mtime_ns - wanted.mtime_ns) > window_ns:
+        differ.add("times")
+    if wanted.xattrs or found.xattrs:
+        for field, is_acl in (("acls", True), ("xattrs", False)):
+            if field in preserve and any(_xattr_changes(wanted, found, is_acl, ids, powers)):
+                differ.add(field)
+    return frozenset(differ)
+
+
+def apply(
+    parent_fd: int,
+    name: bytes,
+    wanted: Entry,
+    found: Entry | None,
+    preserve: frozenset[str],
+    ids: IdMap = NUMERIC,
+    *,
+    powers: Powers | None = None,
+    times: bool = True,
+) -> list[str]:
+    """Make the name in the open directory have what ``wanted`` has, as far as ``preserve`` says so.
+
+    ``found`` is what is there, with its xattrs, and None where it was just made: then it is looked at. Nothing
+    is followed; the directory itself is the name ``b"."``. ``times=False`` leaves the times for later
+    (:func:`set_times`), for directories that are still written to.
+
+    Gives what could not be set, as texts without the path. It never leaves something out in silence: what
+    the process has not the power to set is among them.
+    """
+    powers = powers or Powers.of_this_process()
+    work = _Work(parent_fd, name, wanted, preserve, ids, powers)
+    chowned = work.owner(found)
+    if found is None or chowned:
+        found = work.look(found)
+    if found is not None:
+        work.stale_acls(found)
+        # Setting an ACL or losing one changes the mode's group bits, so the mode is set in between.
+        work.mode(found, always=work.changed_acl)
+        work.xattrs(found)
+    if times and "times" in preserve:
+        work.times()
+    return work.problems
+
+
+def set_times(parent_fd: int, name: bytes, wanted: Entry) -> list[str]:
+    """Set the modification time of a name in an open directory; gives what could not be set, as texts."""
+    work = _Work(parent_fd, name, wanted, frozenset(["times"]), NUMERIC, ROOT_POWERS)
+    work.times()
+    return work.problems
+
+
+def chmod(parent_fd: int, name: bytes, mode: int) -> None:
+    """Set the permission bits of a name in an open directory; a symlink is refused, not followed (OSError)."""
+    if not hasattr(os, "O_PATH"):
+        os.chmod(name, mode, dir_fd=parent_fd, follow_symlinks=False)
+        return
+    # Python's chmod cannot leave symlinks alone on Linux: hold the file itself, and go by its fd.
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_fd)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
+
+
+class _Work:
+    """One call of apply: what it works on, and what went wrong so far."""
+
+    def __init__(
+        self, parent_fd: int, name: bytes, wanted: Entry, preserve: frozenset[str], ids: IdMap, powers: Powers
+    ) -> None:
+        self.parent_fd = parent_fd
+        self.name = name
+        self.wanted = wanted
+        self.preserve = preserve
+        self.ids = ids
+        self.powers = powers
+        self.problems: list[str] = []
+        self.changed_acl = False
+
+    def look(self, before: Entry | None) -> Entry | None:
+        """See what is there now."""
+        with_xattrs = "acls" in self.preserve or "xattrs" in self.preserve
+        try:
+            return read_entry(self.parent_fd, self.name, self.wanted.path, with_xattrs)
+        except OSError as error:
+            self.problems.append(f"cannot be looked at: {error.strerror}")
+            return before
+
+    def owner(self, found: Entry | None) -> bool:
+        """Set owner and group; says whether a chown was made."""
+        uid, gid = self.ids.uid(self.wanted.uid), self.ids.gid(self.wanted.gid)
+        new_uid = uid if "owner" in self.preserve and (found is None or found.uid != uid) else -1
+        new_gid = gid if "group" in self.preserve and (found is None or found.gid != gid) else -1
+        if not self.powers.all:
+            if new_uid not in (-1, self.powers.uid):
+                self.problems.append(f"owner {uid} not set: only root may give files away")
+            new_uid = -1  # own files are own files already
+            if new_gid != -1 and not self.powers.may_give_to_group(gid):
+                self.problems.append(f"group {gid} not set: the user is not a member")
+                new_gid = -1
+        if new_uid == new_gid == -1:
+            return False
+        self._try(
+            f"owner {uid}:{gid}",
+            lambda: os.chown(self.name, new_uid, new_gid, dir_fd=self.parent_fd, follow_symlinks=False),
+        )
+        return True
+
+    def stale_acls(self, found: Entry) -> None:
+        """Remove the ACLs that the source has not."""
+        if "acls" not in self.preserve:
+            return
+        for key, value in _xattr_changes(self.wanted, found, True, self.ids, self.powers):
+            if value is None:
+                self.changed_acl = True
+                self._remove("ACL", key)
+
+    def mode(self, found: Entry, always: bool) -> None:
+        """Set the permission bits."""
+        if "permissions" not in self.preserve or self.wanted.type == SYMLINK:
+            return
+        same_owner = found.uid == self.ids.uid(self.wanted.uid)
+        mode = _safe_mode(self.wanted, same_owner, found.gid == self.ids.gid(self.wanted.gid))
+        if mode != self.wanted.mode:
+            lost = "setuid, setgid" if not same_owner else "setgid"
+            self.problems.append(f"{lost} of mode {self.wanted.mode:04o} not set: the owner here is another")
+        if always or found.mode != mode:
+            self._try(f"mode {mode:04o}", lambda: chmod(self.parent_fd, self.name, mode))
+
+    def xattrs(self, found: Entry) -> None:
+        """Set and remove extended attributes; set the ACLs."""
+        for field, is_acl in (("xattrs", False), ("acls", True)):
+            if field not in self.preserve:
+                continue
+            changes = _xattr_changes(self.wanted, found, is_acl, self.ids, self.powers)
+            # Writing other attributes leaves the capability alone, but it comes last all the same: it must
+            # not be there while anything else of the file is still wrong.
+            changes.sort(key=lambda change: change[0] == xattr.CAPABILITY)
+            if is_acl or self.powers.all:
+                self._write(changes)
+            elif changes:
+                self._write_as_owner(changes)
+            for key, _value in self.wanted.xattrs:
+                if key.startswith(xattr.ACL_PREFIX) == is_acl and not self.powers.may_set_xattr(key):
+                    self.problems.append(f"xattr {escape(key)} not set: only root may")
+
+    def _write_as_owner(self, changes: list[tuple[bytes, bytes | None]]) -> None:
+        """Write user.* attributes of a file that its mode may forbid even the owner to write."""
+        mode = read_entry(self.parent_fd, self.name, self.wanted.path).mode
+        if mode & 0o200 or self.wanted.type == SYMLINK:
+            self._write(changes)
+            return
+        self._try(f"mode {mode | 0o200:04o}", lambda: chmod(self.parent_fd, self.name, mode | 0o200))
+        self._write(changes)
+        self._try(f"mode {mode:04o}", lambda: chmod(self.parent_fd, self.name, mode))
+
+    def _write(self, changes: list[tuple[bytes, bytes | None]]) -> None:
+        for key, value in changes:
+            self._xattr(key, value)
+
+    def _xattr(self, key: bytes, value: bytes | None) -> None:
+        kind = "ACL" if key.startswith(xattr.ACL_PREFIX) else "xattr"
+        if value is not None:
+            self._try(f"{kind} {escape(key)}", lambda: xattr.write(self.parent_fd, self.name, key, value))
+        elif kind == "xattr":  # stale ACLs went before
+            self._remove(kind, key)
+
+    def _remove(self, kind: str, key: bytes) -> None:
+        self._try(f"removal of {kind} {escape(key)}", lambda: xattr.remove(self.parent_fd, self.name, key))
+
+    def times(self) -> None:
+        """Set the modification time; the access time becomes now, as rsync leaves it."""
+        stamps = (time.time_ns(), self.wanted.mtime_ns)
+        self._try("time", lambda: os.utime(self.name, ns=stamps, dir_fd=self.parent_fd, follow_symlinks=False))
+
+    def _try(self, what: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except OSError as error:
+            hint = ": the file system has none" if error.errno == errno.ENOTSUP else f": {error.strerror}"
+            self.problems.append(f"{what} not set{hint}")
+        except OverflowError:
+            self.problems.append(f"{what} not set: out of the range that the system can store")
+
+
+def _safe_mode(wanted: Entry, same_owner: bool, same_group: bool) -> int:
+    """Give the mode without setuid and setgid where they would lend the rights of somebody else than at the source."""
+    mode = wanted.mode
+    if not same_owner:
+        mode &= ~0o4000
+    if not same_group:
+        mode &= ~0o2000
+    return mode
+
+
+def _xattr_changes(
+    wanted: Entry, found: Entry, is_acl: bool, ids: IdMap, powers: Powers
+) -> list[tuple[bytes, bytes | None]]:
+    """Name what must be set (name, value) or removed (name, None)."""
+    want = {
+        key: ids.acl(value) if is_acl else value
+        for key, value in wanted.xattrs
+        if key.startswith(xattr.ACL_PREFIX) == is_acl and powers.may_set_xattr(key)
+    }
+    have = {key: value for key, value in found.xattrs if key.startswith(xattr.ACL_PREFIX) == is_acl}
+    changes: list[tuple[bytes, bytes | None]] = [(key, value) for key, value in want.items() if have.get(key) != value]
+    removable = (xattr.ACL_PREFIX,) if is_acl else _REMOVABLE
+    changes += [
+        (key, None) for key in have if key not in want and key.startswith(removable) and powers.may_set_xattr(key)
+    ]
+    return changes

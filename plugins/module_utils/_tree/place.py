@@ -1,0 +1,327 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Change a tree below a destination root, and nothing outside of it. Private to the collection.
+
+Whatever a peer names is reached from the root's fd, one component after the other, never through a symlink.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections import OrderedDict
+from typing import Callable, Iterator
+
+from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, Descent
+from .entry import BLOCK, CHARACTER, DIRECTORY, FIFO, SOCKET, Entry
+from .look import read_entry
+from .metadata import chmod
+from .names import components, escape, join
+
+_KINDS = {FIFO: stat.S_IFIFO, SOCKET: stat.S_IFSOCK, BLOCK: stat.S_IFBLK, CHARACTER: stat.S_IFCHR}
+_CACHED = 32  # directories kept open
+_FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+class InTheWay(OSError):
+    """Something of another type is where an entry belongs, and must not be removed."""
+
+
+class Root:
+    """A destination root. Use one for each thread, and close it (it is a context manager).
+
+    Paths are relative to the root; all methods raise ValueError for one that a peer must not send (see
+    :func:`names.components`) and OSError where the file system refuses.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self.fd = os.open(path, DIRECTORY_FLAGS)
+        self._open: OrderedDict[bytes, tuple[int, float]] = OrderedDict()  # directory -> (fd, when opened)
+
+    def __enter__(self) -> Root:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every fd."""
+        self.forget()
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def forget(self, path: bytes = b"") -> None:
+        """Close the cached fds of a directory that is about to go, and of all below it."""
+        below = path + b"/"
+        for key in [key for key in self._open if not path or key == path or key.startswith(below)]:
+            os.close(self._open.pop(key)[0])
+
+    def open_parent(self, path: bytes) -> tuple[int, bytes]:
+        """Give the fd of the directory that holds the path, and the name in it; for the root itself ``b"."``.
+
+        The fd stays this object's: it is good until the next call of any method.
+        Raises NotADirectoryError where a parent is no directory, or a symlink.
+        """
+        parts = components(path)
+        if not parts:
+            return self.fd, b"."
+        return self._directory(parts[:-1]), parts[-1]
+
+    def open_directory(self, path: bytes) -> int:
+        """Open a directory below the root; the fd is the caller's to close."""
+        return os.dup(self._directory(components(path)))
+
+    def open_file(self, path: bytes) -> int:
+        """Open a regular file for reading; the fd is the caller's. Anything else is refused with OSError.
+
+        A FIFO or a device is recognised before it is opened, and after it in case it came in between.
+        """
+        parent, name = self.open_parent(path)
+        if stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+            fd = os.open(name, flags, dir_fd=parent)
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                return fd
+            os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file (any more)", escape(path))
+
+    def lstat(self, path: bytes, xattrs: bool = False) -> Entry | None:
+        """Give the entry at the path, or None where there is none or no way leads to it."""
+        try:
+            parent, name = self.open_parent(path)
+            return read_entry(parent, name, path, xattrs)
+        except OSError as error:
+            if error.errno in ABSENT:
+                return None
+            raise
+
+    def make_directory(self, path: bytes, mode: int = 0o700) -> None:
+        """Make a directory, by default for its owner alone until its metadata are applied."""
+        parent, name = self.open_parent(path)
+        os.mkdir(name, mode, dir_fd=parent)
+
+    def make_symlink(self, path: bytes, target: bytes) -> None:
+        """Make a symlink; the target is kept as it is, wherever it leads."""
+        if not target or b"\0" in target:
+            raise ValueError(f"the symlink '{escape(path)}' has an impossible target")
+        parent, name = self.open_parent(path)
+        os.symlink(target, name, dir_fd=parent)
+
+    def make_special(self, path: bytes, entry: Entry) -> None:
+        """Make a FIFO, a socket or a device node (for which one must be root) of the entry's type."""
+        if entry.type not in _KINDS:
+            raise ValueError(f"'{escape(path)}' is of type '{entry.type}', which is no FIFO, socket or device")
+        parent, name = self.open_parent(path)
+        if entry.type == FIFO:
+            os.mkfifo(name, 0o600, dir_fd=parent)
+        else:
+            os.mknod(name, _KINDS[entry.type] | 0o600, entry.rdev, dir_fd=parent)
+
+    def hard_link(self, existing: bytes, path: bytes) -> None:
+        """Give an existing file, symlink or special one more name."""
+        parent, old_name = self.open_parent(existing)
+        old_parent = os.dup(parent)
+        try:
+            parent, name = self.open_parent(path)
+            os.link(old_name, name, src_dir_fd=old_parent, dst_dir_fd=parent, follow_symlinks=False)
+        finally:
+            os.close(old_parent)
+
+    def rename_into(self, staging_fd: int, name: bytes, path: bytes) -> None:
+        """Move a finished name from the staging directory to its place, over whatever file is there, in one step.
+
+        A directory in the place must have been cleared away before (:meth:`clear_for`).
+        """
+        parent, final = self.open_parent(path)
+        status = os.stat(name, dir_fd=staging_fd, follow_symlinks=False)
+        os.rename(name, final, src_dir_fd=staging_fd, dst_dir_fd=parent)
+        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+            # rename() does nothing, with success, where both names are already the same file.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=staging_fd)
+
+    def clear_for(self, entry: Entry, found: Entry | None, may_remove_tree: bool) -> int:
+        """Make way for an entry where something of another type is in its place; gives how many entries went.
+
+        Files that a rename replaces are left for it, so the place is never empty. Raises InTheWay for a
+        directory with contents, unless ``may_remove_tree``.
+        """
+        if found is None or found.type == entry.type or DIRECTORY not in (found.type, entry.type):
+            return 0
+        if found.type == DIRECTORY:
+            return self._clear_directory(entry, may_remove_tree)
+        return self.remove(entry.path)
+
+    def remove(
+        self,
+        path: bytes,
+        *,
+        keep: Callable[[bytes, bool], bool] | None = None,
+        on_removed: Callable[[bytes, str], None] | None = None,
+    ) -> int:
+        """Remove what is at the path, a directory with everything in it; gives how many entries went.
+
+        ``keep(path, is_dir)`` names what is left alone below a directory, which then stays, too.
+        ``on_removed(path, type)`` hears of each. Raises FileNotFoundError where there is nothing, OSError where
+        something cannot be removed; a mount point below is not entered but refused.
+        """
+        if not path:
+            raise ValueError("the root itself is never removed")
+        self.forget(path)
+        parent, name = self.open_parent(path)
+        parent = os.dup(parent)  # on_removed may call other methods
+        try:
+            return _Removal(keep, on_removed).remove(parent, name, path)
+        finally:
+            os.close(parent)
+
+    def _clear_directory(self, entry: Entry, may_remove_tree: bool) -> int:
+        if may_remove_tree:
+            return self.remove(entry.path)
+        self.forget(entry.path)
+        parent, name = self.open_parent(entry.path)
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            text = (
+                "a directory with contents is where the source has something else, so it would all be lost:"
+                " move it away, or set delete: true"
+            )
+            raise InTheWay(errno.ENOTEMPTY, text, escape(entry.path)) from None
+        return 1
+
+    def _directory(self, parts: list[bytes]) -> int:
+        """Give the cached fd of a directory, opening what is missing on the way from the nearest one open."""
+        now = time.monotonic()
+        known, fd = len(parts), self.fd
+        while known:
+            key = b"/".join(parts[:known])
+            cached = self._open.get(key)
+            if cached is not None:
+                if now - cached[1] < _FRESH:
+                    self._open.move_to_end(key)
+                    fd = cached[0]
+                    break
+                os.close(self._open.pop(key)[0])
+            known -= 1
+        if known == len(parts):
+            return fd
+        fd = self._down(os.dup(fd), parts[known:])
+        self._open[b"/".join(parts)] = (fd, now)
+        while len(self._open) > _CACHED:
+            os.close(self._open.popitem(last=False)[1][0])
+        return fd
+
+    def _down(self, fd: int, parts: list[bytes]) -> int:
+        for part in parts:
+            try:
+                below = self._open_sparing(part, fd)
+            finally:
+                os.close(fd)
+            fd = below
+        return fd
+
+    def _open_sparing(self, name: bytes, parent: int) -> int:
+        """Open a directory; where the process has no fds left, close the cached ones first."""
+        try:
+            return os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
+        except OSError as error:
+            if error.errno not in OUT_OF_FDS or not self._open:
+                raise
+        self.forget()
+        return os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
+
+
+class _Removal:
+    """Removes one name, and everything below it, without leaving it."""
+
+    def __init__(
+        self, keep: Callable[[bytes, bool], bool] | None, on_removed: Callable[[bytes, str], None] | None
+    ) -> None:
+        self._keep = keep
+        self._on_removed = on_removed
+        self._count = 0
+
+    def remove(self, parent: int, name: bytes, path: bytes) -> int:
+        """Remove the name in the open directory; gives how many entries went."""
+        device = os.fstat(parent).st_dev
+        top = read_entry(parent, name, path)
+        if top.type != DIRECTORY:
+            self._unlink(parent, top)
+            return self._count
+        descent = Descent(parent, path.rpartition(b"/")[0])
+        try:
+            self._enter(descent, name, device)
+            waiting = [iter(descent.names())]
+            went_in = [top]
+            kept = [False]  # whether something stays in the directory
+            while waiting:
+                below = self._next(descent, waiting[-1], kept)
+                if below is not None:
+                    self._enter(descent, os.path.basename(below.path), device)
+                    waiting.append(iter(descent.names()))
+                    went_in.append(below)
+                    kept.append(False)
+                    continue
+                waiting.pop()
+                descent.leave()
+                gone = went_in.pop()
+                if kept.pop():
+                    kept[-1:] = [True]
+                else:
+                    self._unlink(descent.fd, gone)
+        finally:
+            descent.close()
+        return self._count
+
+    def _next(self, descent: Descent, names: Iterator[bytes], kept: list[bool]) -> Entry | None:
+        """Remove what is no directory, up to the first directory to enter."""
+        for name in names:
+            path = join(descent.path, name)
+            try:
+                entry = read_entry(descent.fd, name, path)
+            except FileNotFoundError:
+                continue  # somebody else removed it
+            if self._keep is not None and self._keep(path, entry.type == DIRECTORY):
+                kept[-1] = True
+            elif entry.type == DIRECTORY:
+                return entry
+            else:
+                self._unlink(descent.fd, entry)
+        return None
+
+    def _enter(self, descent: Descent, name: bytes, device: int) -> None:
+        try:
+            descent.enter(name)
+        except PermissionError:
+            # A directory of one's own that forbids it: the same user may permit it.
+            chmod(descent.fd, name, 0o700)
+            descent.enter(name)
+        if descent.device != device:
+            text = "another file system is mounted here, and what is in it is not removed: unmount it first"
+            raise OSError(errno.EBUSY, text, escape(descent.path))
+
+    def _unlink(self, parent: int, entry: Entry) -> None:
+        """Take one name away, a directory only when it is empty."""
+        take = os.rmdir if entry.type == DIRECTORY else os.unlink
+        name = os.path.basename(entry.path)
+        try:
+            take(name, dir_fd=parent)
+        except PermissionError:
+            if os.fstat(parent).st_mode & 0o300 == 0o300:
+                raise
+            os.fchmod(parent, 0o700)  # a directory of one's own, as above
+            take(name, dir_fd=parent)
+        self._count += 1
+        if self._on_removed is not None:
+            self._on_removed(entry.path, entry.type)

@@ -1,0 +1,132 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an entry is for a comparison of trees: plain values, and their hash. Private to the collection.
+
+Pure. An entry is described by one plain value for each field that is compared. The hash of a record is that of its
+description, and a difference is a field whose values are not the same, so the two can never disagree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+from . import xattr
+from .content import Content
+from .entry import BLOCK, CHARACTER, REGULAR, SYMLINK, Entry
+from .ids import ACL_GROUP, ACL_USER, acl_entries, group_name, user_name
+from .names import escape
+
+# Besides the type (and a device's number), which always counts. "links" is which names share a file.
+FIELDS = frozenset(["size", "mtime", "mode", "owner", "target", "xattrs", "acls", "links", "content"])
+HASH_BYTES = 16
+
+_COMPARED_XATTRS = (b"user.", b"trusted.", xattr.CAPABILITY)  # others in security.* are the host's own affair
+
+
+class Record(NamedTuple):
+    """An entry with what else the comparison knows about it."""
+
+    entry: Entry
+    content: bytes  # hash of the contents; empty where there are none, or they could not be read
+    first: bytes  # the first path of the walk that shares the file; mostly the entry's own
+
+
+def path_hash(path: bytes) -> bytes:
+    """Give the 16 bytes by which both sides know a path."""
+    return hashlib.blake2b(path, digest_size=HASH_BYTES).digest()
+
+
+class Describer:
+    """Describes records by the fields that are compared.
+
+    ``numeric_ids`` compares owners as numbers, else by their names where they have one.
+    """
+
+    def __init__(self, fields: frozenset[str], numeric_ids: bool = True) -> None:
+        unknown = fields - FIELDS
+        if unknown:
+            raise ValueError(f"unknown fields {', '.join(sorted(unknown))}; known are {', '.join(sorted(FIELDS))}")
+        self._fields = fields
+        self._numeric_ids = numeric_ids
+        self._users: dict[int, str] = {}
+        self._groups: dict[int, str] = {}
+
+    def describe(self, record: Record) -> dict[str, Any]:
+        """Give the values of a record, ready for JSON."""
+        entry, fields = record.entry, self._fields
+        values: dict[str, Any] = {"type": entry.type}
+        if entry.type == REGULAR:
+            if "size" in fields:
+                values["size"] = entry.size
+            if "content" in fields:
+                values["content"] = record.content.hex()
+        elif entry.type == SYMLINK:
+            if "target" in fields:
+                values["target"] = escape(entry.target)
+        elif entry.type in (BLOCK, CHARACTER):
+            values["device"] = entry.rdev
+        if "mtime" in fields:
+            values["mtime"] = entry.mtime_ns
+        if "mode" in fields and entry.type != SYMLINK:
+            values["mode"] = f"{entry.mode:04o}"
+        if "owner" in fields:
+            values["owner"] = f"{self._user(entry.uid)}:{self._group(entry.gid)}"
+        if "links" in fields and record.first != entry.path:
+            values["links"] = escape(record.first)
+        if entry.xattrs:
+            self._describe_xattrs(entry, values)
+        return values
+
+    def record_hash(self, record: Record) -> bytes:
+        """Give the 16 bytes that are equal where path and description are."""
+        # The literals of numbers and texts are the same in every Python 3, and unambiguous.
+        text = repr((record.entry.path, self.describe(record)))
+        return hashlib.blake2b(text.encode(), digest_size=HASH_BYTES).digest()
+
+    def _describe_xattrs(self, entry: Entry, values: dict[str, Any]) -> None:
+        if "xattrs" in self._fields:
+            found = {escape(key): _short(value) for key, value in entry.xattrs if key.startswith(_COMPARED_XATTRS)}
+            if found:
+                values["xattrs"] = found
+        if "acls" in self._fields:
+            acls = {escape(key): self._acl(value) for key, value in entry.xattrs if key.startswith(xattr.ACL_PREFIX)}
+            if acls:
+                values["acls"] = acls
+
+    def _acl(self, value: bytes) -> str:
+        """Spell an ACL as sorted texts of tag, permissions and whom it names."""
+        parts = []
+        for tag, permissions, ident in acl_entries(value):
+            who = self._user(ident) if tag == ACL_USER else self._group(ident) if tag == ACL_GROUP else ""
+            parts.append(f"{tag:02x}:{who}:{permissions:o}")
+        return ",".join(sorted(parts))
+
+    def _user(self, uid: int) -> str:
+        if uid not in self._users:
+            self._users[uid] = ("" if self._numeric_ids else user_name(uid)) or str(uid)
+        return self._users[uid]
+
+    def _group(self, gid: int) -> str:
+        if gid not in self._groups:
+            self._groups[gid] = ("" if self._numeric_ids else group_name(gid)) or str(gid)
+        return self._groups[gid]
+
+
+class LinkTable:
+    """Remembers the first path of every file that has several names."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[int, int], bytes] = {}
+
+    def record(self, entry: Entry, content: Content) -> Record:
+        """Make a record of the next entry of a walk."""
+        shared = entry.link_id
+        first = entry.path if shared is None else self._first.setdefault(shared, entry.path)
+        return Record(entry, b"" if isinstance(content, OSError) else content, first)
+
+
+def _short(value: bytes) -> str:
+    return hashlib.blake2b(value, digest_size=HASH_BYTES).hexdigest()

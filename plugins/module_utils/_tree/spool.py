@@ -1,0 +1,214 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The records of one side of a comparison, in a file, so that its tree is read only once. Private to the collection.
+
+The file belongs to the job that wrote it (mode 0600, in the job's own folder). What another side sends is a
+:class:`Listing`, which is data and never trusted with more than being compared.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import struct
+from typing import Any, BinaryIO, Collection, Iterator, NamedTuple
+
+from .manifest import Decoder, ManifestError, encode
+from .names import escape
+from .record import HASH_BYTES, Describer, Record, path_hash
+
+BUCKETS = 1024
+LISTED_BYTES = 16  # of an entry in a listing: 8 of the path's hash, 8 of the record's
+
+_HALF = LISTED_BYTES // 2
+# hash of the path, hash of the record, lengths of: content hash, first path, manifest record
+_HEAD = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sHII")
+
+
+class SpoolError(ValueError):
+    """A spool or a listing that is damaged."""
+
+
+class Listing(NamedTuple):
+    """Some buckets of one side: for each entry in them 8 bytes of its path's hash and 8 of its record's."""
+
+    buckets: list[int]  # which are whole in here
+    entries: bytes
+    unstable: bytes  # the same for entries that changed after the transfer began
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give plain data for JSON."""
+        texts = [base64.b64encode(data).decode() for data in (self.entries, self.unstable)]
+        return {"buckets": self.buckets, "entries": texts[0], "unstable": texts[1]}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Listing:
+        """Read what as_dict gave. Raises SpoolError for anything else."""
+        try:
+            entries, unstable = (base64.b64decode(data[key], validate=True) for key in ("entries", "unstable"))
+            buckets = [int(number) for number in data["buckets"]]
+        except (KeyError, TypeError, ValueError, binascii.Error) as error:
+            raise SpoolError(f"the listing of the other side is damaged: {error}") from None
+        if len(entries) % LISTED_BYTES or len(unstable) % LISTED_BYTES:
+            raise SpoolError("the listing of the other side is cut short")
+        return cls(buckets, entries, unstable)
+
+
+class SpoolWriter:
+    """Writes records; close it (or use it as a context manager) when the walk is over."""
+
+    def __init__(self, path: str) -> None:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._file: BinaryIO = os.fdopen(fd, "wb", buffering=1 << 20)
+
+    def __enter__(self) -> SpoolWriter:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def add(self, of_path: bytes, of_record: bytes, record: Record) -> None:
+        """Write one record with its two hashes."""
+        first = b"" if record.first == record.entry.path else record.first
+        packed = encode(record.entry)
+        self._file.write(_HEAD.pack(of_path, of_record, len(record.content), len(first), len(packed)))
+        self._file.write(record.content + first + packed)
+
+    def close(self) -> None:
+        """Write what is buffered."""
+        self._file.close()
+
+
+class Spool:
+    """Reads the records of one side. ``describer`` is the one that the records were hashed with."""
+
+    def __init__(self, path: str, describer: Describer) -> None:
+        self._path = path
+        self._describer = describer
+
+    def listing(self, buckets: Collection[int], limit: int = 1_000_000, changed_after_ns: int | None = None) -> Listing:
+        """List the entries of buckets, of as many whole ones, in order, as ``limit`` entries have room for.
+
+        At least one bucket is listed; what is left over (``set(buckets) - set(listing.buckets)``) is for the next
+        call. An entry whose ctime is later than ``changed_after_ns`` goes to the unstable ones.
+        """
+        wanted = self._room_for(sorted(set(buckets)), limit)
+        entries, unstable = bytearray(), bytearray()
+        for of_path, of_record, rest in self._heads(set(wanted)):
+            late = changed_after_ns is not None and rest.record().entry.ctime_ns > changed_after_ns
+            (unstable if late else entries).extend(of_path[:_HALF] + of_record[:_HALF])
+        return Listing(wanted, bytes(entries), bytes(unstable))
+
+    def explain(self, theirs: Listing, limit: int = 1000, extras: bool = False) -> dict[str, Any]:
+        """Lay the source's listing beside these records, and give plain data.
+
+        ``differs`` and ``missing`` are counts, ``unstable`` how many of both changed at the source meanwhile;
+        ``ask`` are the path hashes (hexadecimal) to ask the source about, ``found`` the details of these entries
+        here, both up to ``limit``. With ``extras`` what only this side has is counted and detailed, too.
+        """
+        listed = _pairs(theirs.entries)
+        listed.update(_pairs(theirs.unstable))
+        late = set(_pairs(theirs.unstable))
+        counts = {"differs": 0, "missing": 0, "extra": 0, "unstable": 0}
+        ask: list[str] = []
+        found: list[dict[str, Any]] = []
+        extra: list[dict[str, Any]] = []
+        for of_path, of_record, rest in self._heads(set(theirs.buckets)):
+            key = of_path[:_HALF]
+            their_record = listed.pop(key, None)
+            if their_record is None:
+                counts["extra"] += extras
+                if extras and len(extra) < limit:
+                    extra.append(self._details(rest.record()))
+            elif their_record != of_record[:_HALF]:
+                counts["differs"] += 1
+                counts["unstable"] += key in late
+                if len(ask) < limit:
+                    ask.append(key.hex())
+                    found.append(self._details(rest.record()))
+        counts["missing"] = len(listed)
+        counts["unstable"] += len(late & set(listed))
+        ask += [key.hex() for key in sorted(listed)[: max(0, limit - len(ask))]]
+        return {**counts, "ask": ask, "found": found, "extras": extra}
+
+    def details(self, asked: Collection[str], changed_after_ns: int | None = None) -> list[dict[str, Any]]:
+        """Give the details of the entries with these path hashes (hexadecimal), ready for JSON."""
+        try:
+            wanted = {bytes.fromhex(text) for text in asked}
+        except ValueError as error:
+            raise SpoolError(f"the question of the other side is damaged: {error}") from None
+        found = []
+        for of_path, _of_record, rest in self._heads({bucket_of(key) for key in wanted if len(key) == _HALF}):
+            if of_path[:_HALF] in wanted:
+                record = rest.record()
+                late = changed_after_ns is not None and record.entry.ctime_ns > changed_after_ns
+                found.append({**self._details(record), "unstable": late})
+        return found
+
+    def _details(self, record: Record) -> dict[str, Any]:
+        """Give what a report shows of a record; ``key`` is how the two sides know it."""
+        path = record.entry.path
+        return {
+            "key": path_hash(path)[:_HALF].hex(),
+            "path": escape(path),
+            "values": self._describer.describe(record),
+        }
+
+    def _room_for(self, buckets: list[int], limit: int) -> list[int]:
+        """Give the first of the buckets, as many as have together no more entries than the limit."""
+        counts = dict.fromkeys(buckets, 0)
+        for of_path, _of_record, _rest in self._heads(set(buckets)):
+            counts[bucket_of(of_path)] += 1
+        chosen: list[int] = []
+        room = limit
+        for bucket in buckets:
+            room -= counts[bucket]
+            if room < 0 and chosen:
+                break
+            chosen.append(bucket)
+        return chosen
+
+    def _heads(self, buckets: set[int]) -> Iterator[tuple[bytes, bytes, _Rest]]:
+        """Give the two hashes of every record in the buckets, and what is behind them, not decoded yet."""
+        with open(self._path, "rb", buffering=1 << 20) as file:
+            while True:
+                head = file.read(_HEAD.size)
+                if not head:
+                    return
+                if len(head) < _HEAD.size:
+                    raise SpoolError("the spool is cut short")
+                of_path, of_record, *lengths = _HEAD.unpack(head)
+                data = file.read(sum(lengths))
+                if len(data) < sum(lengths):
+                    raise SpoolError("the spool is cut short")
+                if bucket_of(of_path) in buckets:
+                    yield of_path, of_record, _Rest(data, lengths[0], lengths[1])
+
+
+class _Rest(NamedTuple):
+    """A record as it stands in the spool."""
+
+    data: bytes
+    content: int  # length
+    first: int  # length
+
+    def record(self) -> Record:
+        start = self.content + self.first
+        try:
+            entry = next(Decoder().feed(self.data[start:]))
+        except (ManifestError, StopIteration):
+            raise SpoolError("the spool is damaged") from None
+        return Record(entry, self.data[: self.content], self.data[self.content : start] or entry.path)
+
+
+def bucket_of(of_path: bytes) -> int:
+    """Give the bucket of a path, by its hash."""
+    return int.from_bytes(of_path[:2], "big") % BUCKETS
+
+
+def _pairs(data: bytes) -> dict[bytes, bytes]:
+    """Split a listing into path hash and record hash."""
+    return {data[at : at + _HALF]: data[at + _HALF : at + LISTED_BYTES] for at in range(0, len(data), LISTED_BYTES)}

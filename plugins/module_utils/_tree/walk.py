@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Walk a tree and give an entry for every name in it. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, Iterator
+
+from . import xattr
+from .descent import DIRECTORY_FLAGS, Descent
+from .entry import DIRECTORY, Entry
+from .filters import Filters
+from .look import read_entry
+from .names import join
+
+OnError = Callable[[bytes, OSError], None]
+
+
+def walk(
+    root: bytes,
+    *,
+    filters: Filters | None = None,
+    side: str = "source",
+    one_file_system: bool = False,
+    xattrs: bool = False,
+    only: bytes | None = None,
+    omit: bytes = b"",
+    on_error: OnError,
+) -> Iterator[Entry]:
+    """Give the root (path ``b""``) and then every entry below it, a directory before its contents.
+
+    Names come in byte order, and a directory's contents right behind it. Nothing but directories is ever
+    opened, no symlink below the root is followed, and every entry is as it was at the moment it is given.
+
+    ``filters`` and ``side`` leave out what the rules hide on that side, and everything below it.
+    ``one_file_system`` gives a mount point as an empty directory, as ``rsync -x`` does. ``xattrs`` reads the
+    extended attributes and ACLs. ``only`` gives the root and this one name in it, not its contents;
+    ``omit`` leaves out this one name in the root.
+
+    What cannot be read goes to ``on_error`` with its path: a directory that cannot be opened or listed (its
+    entry was given before), a name that vanished after it was listed (FileNotFoundError), attributes that
+    cannot be read (the entry is given without them). A root that cannot be opened gives no entry at all.
+    """
+    try:
+        root_fd = os.open(root, DIRECTORY_FLAGS)
+    except OSError as error:
+        on_error(b"", error)
+        return
+    reader = _Reader(filters, side, xattrs, omit, on_error)
+    descent = Descent(root_fd)
+    try:
+        top = reader.read(root_fd, b".", b"")
+        if top is None:
+            return
+        yield top
+        names = [only] if only is not None else _names(descent, on_error)
+        waiting = [iter(names)]  # for each open directory the names still to come
+        while waiting:
+            for name in waiting[-1]:
+                entry = reader.read(descent.fd, name, join(descent.path, name))
+                if entry is None:
+                    continue
+                yield entry
+                if entry.type != DIRECTORY or only is not None or (one_file_system and entry.dev != top.dev):
+                    continue
+                try:
+                    descent.enter(name)
+                except OSError as error:
+                    on_error(entry.path, error)
+                    continue
+                if one_file_system and descent.device != top.dev:
+                    descent.leave()  # mounted between the look and the opening
+                    continue
+                waiting.append(iter(_names(descent, on_error)))
+                break
+            else:
+                waiting.pop()
+                while waiting and not _leave(descent, on_error):
+                    waiting.pop()
+    finally:
+        descent.close()
+        os.close(root_fd)
+
+
+class _Reader:
+    """Reads entries, leaves out what the filters hide, and reports what cannot be read."""
+
+    def __init__(self, filters: Filters | None, side: str, xattrs: bool, omit: bytes, on_error: OnError) -> None:
+        self._filters = filters or None  # no rule hides nothing
+        self._side = side
+        self._xattrs = xattrs
+        self._omit = omit or None
+        self._on_error = on_error
+
+    def read(self, parent_fd: int, name: bytes, path: bytes) -> Entry | None:
+        if path == self._omit:
+            return None
+        try:
+            entry = read_entry(parent_fd, name, path)
+        except OSError as error:
+            # Nobody misses what the rules hide, whatever it was.
+            if self._allows(path, False) and self._allows(path, True):
+                self._on_error(path, error)
+            return None
+        if self._filters is not None and not self._allows(path, entry.type == DIRECTORY):
+            return None
+        if self._xattrs:
+            try:
+                xattrs = xattr.read(parent_fd, name)
+                return entry._replace(xattrs=xattrs) if xattrs else entry
+            except FileNotFoundError as error:
+                self._on_error(path, error)
+                return None
+            except OSError as error:
+                self._on_error(path, error)
+        return entry
+
+    def _allows(self, path: bytes, is_dir: bool) -> bool:
+        return self._filters is None or not path or self._filters.allows(path, is_dir, self._side)
+
+
+def _names(descent: Descent, on_error: OnError) -> list[bytes]:
+    try:
+        return descent.names()
+    except OSError as error:
+        on_error(descent.path, error)
+        return []
+
+
+def _leave(descent: Descent, on_error: OnError) -> bool:
+    """Go up; False where the directory above cannot be read on."""
+    try:
+        descent.leave()
+    except OSError as error:
+        on_error(descent.path, error)
+        return False
+    return True

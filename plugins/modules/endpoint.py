@@ -1,0 +1,87 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: endpoint
+short_description: Do one host's part of a transfer or comparison
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - The action plugins M(longhaul.fleet.transfer) and M(longhaul.fleet.verify) run this module on both of their hosts.
+  - It is not meant to be used in tasks. Its options may change in any release.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - What a step does is decided by the action plugin, which knows the check mode.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+options:
+  steps:
+    description:
+      - What to do, one after the other. The first step that fails ends the module.
+    type: list
+    elements: dict
+    required: true
+  secrets:
+    description:
+      - What the steps need and nobody may see. It goes to the jobs through pipes.
+    type: dict
+    default: {}
+seealso:
+  - module: longhaul.fleet.transfer
+  - module: longhaul.fleet.verify
+"""
+
+EXAMPLES = r"""
+# Used by action plugins only.
+- name: Ask what this host has
+  longhaul.fleet.endpoint:
+    steps:
+      - do: probe
+        id: "0123456789abcdef"
+        side: source
+        path: /srv/data
+"""
+
+RETURN = r"""
+results:
+  description: What each step gave.
+  returned: success
+  type: list
+  elements: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import StateError
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "steps": {"type": "list", "elements": "dict", "required": True},
+            "secrets": {"type": "dict", "default": {}, "no_log": True},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        results = steps.run_steps(module.params["steps"], module.params["secrets"])
+    except StateError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, results=results)
+
+
+if __name__ == "__main__":
+    main()

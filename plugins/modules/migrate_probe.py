@@ -1,0 +1,77 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: migrate_probe
+short_description: Look at one end of a migration
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Says what a host has to say before a migration, such as its room, file system and tools, and the way to its peer.
+  - Part of the role P(longhaul.fleet.migrate#role). Its options and what it returns may change in any release.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.info
+options:
+  side:
+    description: Which end the host is.
+    type: str
+    choices: [source, dest]
+    required: true
+  path:
+    description: The absolute path of the tree there.
+    type: str
+    required: true
+  peer:
+    description: The address of the other host. Without it no connection is tried.
+    type: str
+    default: ""
+  port:
+    description: The port that is tried there.
+    type: int
+    default: 22
+seealso:
+  - module: longhaul.fleet.transfer
+"""
+
+EXAMPLES = r"""
+- name: Ask the new host what it has
+  longhaul.fleet.migrate_probe:
+    side: dest
+    path: /srv/data
+    peer: 192.0.2.11
+"""
+
+RETURN = r"""
+found:
+  description: What was found, with C(problems) and C(warnings), which are sentences.
+  returned: success
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.migration import look
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "side": {"type": "str", "choices": ["source", "dest"], "required": True},
+            "path": {"type": "str", "required": True},
+            "peer": {"type": "str", "default": ""},
+            "port": {"type": "int", "default": 22},
+        },
+        supports_check_mode=True,
+    )
+    module.exit_json(changed=False, found=look(**module.params))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: migrate_record
+short_description: Write down on the control node how far a migration is
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Writes files on the control node, each at once and as a whole, so that a run that is killed leaves no half of one.
+  - Part of the role P(longhaul.fleet.migrate#role). Its options may change in any release.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+attributes:
+  action:
+    description: Indicates this has a corresponding action plugin so some parts of the options can be executed on the control node.
+    support: full
+    details:
+      - All of it. No host is asked for anything.
+  check_mode:
+    support: full
+    details:
+      - Nothing is written in check mode.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+options:
+  files:
+    description: The files to write. Folders that are missing are made.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      path:
+        description: The absolute path of the file.
+        type: path
+        required: true
+      data:
+        description: What is written as JSON.
+        type: dict
+      text:
+        description: What is written as it is, in the place of O(files[].data).
+        type: str
+"""
+
+EXAMPLES = r"""
+- name: Keep a result
+  longhaul.fleet.migrate_record:
+    files:
+      - path: "{{ playbook_dir }}/result.json"
+        data: "{{ result }}"
+"""
+
+RETURN = r""" # """

@@ -1,0 +1,213 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: rsyncd_config
+short_description: Write the configuration of the rsync daemon, all of it or none
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Checks modules and options for the rsync daemon, and the host for what they need, before anything is changed.
+  - Writes a file for each module below O(include_dir), and the lines into O(path) that make the daemon read them. Files and lines
+    of others stay as they are.
+  - Lets rsync itself read the new configuration beside the old one. Only when rsync understands all of it, it is put in place.
+  - Part of the role P(longhaul.fleet.rsyncd#role).
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Where rsync is not installed yet, its own opinion of the configuration is not asked for.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  state:
+    description:
+      - With V(checked) nothing is written. The module fails where V(present) could not work.
+    type: str
+    choices: [checked, present]
+    default: present
+  path:
+    description:
+      - The configuration of the daemon, rsyncd.conf.
+    type: path
+    default: /etc/rsyncd.conf
+  include_dir:
+    description:
+      - The directory with a file for each module.
+    type: path
+    default: /etc/rsyncd.d
+  mode:
+    description:
+      - With V(include), the file that is there is kept, and only the lines that are needed are added.
+      - With V(whole), the file is written from nothing.
+    type: str
+    choices: [include, whole]
+    default: include
+  modules:
+    description:
+      - The modules. The keys are C(name), the options of C(rsyncd.conf(5\)) in snake case, C(state) (V(present) or V(absent)),
+        C(create_path) and C(path_mode) (whether to make a missing directory, and its mode).
+    type: list
+    elements: dict
+    default: []
+  options:
+    description:
+      - Options of the daemon, and defaults for the modules, in snake case.
+    type: dict
+    default: {}
+  defaults:
+    description:
+      - The same as O(options), but for the daemon they count only where the file says nothing else and has no modules of others.
+    type: dict
+    default: {}
+  user:
+    description:
+      - The user of a module that names none.
+    type: str
+    default: nobody
+  group:
+    description:
+      - The group of a module that names none and works as O(user).
+    type: str
+    default: nogroup
+  users:
+    description:
+      - The users who have a password in O(secrets_file).
+    type: list
+    elements: str
+    default: []
+  secrets_file:
+    description:
+      - The file that the role writes the passwords to. It is used by modules that have C(auth_users) and name no other.
+    type: path
+  header:
+    description:
+      - A comment for the top of what is written.
+    type: str
+    default: ""
+  backup:
+    description:
+      - Keep a copy of O(path) when it is changed.
+    type: bool
+    default: false
+  rsync:
+    description:
+      - The program. It is looked for where programs are.
+    type: str
+    default: rsync
+seealso:
+  - module: longhaul.fleet.rsyncd_diagnose
+"""
+
+EXAMPLES = r"""
+- name: Show a directory
+  longhaul.fleet.rsyncd_config:
+    modules:
+      - name: data
+        path: /srv/data
+        read_only: true
+        hosts_allow: [10.20.0.0/24]
+"""
+
+RETURN = r"""
+restart_needed:
+  description: Whether a daemon that runs has to be started anew. Changed modules are read at the next connection without that.
+  returned: success
+  type: bool
+modules:
+  description: The modules as they will be, with all defaults of the role, without those that are absent.
+  returned: success
+  type: list
+  elements: dict
+kept:
+  description: The role's modules that were not named and stay, with their options.
+  returned: success
+  type: list
+  elements: dict
+daemon:
+  description: What the daemon starts with.
+  returned: success
+  type: dict
+log_files:
+  description: The log files that the configuration names.
+  returned: success
+  type: list
+  elements: str
+created:
+  description: The directories that were made.
+  returned: success
+  type: list
+  elements: str
+backup_file:
+  description: The copy of the file that was there.
+  returned: when a copy was made
+  type: str
+"""
+
+import os
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.installing import Installing, Refused, Wanted
+
+
+def main() -> None:
+    """Check, and write where that was asked for."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["checked", "present"], "default": "present"},
+            "path": {"type": "path", "default": "/etc/rsyncd.conf"},
+            "include_dir": {"type": "path", "default": "/etc/rsyncd.d"},
+            "mode": {"type": "str", "choices": ["include", "whole"], "default": "include"},
+            "modules": {"type": "list", "elements": "dict", "default": []},
+            "options": {"type": "dict", "default": {}},
+            "defaults": {"type": "dict", "default": {}},
+            "user": {"type": "str", "default": "nobody"},
+            "group": {"type": "str", "default": "nogroup"},
+            "users": {"type": "list", "elements": "str", "default": []},
+            "secrets_file": {"type": "path", "no_log": False},
+            "header": {"type": "str", "default": ""},
+            "backup": {"type": "bool", "default": False},
+            "rsync": {"type": "str", "default": "rsync"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    rsync = module.get_bin_path(params["rsync"]) or ""
+    if not rsync and params["state"] == "present" and not module.check_mode:
+        module.fail_json(
+            msg="rsync is not installed on this host, so the configuration cannot be tried before it is put in place. "
+            "Nothing was changed. Install it, or set rsyncd_install_package: true"
+        )
+    wanted = Wanted(**{key: params[key] for key in Wanted._fields if key in params})
+    try:
+        installing = Installing(wanted, rsync, module.tmpdir)
+        result = installing.result()
+        for text in installing.warnings:
+            module.warn(text)
+        if params["state"] == "checked":
+            module.exit_json(changed=False, **result)
+        done: dict[str, Any] = {}
+        replaced = params["path"] in installing.changes and os.path.exists(params["path"])
+        if replaced and params["backup"] and not module.check_mode:
+            done["backup_file"] = module.backup_local(params["path"])
+        if not module.check_mode:
+            installing.install(module.atomic_move)
+    except Refused as refused:
+        module.fail_json(msg=str(refused))
+    module.exit_json(changed=installing.changed, diff=installing.diff(), **result, **done)
+
+
+if __name__ == "__main__":
+    main()

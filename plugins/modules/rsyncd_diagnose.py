@@ -1,0 +1,242 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: rsyncd_diagnose
+short_description: Try the modules of an rsync daemon as a client would, and say what is wrong
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Runs on the daemon's host, as root. Speaks to the daemon as a real rsync client, lists each module, and where it is writable,
+    writes a folder with a random name, looks at what arrived, and removes it.
+  - Where C(hosts allow) keeps the host itself out, the module is tried by a private daemon with its other options, in the view of the
+    host that the running daemon has.
+  - Names the cause of what fails, among them which of the three layers makes a module read-only (rsyncd.conf, the permissions of the
+    files, the unit or the mount), the directory that the user of the module cannot pass, changed symlinks, lost owners, refused
+    options, a full connection table, wrong passwords, and versions with known holes.
+  - Commands of the module (C(pre-xfer exec) and the like) are run by the daemon as for every client.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - What is written is removed, so nothing is different in check mode.
+  diff_mode:
+    support: N/A
+    details:
+      - Nothing stays changed.
+  idempotent:
+    support: full
+options:
+  config:
+    description:
+      - The configuration of the daemon. What it includes is read too.
+    type: path
+    default: /etc/rsyncd.conf
+  modules:
+    description:
+      - The names of the modules to try. Without any, all.
+    type: list
+    elements: str
+    default: []
+  clients:
+    description:
+      - Addresses of clients. Whether C(hosts allow) and C(hosts deny) let each of them in is judged.
+    type: list
+    elements: str
+    default: []
+  options:
+    description:
+      - Options of rsync that clients will use. Whether writable modules take them is tried, in a dry run.
+    type: list
+    elements: str
+    default: []
+  logins:
+    description:
+      - Users with the passwords that clients have. Without them, those in the secrets file of the module are used.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The user.
+        type: str
+        required: true
+      password:
+        description: The password.
+        type: str
+        required: true
+  unit:
+    description:
+      - The systemd unit of the daemon.
+    type: str
+    default: rsync.service
+  rsync:
+    description:
+      - The program. It is looked for where programs are.
+    type: str
+    default: rsync
+seealso:
+  - module: longhaul.fleet.rsyncd_config
+"""
+
+EXAMPLES = r"""
+- name: See why nothing can be written
+  longhaul.fleet.rsyncd_diagnose:
+    modules: [data]
+    clients: [10.20.0.11]
+    options: [--archive, --delete]
+  register: diagnosis
+
+- name: Show it
+  ansible.builtin.debug:
+    msg: "{{ diagnosis.findings | map(attribute='text') }}"
+"""
+
+RETURN = r"""
+healthy:
+  description: Whether no error was found.
+  returned: success
+  type: bool
+findings:
+  description: What was found.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    module:
+      description: The module; empty for the daemon as a whole.
+      type: str
+      sample: data
+    code:
+      description: A word for the cause.
+      type: str
+      sample: read_only_sandbox
+    severity:
+      description: V(error), V(warning) or V(note).
+      type: str
+      sample: error
+    text:
+      description: What was found, why it matters, and what to do.
+      type: str
+modules:
+  description: What was tried with each module.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The module.
+      type: str
+    path:
+      description: Its directory.
+      type: str
+    read:
+      description: Whether it can be listed. V(null) where that was not tried.
+      type: bool
+    write:
+      description: Whether it can be written to. V(null) where that was not tried, since the configuration does not mean it.
+      type: bool
+    private:
+      description: Whether a private daemon was asked.
+      type: bool
+"""
+
+import gzip
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnosis import Diagnosis, Request
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.explain import ERROR
+
+_DEBIAN_CHANGELOGS = ("/usr/share/doc/rsync/changelog.Debian.gz", "/usr/share/doc/rsync/changelog.gz")
+
+
+def changelog(module: AnsibleModule) -> str:
+    """Give the changelog of the installed package, as far as the host has it."""
+    for path in _DEBIAN_CHANGELOGS:
+        if os.path.exists(path):
+            with gzip.open(path, "rt", errors="replace") as stream:
+                return stream.read()
+    rpm = module.get_bin_path("rpm")
+    return module.run_command([rpm, "--query", "--changelog", "rsync"])[1] if rpm else ""
+
+
+def process_of(module: AnsibleModule, unit: str) -> int:
+    """Give the main process of the daemon; 0 where systemd does not know one."""
+    systemctl = module.get_bin_path("systemctl")
+    if systemctl is None:
+        return 0
+    said = module.run_command([systemctl, "show", "--property=MainPID", "--value", unit])[1].strip()
+    return int(said) if said.isdigit() else 0
+
+
+def main() -> None:
+    """Try, and report."""
+    module = AnsibleModule(
+        argument_spec={
+            "config": {"type": "path", "default": "/etc/rsyncd.conf"},
+            "modules": {"type": "list", "elements": "str", "default": []},
+            "clients": {"type": "list", "elements": "str", "default": []},
+            "options": {"type": "list", "elements": "str", "default": []},
+            "logins": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "no_log": False,
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "password": {"type": "str", "required": True, "no_log": True},
+                },
+            },
+            "unit": {"type": "str", "default": "rsync.service"},
+            "rsync": {"type": "str", "default": "rsync"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    rsync = module.get_bin_path(params["rsync"])
+    if rsync is None:
+        module.fail_json(msg="rsync is not installed on this host, so there is no daemon to look at. Install it")
+    diagnosis = Diagnosis(
+        Request(
+            config=params["config"],
+            modules=params["modules"],
+            clients=params["clients"],
+            options=params["options"],
+            logins={login["name"]: login["password"] for login in params["logins"]},
+            unit=params["unit"],
+            pid=process_of(module, params["unit"]),
+            rsync=rsync,
+            nsenter=module.get_bin_path("nsenter") or "",
+            journalctl=module.get_bin_path("journalctl") or "",
+            version=module.run_command([rsync, "--version"])[1],
+            changelog=changelog(module),
+        )
+    )
+    try:
+        diagnosis.make()
+    except OSError as error:
+        module.fail_json(
+            msg=f"{error.filename}: {error.strerror}. The daemon has no configuration that can be read: write one"
+        )
+    except ValueError as error:
+        module.fail_json(msg=f"clients: {error}. Give addresses")
+    module.exit_json(
+        changed=False,
+        healthy=not any(finding.severity == ERROR for finding in diagnosis.findings),
+        findings=[finding._asdict() for finding in diagnosis.findings],
+        modules=diagnosis.modules,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,548 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: transfer
+short_description: Move a file tree from one inventory host to another
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Copies a file tree, or a single file, directly from one inventory host to another one; the data does not pass through the
+    control node.
+  - Both ends are started through Ansible's own connection and privilege escalation. The two hosts need no trust in each other
+    beforehand; what they need for one transfer is made for that transfer and removed afterwards.
+  - The destination is the truth. A transfer that was interrupted goes on when the task is run again, and a transfer that is
+    complete sends nothing and changes nothing when the task is run again.
+  - Every entry is accounted for. A transfer that cannot account for every entry fails, and says for which ones.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.action
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The counts and the changes are those that the transfer would have. Nothing is written at the destination.
+  diff_mode:
+    support: full
+    details:
+      - Lists the changes, itemized as rsync does it, and no more of them than RV(changes) holds.
+  idempotent:
+    support: full
+    details:
+      - By size and modification time, as rsync does it; with O(checksum=true) by content.
+  platform:
+    details:
+      - Both hosts need Python 3.8 or newer, and the programs of the chosen O(method).
+options:
+  src_host:
+    description:
+      - The inventory host that has the tree.
+      - Without it, the host that the task runs for.
+    type: str
+  src:
+    description:
+      - The absolute path of a directory or of a file on O(src_host).
+      - As in rsync, a trailing slash means the contents of the directory. Without one the directory itself is made inside O(dest).
+      - A single file is possible where O(dest) is a directory, ends with a slash, or ends with the same name as the file.
+    type: str
+    required: true
+  dest_host:
+    description:
+      - The inventory host that shall have the tree.
+      - Without it, the host that the task runs for.
+    type: str
+  dest:
+    description:
+      - The absolute path of a directory on O(dest_host). It is made where it is missing, and so are its parents.
+      - On the same machine it must be neither the source nor inside the source, and with O(delete=true) not contain the source.
+    type: str
+    required: true
+  method:
+    description:
+      - How the bytes travel. RV(method_reason) says why a method was taken.
+      - V(auto) takes the first method that both hosts have the programs for, of V(rsync), V(sftp), V(scp); and with
+        O(encryption=none) of V(rsyncd) (where its daemon can be root), V(tar_nc), V(rsync), V(sftp), V(scp).
+      - V(stream) is the collection's own engine, over TCP connections from host to host. It is encrypted by TLS 1.3 with
+        certificates made for this transfer, unless O(encryption=none) says that the network is trusted. It needs nothing but
+        Python on both hosts, spreads one large file over all streams, and resumes inside a file. V(auto) does not choose it yet.
+      - V(rsync) is rsync over ssh. It is encrypted. Of a file that has changed it sends the parts that differ, and it resumes
+        inside a file.
+      - V(rsyncd) is the rsync daemon's protocol, either to the daemon that O(rsyncd_module) names or to one that is started for
+        this transfer, for this one peer, with a secret for one use. It is B(not encrypted). It sends and resumes as V(rsync)
+        does.
+      - V(tar_nc) is tar through netcat. It is B(not encrypted). It needs no rsync, and where there is no netcat the collection's
+        own takes its place. It sends a changed file as a whole, and resumes at a shard of the tree (64 MiB, or one larger file).
+      - V(scp) and V(sftp) are the programs of OpenSSH, for hosts that offer nothing else. They are encrypted. They send a changed
+        file as a whole; V(scp) resumes at a file, V(sftp) inside a file.
+      - What O(preserve) names is kept by all of them. With V(tar_nc), V(scp) and V(sftp) the program carries the contents of the
+        files, and the collection makes all the rest.
+    type: str
+    choices: [auto, stream, rsync, rsyncd, tar_nc, scp, sftp]
+    default: auto
+  encryption:
+    description:
+      - Whether the data must be encrypted on its way.
+      - V(auto) lets O(method=auto) choose among the encrypted methods only. A method without encryption that is chosen by name
+        runs, with a warning.
+      - V(required) refuses a method without encryption.
+      - V(none) says that the network is trusted. O(method=auto) may then take a faster method without encryption.
+    type: str
+    choices: [auto, required, none]
+    default: auto
+  delete:
+    description:
+      - Delete what is at the destination and not at the source. What the filter rules exclude is protected.
+      - Nothing is deleted when the source could not be read completely. When it is empty, as it is when its file system is not
+        mounted, the transfer fails unless O(max_delete) allows the deletions.
+    type: bool
+    default: false
+  max_delete:
+    description:
+      - With O(delete=true), the most entries that may be deleted. When there are more, nothing is deleted and the transfer fails.
+    type: int
+  filter:
+    description:
+      - Filter rules in rsync's syntax, for example V(- *.tmp) or V(+ /etc/***). The first rule that matches decides.
+      - These rules come first, then those of O(include), then those of O(exclude).
+      - Include (V(+)), exclude (V(-)), protect (V(P)), risk (V(R)), hide (V(H)) and show (V(S)) rules are known; rules that read
+        files are refused.
+    type: list
+    elements: str
+  include:
+    description:
+      - Patterns in rsync's syntax of what is transferred although a pattern in O(exclude) matches it.
+    type: list
+    elements: str
+  exclude:
+    description:
+      - Patterns in rsync's syntax of what is not transferred. A leading slash means the root of the transfer.
+    type: list
+    elements: str
+  checksum:
+    description:
+      - Decide by content what differs. Without it size and modification time decide.
+      - Reads every file of the same size on both hosts.
+    type: bool
+    default: false
+  compress:
+    description:
+      - Whether the data is compressed on its way.
+      - V(auto) compresses where the line is known to be slow, by O(bwlimit) or by the speed of a network interface, and not
+        otherwise. With V(stream) it measures both ways during the transfer, and compresses what gets there sooner so.
+      - V(rsync) and V(rsyncd) offer what rsync offers on both hosts, V(tar_nc) offers V(zlib), V(stream) V(zlib) and
+        V(zstd) (from Python 3.14 on), V(scp) and V(sftp) offer nothing.
+        An algorithm that is not offered is refused.
+    type: str
+    choices: [auto, none, zstd, lz4, zlibx, zlib]
+    default: auto
+  compress_level:
+    description:
+      - The level of the compression, in the algorithm's own terms.
+    type: int
+  bwlimit:
+    description:
+      - The most bytes a second, over all streams together. V(0) means no limit.
+      - Units are V(K), V(M), V(G) and V(T), powers of 1024, for example V(50M).
+    type: str
+    default: "0"
+  streams:
+    description:
+      - How many streams share the tree, with the methods V(stream), V(rsync), V(rsyncd) and V(tar_nc). Two fill a line that one
+        cannot fill. V(auto) is one; with V(stream) it is as many as the smaller host has cores, and four at most.
+      - Hard links, the times of directories and deletions are right whatever the number.
+    type: str
+    default: auto
+  preserve:
+    description:
+      - What is kept of every entry. Without it everything that the user on the destination may set, and RV(warnings) says what
+        that leaves out.
+      - Asking by name for something that cannot be kept fails before anything is written.
+      - V(permissions) is the mode, V(times) the modification time, V(devices) device nodes and other special files, V(sparse)
+        the holes of sparse files.
+    type: list
+    elements: str
+    choices: [owner, group, permissions, times, acls, xattrs, hardlinks, devices, sparse]
+  numeric_ids:
+    description:
+      - Keep the numbers of owners and groups. Otherwise names are mapped, where both hosts have the name.
+    type: bool
+    default: true
+  one_file_system:
+    description:
+      - Do not cross into other file systems that are mounted inside the source.
+    type: bool
+    default: false
+  link_dest:
+    description:
+      - Absolute paths of directories on O(dest_host). A file that is the same there is linked instead of sent.
+    type: list
+    elements: str
+  partial:
+    description:
+      - Keep what an interrupted transfer has of a file, so that the next run goes on from there.
+    type: bool
+    default: true
+  verify:
+    description:
+      - What is compared on both hosts after the transfer. The transfer fails where something differs, and RV(differences) says
+        what.
+      - V(size) compares names, types, sizes, times, links and what else O(preserve) names. V(checksum) also reads all the files
+        on both hosts and compares their content. V(none) compares nothing.
+    type: str
+    choices: [none, size, checksum]
+    default: size
+  timeout:
+    description:
+      - After how many seconds without any progress the transfer fails.
+    type: int
+    default: 300
+  connect:
+    description:
+      - Which of the two hosts opens the connection for the data.
+      - With V(push) the source connects to the destination, with V(pull) the destination to the source.
+      - V(auto) is V(push), and V(pull) where only that direction is open.
+    type: str
+    choices: [auto, push, pull]
+    default: auto
+  port:
+    description:
+      - The port that the connecting host connects to.
+      - For V(rsync), V(scp) and V(sftp) the port of the other host's ssh server. Without it that host's C(longhaul_ssh_port),
+        else its C(ansible_port), else 22.
+      - For V(stream), V(rsyncd) and V(tar_nc) the port at which the other host listens. Without it a free one is taken. With
+        O(rsyncd_module) the port of the daemon, 873 without this option.
+    type: int
+  port_range:
+    description:
+      - The ports among which a transfer takes a free one to listen at, for example V(50000-50100). For hosts behind a firewall.
+      - With V(rsync), V(scp) and V(sftp) it means that an ssh server is started for this transfer, instead of using the host's.
+    type: str
+  rsync_opts:
+    description:
+      - More options for rsync, each one an element of its own.
+      - Options that would change what a transfer promises (those that have an option here, or that remove files at the source)
+        are refused.
+    type: list
+    elements: str
+  ssh_ciphers:
+    description:
+      - The ciphers for the methods V(rsync), V(scp) and V(sftp), the preferred one first.
+      - Without it the fastest that both hosts offer. An old cipher such as V(arcfour) is used only when it is named here and both
+        hosts still offer it.
+    type: list
+    elements: str
+  sftp_buffer_size:
+    description:
+      - The bytes in one request of V(sftp), its option C(-B).
+    type: int
+  sftp_requests:
+    description:
+      - The number of requests that V(sftp) has under way, its option C(-R). More of them help on a long line.
+    type: int
+  rsyncd_module:
+    description:
+      - The module of an rsync daemon that runs already on the host that is connected to, with O(method=rsyncd).
+      - Without it a daemon is started for this transfer and ended after it.
+    type: str
+  rsyncd_user:
+    description:
+      - The user for O(rsyncd_module).
+    type: str
+  rsyncd_password:
+    description:
+      - The password for O(rsyncd_module). It stands in no command line, log or result.
+    type: str
+  wait:
+    description:
+      - Wait until the transfer is complete.
+      - With V(false) the task ends when the transfer runs. The M(longhaul.fleet.transfer_info) module says how far it is, and the
+        same task with O(wait=true) attaches to it, waits for its end and gives its result.
+    type: bool
+    default: true
+notes:
+  - The host variable C(longhaul_address) is the address at which the other host reaches this one. Without it C(ansible_host)
+    counts, and else the host's default address. Set it where bulk data has a network of its own.
+  - The methods over ssh use the ssh server of the host that is connected to. Where none answers, or where it would not let a
+    one-time key in, one is started for this transfer, if the program is there.
+  - The transfer runs as detached jobs on the hosts. When the control node is lost, the transfer goes on; the same task then
+    finds it and attaches to it.
+  - While a transfer runs there is a folder C(/var/lib/longhaul) (C(/var/db/longhaul) on FreeBSD, C(~/.local/state/longhaul)
+    for users other than root) on each host, and a folder C(.longhaul-*) in the destination. Both go when the transfer is
+    complete.
+  - To see the progress of the transfer, look at the lines that the task prints, or use M(longhaul.fleet.transfer_info).
+seealso:
+  - module: longhaul.fleet.transfer_info
+  - module: longhaul.fleet.verify
+  - name: Guides
+    description: How to migrate, how to choose a method, what failures mean, and what is encrypted.
+    link: https://github.com/longhaul-fleet/longhaul.fleet/tree/main/docs
+"""
+
+EXAMPLES = r"""
+- name: Copy the contents of /srv/data from the old host to the new one
+  longhaul.fleet.transfer:
+    src_host: old.example.com
+    src: /srv/data/
+    dest_host: new.example.com
+    dest: /srv/data
+
+- name: Make the destination an exact copy, but never delete more than 1000 entries
+  longhaul.fleet.transfer:
+    src_host: old.example.com
+    src: /srv/data/
+    dest: /srv/data
+    delete: true
+    max_delete: 1000
+    exclude:
+      - "*.tmp"
+      - /cache/
+
+- name: Use the fastest way through a network that is trusted, and compare the content on both hosts afterwards
+  longhaul.fleet.transfer:
+    src_host: old.example.com
+    src: /srv/data/
+    dest: /srv/data
+    encryption: none
+    streams: 2
+    verify: checksum
+
+- name: Copy one file, by day with no more than 20 MiB a second
+  longhaul.fleet.transfer:
+    src_host: db1.example.com
+    src: /var/backups/dump.sql.zst
+    dest_host: archive.example.com
+    dest: /srv/dumps/
+    bwlimit: 20M
+
+- name: Let the destination fetch, since the source cannot reach it
+  longhaul.fleet.transfer:
+    src_host: dmz.example.com
+    src: /var/log/app/
+    dest_host: archive.example.com
+    dest: /srv/logs/dmz
+    connect: pull
+
+- name: Start a long transfer and go on with the play
+  longhaul.fleet.transfer:
+    src_host: old.example.com
+    src: /srv/media/
+    dest: /srv/media
+    wait: false
+
+- name: Later, wait for its end
+  longhaul.fleet.transfer:
+    src_host: old.example.com
+    src: /srv/media/
+    dest: /srv/media
+"""
+
+RETURN = r"""
+transfer_id:
+  description:
+    - The name of the transfer on both hosts. It is the same whenever the same tree goes to the same place.
+  returned: always
+  type: str
+  sample: 5f3c0d2a9b17e846
+state:
+  description:
+    - Whether the transfer is V(finished), or still V(running) with O(wait=false).
+    - While it is running, the counts are those of the moment.
+  returned: success
+  type: str
+  sample: finished
+method:
+  description: The method that was used.
+  returned: success
+  type: str
+  sample: rsync
+method_reason:
+  description: Why this method was used.
+  returned: success
+  type: str
+  sample: both hosts have rsync, and ssh encrypts
+encrypted:
+  description: Whether the data was encrypted on its way.
+  returned: success
+  type: bool
+  sample: true
+preserved:
+  description: What was kept of every entry, as in O(preserve).
+  returned: success
+  type: list
+  elements: str
+  sample: [permissions, times, acls, xattrs, hardlinks, sparse]
+bytes_total:
+  description: The bytes in all the files of the tree that the filter rules let through.
+  returned: success
+  type: int
+  sample: 2684354560
+bytes_sent:
+  description: The bytes of file content that travelled, before compression.
+  returned: success
+  type: int
+  sample: 1048576
+bytes_matched:
+  description: The bytes of file content that the destination had already.
+  returned: success
+  type: int
+  sample: 2683305984
+files_total:
+  description: The entries of the tree that the filter rules let through, of every type.
+  returned: success
+  type: int
+  sample: 54344
+files_created:
+  description: The entries that the destination did not have.
+  returned: success
+  type: int
+  sample: 12
+files_updated:
+  description: The entries whose content was replaced.
+  returned: success
+  type: int
+  sample: 3
+files_deleted:
+  description: The entries that were deleted at the destination.
+  returned: success
+  type: int
+  sample: 0
+files_unchanged:
+  description: The entries that were right already.
+  returned: success
+  type: int
+  sample: 54327
+attributes_changed:
+  description: The entries whose content was right and whose owner, mode, times or other attributes were set.
+  returned: success
+  type: int
+  sample: 2
+vanished:
+  description: The files that were gone from the source before they could be read. This is not a failure.
+  returned: success
+  type: int
+  sample: 0
+errors:
+  description: What went wrong with single paths. At most 200 are listed.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: The path, relative to the root of the transfer.
+      type: str
+      sample: private/key.pem
+    reason:
+      description: What went wrong.
+      type: str
+      sample: Permission denied
+errors_total:
+  description: How many paths something went wrong with.
+  returned: always
+  type: int
+  sample: 0
+changes:
+  description: What changed, each line itemized as with C(rsync --itemize-changes), then the path.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - ">f+++++++++ photos/2026/0001.jpg"
+    - ".d..t...... photos/2026/"
+changes_truncated:
+  description: Whether there were more changes than RV(changes) lists.
+  returned: success
+  type: bool
+  sample: false
+resumed:
+  description: Whether the transfer went on from what an interrupted one had left.
+  returned: success
+  type: bool
+  sample: false
+attached:
+  description: Whether the transfer was already running and the task attached to it.
+  returned: success
+  type: bool
+  sample: false
+verified:
+  description:
+    - What was compared on both hosts after the transfer and found the same, as in O(verify).
+    - In check mode, and while the transfer is running, it is V(none).
+  returned: success
+  type: str
+  sample: size
+differences:
+  description: What differs between the two hosts after the transfer, when something does. At most 100 are listed.
+  returned: when the comparison after the transfer failed
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: The path, relative to the root of the transfer.
+      type: str
+      sample: photos/2026/0001.jpg
+    kind:
+      description: V(missing) at the destination, V(extra) there, or V(differs).
+      type: str
+      sample: differs
+    fields:
+      description: What is different.
+      type: list
+      elements: str
+      sample: [size, mtime]
+unstable:
+  description: How many of the entries that differ changed at the source after the transfer began.
+  returned: when the trees were compared
+  type: int
+  sample: 0
+duration:
+  description: Seconds from the start of the task to its end.
+  returned: success
+  type: float
+  sample: 81.4
+throughput:
+  description: Bytes of content sent in a second, while the transfer ran.
+  returned: success
+  type: int
+  sample: 118489088
+phases:
+  description: Seconds for each phase of the transfer.
+  returned: success
+  type: dict
+  sample:
+    probe: 1.1
+    transfer: 78.2
+    verify: 2.0
+    finish: 0.4
+cmd:
+  description: The programs that ran on each host, each with its arguments, without secrets.
+  returned: success
+  type: dict
+  contains:
+    source:
+      description: What ran on the source host.
+      type: list
+      elements: str
+    dest:
+      description: What ran on the destination host.
+      type: list
+      elements: str
+stderr:
+  description: The last lines of what the programs said.
+  returned: always
+  type: str
+  sample: ""
+warnings:
+  description: What the user should know although the transfer succeeded, for example that it was not encrypted.
+  returned: when there are any
+  type: list
+  elements: str
+  sample:
+    - The data is not encrypted on its way, since method tar_nc was chosen by name.
+"""

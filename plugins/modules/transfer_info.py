@@ -1,0 +1,162 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: transfer_info
+short_description: Show the transfers that a host takes part in
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Lists the transfers of M(longhaul.fleet.transfer) that the host takes part in, as source or as destination, and how far they
+    are.
+  - Lists those that run, and those whose result was not collected yet. A transfer whose result was collected leaves nothing on
+    the host.
+  - A user sees the own transfers. Transfers that run as root are seen by root, so C(become) must be as it was for the transfer.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.info
+options:
+  transfer_id:
+    description:
+      - Show this transfer only. It is RV(longhaul.fleet.transfer#module:transfer_id) of the transfer.
+    type: str
+seealso:
+  - module: longhaul.fleet.transfer
+"""
+
+EXAMPLES = r"""
+- name: See what runs on the new host
+  longhaul.fleet.transfer_info:
+  register: running
+
+- name: Say how far each transfer is
+  ansible.builtin.debug:
+    msg: "{{ item.root }}: {{ item.progress.bytes_done }} of {{ item.progress.bytes_total }} bytes"
+  loop: "{{ running.transfers }}"
+  loop_control:
+    label: "{{ item.id }}"
+"""
+
+RETURN = r"""
+transfers:
+  description: The transfers, the oldest first.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    id:
+      description: The name of the transfer, the same on both hosts.
+      type: str
+      sample: 5f3c0d2a9b17e846
+    side:
+      description: Whether this host is the V(source) or the V(dest) of the transfer.
+      type: str
+      sample: dest
+    part:
+      description: Whether this host opens the connection (V(drive)) or is connected to (V(serve)).
+      type: str
+      sample: serve
+    method:
+      description: The method of the transfer.
+      type: str
+      sample: rsync
+    peer:
+      description: The inventory host at the other end.
+      type: str
+      sample: old.example.com
+    root:
+      description: The root of the tree on this host.
+      type: str
+      sample: /srv/data
+    state:
+      description:
+        - How the transfer stands on this host. V(starting), V(running) and V(serving) mean that it runs.
+        - V(finished) and V(failed) mean that its result was not collected yet, V(interrupted) that its process is gone. Run the
+          task of the transfer again.
+      type: str
+      sample: running
+    pid:
+      description: The process of the transfer on this host.
+      type: int
+      sample: 4711
+    started:
+      description: When the transfer started, in seconds since 1970.
+      type: float
+      sample: 1795201234.5
+    progress:
+      description: How far the transfer is.
+      type: dict
+      contains:
+        phase:
+          description: What is being done.
+          type: str
+          sample: transfer
+        current:
+          description: The path that is being worked on.
+          type: str
+          sample: photos/2026/0001.jpg
+        bytes_done:
+          description: The bytes of file content that are done.
+          type: int
+          sample: 1073741824
+        bytes_total:
+          description: The bytes of file content in all. V(0) where it is not known yet.
+          type: int
+          sample: 2684354560
+        files_done:
+          description: The entries that are done.
+          type: int
+          sample: 20000
+        files_total:
+          description: The entries in all. V(0) where it is not known yet.
+          type: int
+          sample: 54344
+        rate:
+          description: Bytes a second since the start.
+          type: int
+          sample: 118489088
+        eta:
+          description: Seconds until the transfer will be complete at this rate. V(null) where that cannot be told.
+          type: int
+          sample: 13
+"""
+
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import list_jobs
+
+
+def with_rate(job: dict[str, Any], now: float) -> dict[str, Any]:
+    """Give a job whose progress also says the rate (bytes a second) and the seconds that are left.
+
+    ``now`` is in seconds since 1970. A job that does not run has rate 0 and no time left to tell.
+    """
+    progress = dict(job["progress"])
+    seconds = now - (job["started"] or now)
+    done, total = progress.get("bytes_done", 0), progress.get("bytes_total", 0)
+    runs = job["state"] in ("starting", "running", "serving")
+    rate = int(done / seconds) if runs and seconds > 0 else 0
+    eta = int((total - done) / rate) if rate > 0 and total >= done else None
+    return dict(job, progress=dict(progress, rate=rate, eta=eta))
+
+
+def main() -> None:
+    """List this host's transfers, or the one that was asked for."""
+    module = AnsibleModule(argument_spec={"transfer_id": {"type": "str"}}, supports_check_mode=True)
+    wanted = module.params["transfer_id"]
+    now = time.time()
+    jobs = [with_rate(job, now) for job in list_jobs() if wanted in (None, job["id"])]
+    module.exit_json(changed=False, transfers=sorted(jobs, key=lambda job: job["started"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Derive an argument spec from a module's documentation, so that the two can never differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+_COPIED = ("type", "elements", "default", "choices", "required", "no_log", "aliases")
+
+
+def spec_from_documentation(documentation: str) -> dict[str, dict[str, Any]]:
+    """Give the argument spec that the YAML of a DOCUMENTATION string describes.
+
+    ``no_log`` is not part of the documentation's format: an option whose name ends in ``password`` has it.
+    """
+    return _spec(yaml.safe_load(documentation)["options"])
+
+
+def _spec(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    spec = {}
+    for name, option in options.items():
+        spec[name] = {key: option[key] for key in _COPIED if key in option}
+        if name.endswith("password"):
+            spec[name]["no_log"] = True
+        if "suboptions" in option:
+            spec[name]["options"] = _spec(option["suboptions"])
+    return spec

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare two trees on two hosts: each host reads its own, and the control node carries what is small."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import differing_buckets, report
+
+from .host_runner import HostFailed, HostRunner
+from .side_by_side import side_by_side
+from .watching import watch
+
+_SHORT = 5.0  # seconds in which most trees are read, so that no poll is needed
+SIDES = ("source", "dest")
+
+Steps = Mapping[str, list[dict[str, Any]]]
+_NO_STEPS: Steps = MappingProxyType({"source": [], "dest": []})
+
+
+class ComparisonFailed(Exception):
+    """A tree could not be read."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared, and how."""
+
+    runners: Mapping[str, HostRunner]  # by side
+    roots: Mapping[str, str]  # by side
+    identity: str  # of the pair: names the state folders
+    fields: list[str]
+    rules: list[str] = field(default_factory=list)
+    only: str | None = None
+    one_file_system: bool = False  # at the source; what the destination has in its place may be mounted otherwise
+    numeric_ids: bool = True
+    special_files: bool = True  # device nodes, FIFOs and sockets
+    algorithm: str = "blake2b"
+    extra: bool = False  # whether what only the destination has is a difference
+    limit: int = 100  # of listed differences
+    changed_after_ns: int | None = None  # by the source's clock; what changed later is "unstable"
+    label: str = ""
+    patience: float = 300.0  # seconds that a host may be out of reach
+
+    def run(self, say: Callable[[str], None], before: Steps = _NO_STEPS, after: Steps = _NO_STEPS) -> dict[str, Any]:
+        """Compare, and give ``differences`` (listed), ``differences_total``, ``unstable`` (count) and both ``counts``.
+
+        ``before`` and ``after`` are steps of the caller's that travel in the same executions of the module.
+        Raises ComparisonFailed where a tree could not be read completely, HostFailed where a host failed.
+        """
+        try:
+            digests = self._digests(say, before)
+            result = self._differences(digests)
+        except BaseException:
+            with contextlib.suppress(HostFailed):
+                self._end(after)
+            raise
+        self._end(after)
+        return dict(result, counts={side: _counts(digests[side]) for side in SIDES})
+
+    def _end(self, after: Steps) -> None:
+        """Leave nothing on either host, whatever happens to the other."""
+        side_by_side({side: partial(self._end_side, side, after[side]) for side in SIDES})
+
+    def _end_side(self, side: str, after: list[dict[str, Any]]) -> None:
+        folder = self._folder(side)
+        self.runners[side].run({"do": "stop", "succeeded": True, **folder}, {"do": "clear", **folder}, *after)
+
+    def _folder(self, side: str) -> dict[str, str]:
+        return {"id": hashlib.sha256(f"compare {self.identity}".encode()).hexdigest()[:16], "side": side}
+
+    def _digests(self, say: Callable[[str], None], before: Steps) -> dict[str, dict[str, Any]]:
+        started = side_by_side(
+            {side: partial(self.runners[side].run, *before[side], self._start_step(side)) for side in SIDES}
+        )
+        digests = {}
+        for side in SIDES:
+            status = started[side][-1]
+            if status["alive"]:
+                status = watch(self.runners[side], self._folder(side), f"{self.label} ({side})", say, self.patience)
+            if status["state"] != "finished":
+                raise ComparisonFailed(f"{self.runners[side].name}: {status.get('failure') or status['state']}")
+            digests[side] = status["digest"]
+        return digests
+
+    def _start_step(self, side: str) -> dict[str, Any]:
+        request = {
+            "side": side,
+            "part": "compare",
+            "root": self.roots[side],
+            "rules": self.rules,
+            "only": self.only,
+            "one_file_system": self.one_file_system and side == "source",
+            "fields": self.fields,
+            "numeric_ids": self.numeric_ids,
+            "special_files": self.special_files,
+            "algorithm": self.algorithm,
+            "peer_name": self.runners["dest" if side == "source" else "source"].name,
+        }
+        return {
+            "do": "start",
+            "kind": "digest",
+            "request": request,
+            "until": ["finished"],
+            "wait": _SHORT,
+            **self._folder(side),
+        }
+
+    def _differences(self, digests: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        for side in SIDES:
+            if digests[side]["errors_total"]:
+                first = digests[side]["errors"][0]
+                raise ComparisonFailed(
+                    f"{digests[side]['errors_total']} entries on {self.runners[side].name} could not be read, "
+                    f"{first['path']} ({first['reason']}) among them: nothing is proven without them"
+                )
+        left = set(differing_buckets(digests["source"], digests["dest"]))
+        found: list[dict[str, Any]] = []
+        total = unstable = 0
+        while left:
+            listing = self._ask("source", ask="listing", buckets=sorted(left))
+            left -= set(listing["buckets"])
+            room = max(0, self.limit - len(found))
+            explained = self._ask("dest", ask="explain", listing=listing, limit=room, extras=self.extra)
+            total += explained["differs"] + explained["missing"] + explained["extra"]
+            unstable += explained["unstable"]
+            details = self._ask("source", ask="details", keys=explained["ask"])["details"] if explained["ask"] else []
+            found += report(explained, details)[:room]
+        return {"differences": found, "differences_total": total, "unstable": unstable}
+
+    def _ask(self, side: str, **question: Any) -> dict[str, Any]:
+        step = {"do": "drill_down", "changed_after_ns": self.changed_after_ns, **question, **self._folder(side)}
+        return self.runners[side].run(step)[0]
+
+
+def _counts(digest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: digest[name] for name in ("entries", "types", "bytes")}

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is made for one transfer and thrown away after it."""
+
+from __future__ import annotations
+
+import secrets
+
+
+def ssh_key_pair() -> tuple[str, str]:
+    """Give a new Ed25519 key as (private, public), each in OpenSSH's own format."""
+    # ansible-core brings this package; ansible-test imports plugins without it
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return private.decode(), public.decode()
+
+
+def certificate(name: str) -> tuple[str, str]:
+    """Give a new key and a certificate that it signed itself, as (private, certificate), both PEM texts.
+
+    The other end trusts this certificate and no other, so neither its name nor its dates decide anything: it is valid
+    from long ago to far ahead, because clocks of hosts differ.
+    """
+    import datetime
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime.datetime(2000, 1, 1))
+        .not_valid_after(datetime.datetime(2199, 1, 1))
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return private.decode(), made.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def token() -> str:
+    """Give a new secret of 256 bits, as text without special characters."""
+    return secrets.token_hex(32)

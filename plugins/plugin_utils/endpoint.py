@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One end of a transfer as the inventory and the probe describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_SSH_LIKE = ("ssh", "ansible.builtin.ssh", "paramiko", "paramiko_ssh", "ansible.netcommon.libssh", "smart")
+
+
+class Refusal(Exception):
+    """The transfer would be a mistake or cannot work. Says what was found, why it matters and what to type."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A host in its role as source or destination, with what its probe found."""
+
+    name: str  # in the inventory
+    side: str  # "source" or "dest"
+    address: str  # where the other end reaches it
+    address_given: bool  # by longhaul_address: nothing else may take its place
+    ssh_port: int
+    probe: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def programs(self) -> Mapping[str, Any]:
+        """What the probe knows of the programs on this host."""
+        return self.probe["programs"]
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the work on this host is done as root."""
+        return self.probe["uid"] == 0
+
+    def version(self, program: str) -> tuple[int, ...]:
+        """The version of a program; empty where there is none."""
+        return tuple(self.programs.get(program, {}).get("version", ()))
+
+
+def inventory_address(variables: Mapping[str, Any], name: str, connection: str) -> str:
+    """Give the address that the inventory names for the other end to use; empty where it names none.
+
+    ``longhaul_address`` wins over ``ansible_host``. Without either, the inventory name itself serves where Ansible
+    reaches the host by it (ssh); a container's or a local connection's name is no address.
+    """
+    if variables.get("longhaul_address"):
+        return str(variables["longhaul_address"])
+    if connection in _SSH_LIKE:
+        return str(variables.get("ansible_host") or name)
+    return ""
+
+
+def make_endpoint(
+    name: str, side: str, variables: Mapping[str, Any], connection: str, probe: Mapping[str, Any]
+) -> Endpoint:
+    """Make an endpoint of a host's variables and its probe."""
+    address = inventory_address(variables, name, connection)
+    return Endpoint(
+        name=name,
+        side=side,
+        address=address or (probe["addresses"] or ["127.0.0.1"])[0],
+        address_given=bool(variables.get("longhaul_address")),
+        ssh_port=ssh_port(variables, connection),
+        probe=probe,
+    )
+
+
+def ssh_port(variables: Mapping[str, Any], connection: str) -> int:
+    """Give the port at which a host's own sshd should listen: the inventory's for ssh connections, else 22."""
+    port = variables.get("longhaul_ssh_port")
+    if port is None and connection in _SSH_LIKE:
+        port = variables.get("ansible_port", variables.get("ansible_ssh_port"))
+    return int(port or 22)

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run the collection's host-side module on any inventory host, through that host's own connection and become."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import become_loader, connection_loader
+from ansible.utils.display import Display
+
+_DISPLAY = Display()
+_MODULE = "longhaul.fleet.endpoint"
+_READ = ("ansible_", "inventory_hostname", "longhaul_")
+
+
+class HostFailed(AnsibleError):
+    """A host could not be reached, or its part of the work failed there."""
+
+
+class ControllerGone(HostFailed):
+    """ansible-playbook was killed, and this worker of its survived."""
+
+
+class HostRunner:
+    """One inventory host as an end of a transfer. The connection is made once and kept for all its steps."""
+
+    def __init__(self, action: ActionBase, host: str, task_vars: dict[str, Any]) -> None:
+        """Prepare to run on ``host``.
+
+        Its variables come from the inventory, so ``delegate_to``, the play's host and the other end change nothing.
+        A task's or play's ``become`` keywords count for it as they do for any task; its variables win over them.
+        Raises HostFailed for a name that is not in the inventory.
+        """
+        if host not in task_vars["hostvars"]:
+            raise HostFailed(
+                f"there is no host {host!r} in the inventory. Name inventory hosts in src_host and dest_host: "
+                "their variables say how to reach them"
+            )
+        self.name = host
+        self._parent = os.getppid()
+        self.variables = _variables(host, task_vars)
+        self._action = self._bind(action)
+
+    def _bind(self, action: ActionBase) -> ActionBase:
+        """Give an action of this host alone: its own connection, its own become, no delegation."""
+        task = action._task.copy()
+        task.delegate_to = None
+        task.async_val = 0
+        play_context = action._play_context.copy()
+        play_context.remote_addr = self.variables.get("ansible_host", self.name)
+        connection = connection_loader.get(
+            self.connection,
+            play_context,
+            task_uuid=f"{action._task._uuid}-{self.name}",
+            ansible_playbook_pid=str(os.getppid()),
+        )
+        if connection is None:
+            raise HostFailed(f"{self.name} has an unknown ansible_connection: {self.connection}")
+        keywords = task.dump_attrs()
+        keywords.pop("retries", None)  # a task's retries are not the connection's
+        keywords["timeout"] = play_context.timeout
+        if boolean(self.variables.get("ansible_become", task.become) or False):
+            method = self.variables.get("ansible_become_method", task.become_method or constants.DEFAULT_BECOME_METHOD)
+            become = become_loader.get(method)
+            if become is None:
+                raise HostFailed(f"{self.name} has an unknown become method: {method}")
+            connection.set_become_plugin(become)
+        connection.set_options(task_keys=keywords, var_options=self.variables)
+        for plugin in (connection.become, getattr(connection, "_shell", None)):
+            if plugin is not None:
+                plugin.set_options(task_keys=keywords, var_options=self.variables)
+        return action._shared_loader_obj.action_loader.get(
+            "ansible.builtin.normal",
+            task=task,
+            connection=connection,
+            play_context=play_context,
+            loader=action._loader,
+            templar=action._templar,
+            shared_loader_obj=action._shared_loader_obj,
+        )
+
+    @property
+    def connection(self) -> str:
+        """The name of the connection plugin."""
+        return self.variables.get("ansible_connection", "ssh")
+
+    def run(self, *steps: dict[str, Any], secrets: dict[str, str] | None = None) -> list[dict[str, Any]]:
+        """Run steps of the endpoint module in one execution, and give each one's result.
+
+        Raises HostFailed with the host's name, what it said, and what that means.
+        """
+        # A worker outlives an ansible-playbook that is killed. What it did then would meet the next run's steps.
+        if os.getppid() != self._parent:
+            raise ControllerGone(
+                "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
+            )
+        _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in steps)}")
+        try:
+            result = self._action._execute_module(
+                module_name=_MODULE,
+                module_args={"steps": list(steps), "secrets": secrets or {}},
+                task_vars=self.variables,
+            )
+        except AnsibleError as error:
+            raise HostFailed(f"{self.name}: {_with_advice(str(error))}") from None  # a cause would be said twice
+        if result.get("unreachable") or result.get("failed") or "results" not in result:
+            raise HostFailed(f"{self.name}: {_reason(result)}")
+        return result["results"]
+
+    def reset(self) -> None:
+        """Forget a connection that broke; the next step makes a new one."""
+        self._action._connection.close()
+
+    def close(self) -> None:
+        """Let go of the connection and of temporary files."""
+        self._action.cleanup(force=True)
+        self._action._connection.close()
+
+
+def _variables(host: str, task_vars: dict[str, Any]) -> dict[str, Any]:
+    """Give what connections, become and modules read of a host, templated in that host's own context.
+
+    Only these: an unrelated variable that cannot be templated yet is nobody's failure, and nothing of the task's own
+    host reaches the other end. A play's or task's own ``vars`` count for the task's own host, as they always do.
+    """
+    hostvars = task_vars["hostvars"][host]
+    own = host == task_vars.get("inventory_hostname") and "ansible_delegated_vars" not in task_vars
+    names = [name for name in hostvars if name.startswith(_READ)]
+    variables = {name: hostvars[name] for name in names}
+    if own:
+        variables.update({name: task_vars[name] for name in task_vars if name.startswith(_READ)})
+    variables["hostvars"] = task_vars["hostvars"]
+    variables["ansible_facts"] = dict(variables.get("ansible_facts") or {})
+    return variables
+
+
+def _reason(result: dict[str, Any]) -> str:
+    """Give the sentence in a failed module result that helps."""
+    captured = getattr(getattr(result.get("exception"), "event", None), "msg", "")  # how ansible-core 2.19 keeps it
+    text = str(result.get("msg") or captured or "the module gave no result")
+    said = str(result.get("module_stderr") or result.get("module_stdout") or "").strip()
+    if "MODULE FAILURE" in text and said:
+        text = said.splitlines()[-1]
+    return _with_advice(text, said)
+
+
+def _with_advice(text: str, said: str = "") -> str:
+    """Add what to type to what Ansible says of a password; ``said`` is what the host printed besides."""
+    if "password is required" in text + said or re.search(r"Missing \S+ password", text):
+        how = "give it with ansible_become_password or --ask-become-pass"
+        return f"{text}: become on this host wants a password; {how}"
+    if re.search(r"Incorrect \S+ password", text):
+        return f"{text}: become on this host did not take the one given; correct ansible_become_password"
+    if "HOST IDENTIFICATION HAS CHANGED" in text:
+        where = re.search(r"Offending .* key in (\S+)", text)
+        return (
+            "the ssh host key that this host shows Ansible is not the known one. Another machine answers there, "
+            "or somebody is in between: compare the key with /etc/ssh/ssh_host_*_key.pub there, then correct "
+            f"{where.group(1) if where else 'known_hosts'}"
+        )
+    return text

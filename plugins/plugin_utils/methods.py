@@ -1,0 +1,163 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which method a pair of hosts can use, which is the best, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_argv import OLDEST
+
+from .endpoint import Endpoint, Refusal
+
+SSH = ("rsync", "sftp", "scp")
+ENCRYPTED = SSH  # that ``auto`` chooses among
+OLDEST_PYTHON = (3, 8)
+UNENCRYPTED = ("rsyncd", "tar_nc")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, why it was taken, and what the user should know about it."""
+
+    method: str
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+_WORDS = {"sftp_server": "sftp server (sftp-server of OpenSSH)"}  # what is not called by the name of its program
+
+
+def _lacks(host: Endpoint, *programs: str) -> str:
+    missing = [_WORDS.get(program, program) for program in programs if program not in host.programs]
+    return f"{host.name} has no {' and no '.join(missing)}: install what is missing" if missing else ""
+
+
+def _no_sshd(serving: Endpoint) -> str:
+    if serving.probe["sshd"]["listening"] or "sshd" in serving.programs:
+        return ""
+    return f"{serving.name} has no ssh server: install one"
+
+
+def _rsync(driving: Endpoint, serving: Endpoint) -> str:
+    lacking = _lacks(driving, "rsync", "ssh") or _lacks(serving, "rsync") or _no_sshd(serving)
+    return lacking or _old_rsync(driving, serving)
+
+
+def _rsyncd(driving: Endpoint, serving: Endpoint) -> str:
+    return _lacks(driving, "rsync") or _lacks(serving, "rsync") or _old_rsync(driving, serving)
+
+
+def _old_rsync(*hosts: Endpoint) -> str:
+    for host in hosts:
+        if host.version("rsync") < OLDEST:
+            found, needed = (".".join(map(str, version)) for version in (host.version("rsync"), OLDEST))
+            why = f"{needed} or newer is needed to count what was done: update it"
+            return f"the rsync of {host.name} is {found}, and {why}"
+    return ""
+
+
+def _tar_nc(driving: Endpoint, serving: Endpoint) -> str:
+    for host in (driving, serving):
+        if "tar" in host.programs and not host.programs["tar"]["flavour"]:
+            found = host.programs["tar"]["text"]
+            return f"the tar of {host.name} is unknown ({found}): GNU tar or bsdtar is needed. Install one"
+    return _lacks(driving, "tar") or _lacks(serving, "tar")
+
+
+def _stream(driving: Endpoint, serving: Endpoint) -> str:
+    for host in (driving, serving):
+        if tuple(host.probe["python"]) < OLDEST_PYTHON:
+            return f"the Python of {host.name} is older than {'.'.join(map(str, OLDEST_PYTHON))}: install a newer one"
+    return ""
+
+
+def _no_tls(*hosts: Endpoint) -> str:
+    lacking = [host.name for host in hosts if not host.probe["tls13"]]
+    return f"the Python of {' and '.join(lacking)} has no TLS 1.3" if lacking else ""
+
+
+def _scp(driving: Endpoint, serving: Endpoint) -> str:
+    return _lacks(driving, "ssh", "scp") or _lacks(serving, "scp") or _no_sshd(serving)
+
+
+def _sftp(driving: Endpoint, serving: Endpoint) -> str:
+    return _lacks(driving, "ssh", "sftp") or _lacks(serving, "sftp_server") or _no_sshd(serving)
+
+
+_OBSTACLES: dict[str, Callable[[Endpoint, Endpoint], str]] = {
+    "stream": _stream,
+    "rsync": _rsync,
+    "rsyncd": _rsyncd,
+    "tar_nc": _tar_nc,
+    "scp": _scp,
+    "sftp": _sftp,
+}
+_REASONS = {
+    "rsync": "both hosts have rsync, and ssh encrypts",
+    "sftp": "there is no rsync on both hosts, and sftp encrypts and resumes inside a file",
+    "scp": "there is neither rsync nor an sftp server, and scp encrypts",
+    "rsyncd": "the network is trusted (encryption: none) and both hosts have rsync, which is fastest without ssh",
+    "tar_nc": "the network is trusted (encryption: none), and rsync is not on both hosts or its daemon has no root",
+}
+
+
+def obstacle(method: str, driving: Endpoint, serving: Endpoint) -> str:
+    """Say why a pair cannot use a method; empty where it can."""
+    return _OBSTACLES[method](driving, serving)
+
+
+def choose_method(wanted: str, encryption: str, driving: Endpoint, serving: Endpoint) -> Choice:
+    """Choose among the methods that the pair can use and the encryption option allows.
+
+    Raises Refusal where there is none, or where the one that was named cannot be used.
+    """
+    if wanted != "auto":
+        return _named(wanted, encryption, driving, serving)
+    order = ("rsyncd", "tar_nc", *ENCRYPTED) if encryption == "none" else ENCRYPTED
+    obstacles = {method: obstacle(method, driving, serving) for method in order}
+    if "rsyncd" in obstacles and not serving.is_root:
+        # Without chroot, which needs root, a daemon rewrites symlinks that lead out of the tree, so they are refused.
+        obstacles["rsyncd"] = obstacles["rsyncd"] or f"a daemon on {serving.name} without root cannot keep all symlinks"
+    for method in order:
+        if not obstacles[method]:
+            return Choice(method, _REASONS[method])
+    listed = "; ".join(f"{method}: {why}" for method, why in obstacles.items())
+    advice = "Install rsync and an ssh server on both hosts"
+    if encryption != "none":
+        advice += ", or, where the network is trusted, set encryption: none"
+    raise Refusal(f"no method fits this pair of hosts. {listed}. {advice}{_other_way(order, driving, serving)}")
+
+
+def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -> Choice:
+    if method in UNENCRYPTED and encryption == "required":
+        raise Refusal(
+            f"method {method} does not encrypt, and encryption is required: use one of stream, {', '.join(SSH)}, or "
+            "leave method out"
+        )
+    why = obstacle(method, driving, serving)
+    if method == "stream" and encryption != "none":
+        why = why or _no_tls(driving, serving)
+    if why:
+        raise Refusal(
+            f"method {method} cannot be used: {why}, or leave method out to use what is there"
+            f"{_other_way((method,), driving, serving)}"
+        )
+    warnings = ()
+    if method in UNENCRYPTED and encryption == "auto":
+        warnings = (
+            f"method {method} does not encrypt: who can listen on the network reads the data. "
+            "Say encryption: none where the network is trusted, or leave method out",
+        )
+    return Choice(method, "it was chosen by name", warnings)
+
+
+def _other_way(methods: tuple[str, ...], driving: Endpoint, serving: Endpoint) -> str:
+    """Give the advice to connect the other way round, where one of the methods could be used then."""
+    if all(obstacle(method, driving=serving, serving=driving) for method in methods):
+        return ""
+    connect = "pull" if driving.side == "source" else "push"
+    return f"; or let {serving.name} connect to {driving.name} (connect: {connect})"

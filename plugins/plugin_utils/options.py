@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What can be said of a task's options before any host is asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_opts import check_user_options
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.filters import FilterError, Filters
+
+from .endpoint import Refusal
+from .units import parse_rate
+
+_PORTS = (1, 65535)
+_ANY = 2**31
+_MOST_STREAMS = 64
+_BOUNDS = {  # smallest and largest value of the options that are numbers
+    "timeout": (1, _ANY),
+    "max_delete": (0, _ANY),
+    "port": _PORTS,
+    "compress_level": (-_ANY, _ANY),
+    "sftp_buffer_size": (1, _ANY),
+    "sftp_requests": (1, _ANY),
+    "limit": (0, _ANY),
+}
+
+
+def filter_rules(options: Mapping[str, Any]) -> list[str]:
+    """Give the rules in the order in which they count: ``filter``, then ``include``, then ``exclude``."""
+    rules = list(options["filter"] or [])
+    rules += [f"+ {pattern}" for pattern in options["include"] or []]
+    rules += [f"- {pattern}" for pattern in options["exclude"] or []]
+    return rules
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse values that no pair of hosts could honour. ``options`` are those of transfer or of verify.
+
+    Raises Refusal.
+    """
+    for option in ("src", "dest"):
+        check_path(option, options[option])
+    for path in options.get("link_dest") or ():
+        check_path("link_dest", path)
+    for option, (low, high) in _BOUNDS.items():
+        value = options.get(option)
+        if value is not None and not low <= value <= high:
+            bounds = f"{low} or more" if high == _ANY else f"a number from {low} to {high}"
+            raise Refusal(f"{option} is {value}: give {bounds}")
+    streams = options.get("streams", "auto")
+    if streams != "auto" and not (streams.isdigit() and 1 <= int(streams) <= _MOST_STREAMS):
+        raise Refusal(f"streams is {streams}: give auto or a number from 1 to {_MOST_STREAMS}")
+    for option in ("rsyncd_user", "rsyncd_password"):
+        if options.get(option) and not options["rsyncd_module"]:
+            raise Refusal(
+                f"{option} is set, but no rsyncd_module. Without a module a daemon is started for this transfer, with "
+                f"a secret of its own: name the module, or leave {option} out"
+            )
+    try:
+        Filters.parse(filter_rules(options))
+    except FilterError as error:
+        raise Refusal(f"{error} (options filter, include, exclude)") from error
+    try:
+        check_user_options(options.get("rsync_opts") or [])
+    except TransferFailed as error:
+        raise Refusal(str(error)) from error
+    try:
+        parse_rate(options.get("bwlimit", "0"))
+    except ValueError as error:
+        raise Refusal(f"bwlimit: {error}") from error
+    wanted_ports(options)
+
+
+def check_path(option: str, path: str) -> None:
+    """Refuse a path that is not absolute, or that no file system can hold."""
+    if not path.startswith("/"):
+        raise Refusal(
+            f"{option} is {path!r}, a relative path. It would mean another directory depending on how the host "
+            "is reached: give the absolute path"
+        )
+    if "\0" in path:
+        raise Refusal(f"{option} contains a NUL character, which no path can")
+
+
+def wanted_ports(options: Mapping[str, Any]) -> list[int]:
+    """Give the ports to listen at, in the order to try; none lets the host choose. Raises Refusal."""
+    if options.get("port_range"):
+        try:
+            low, high = (int(part) for part in options["port_range"].split("-"))
+        except ValueError:
+            low = high = 0
+        if not 0 < low <= high < 65536:
+            raise Refusal(f"port_range is {options['port_range']!r}: write two ports, such as 50000-50100")
+        return list(range(low, high + 1))
+    return [options["port"]] if options.get("port") else []

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the actions that work on a pair of hosts share: options, both ends, failures, cleaning up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from .argument_spec import spec_from_documentation
+from .comparison import ComparisonFailed
+from .endpoint import Refusal
+from .host_runner import HostRunner
+from .session import TransferError
+
+
+class PairAction(ActionBase):
+    """A task that works on a source host and a destination host at once."""
+
+    documentation = ""  # of the module; its options are the action's argument spec
+    mutually_exclusive: tuple[tuple[str, ...], ...] = ()
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+
+    def run_pair(
+        self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """Do the work and give the result."""
+        raise NotImplementedError
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Validate the options, work on both hosts, and turn what goes wrong into one clear failure."""
+        task_vars = task_vars or {}
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(
+            argument_spec=spec_from_documentation(self.documentation), mutually_exclusive=self.mutually_exclusive
+        )
+        own = task_vars["inventory_hostname"]
+        runners: list[HostRunner] = []
+        try:
+            for option in ("src_host", "dest_host"):
+                runners.append(HostRunner(self, options[option] or own, task_vars))
+            result.update(self.run_pair(runners[0], runners[1], options, Display().display))
+        except (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError) as error:
+            result.update(getattr(error, "details", {}))
+            result.update(failed=True, msg=str(error))
+        finally:
+            for runner in runners:
+                runner.close()
+        return result

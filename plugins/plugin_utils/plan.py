@@ -1,0 +1,311 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From options and two probes to everything that is to happen. Pure: the same input gives the same plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods import ssh
+
+from .endpoint import Endpoint, Refusal
+from .methods import SSH, Choice, choose_method, obstacle
+from .options import filter_rules, wanted_ports
+from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
+from .units import parse_rate
+
+PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")
+CHANGES_LISTED = 200
+_SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time than it costs
+_MOST_STREAMS = 4  # that are chosen without being asked for
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One transfer, decided: which side drives, what both ends are told, and what the user should know."""
+
+    transfer_id: str
+    choice: Choice
+    driver: str  # the side that connects: "source" or "dest"
+    roots: Roots
+    settings: Mapping[str, Any]  # the same for both ends: see docs/architecture.md
+    serve: Mapping[str, Any]  # for the serving end
+    peer: Mapping[str, Any]  # for the driving end; what the serving end publishes comes on top
+    started_ns: int  # by the source's clock
+    both_root: bool  # or neither
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the data is encrypted on its way."""
+        return self.choice.method in SSH or (self.choice.method == "stream" and bool(self.settings["encrypt"]))
+
+
+def transfer_id(src_host: str, src: str, dest_host: str, dest: str) -> str:
+    """Name a transfer: the same whenever the same tree goes to the same place."""
+    return hashlib.sha256(json.dumps([src_host, src, dest_host, dest]).encode()).hexdigest()[:16]
+
+
+def make_plan(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, check: bool, pull: bool = False) -> Plan:
+    """Decide the whole transfer.
+
+    ``options`` are the module's, with defaults; ``pull`` makes the destination connect where ``connect`` is ``auto``.
+    Raises Refusal before anything is done on a host.
+    """
+    names = (source.name, dest.name)
+    roots = resolve_roots(options["src"], options["dest"], source.probe["path"], dest.probe["path"], names)
+    rules = filter_rules(options)
+    refuse_nesting(source, dest, roots, options["delete"])
+    refuse_unusable(source, dest, roots, bool(rules))
+    if options["delete"] and not rules:
+        refuse_empty_source(source, dest, roots, options["max_delete"])
+    driver = _driver(options, source, dest, pull)
+    driving, serving = (source, dest) if driver == "source" else (dest, source)
+    choice = choose_method(options["method"], options["encryption"], driving, serving)
+    _refuse_options_of_other_methods(options, choice.method)
+    preserve, lost = choose_preserve(options["preserve"], choice.method, source, dest)
+    identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
+    settings = {
+        "id": identity,
+        "method": choice.method,
+        "check": check,
+        "rules": rules,
+        "only": roots.only,
+        "delete": options["delete"],
+        "max_delete": options["max_delete"],
+        "checksum": options["checksum"],
+        "compress": choose_compression(options, choice.method, source, dest),
+        "bwlimit": parse_rate(options["bwlimit"]),
+        "streams": choose_streams(options["streams"], choice.method, source, dest),
+        "encrypt": options["encryption"] != "none",
+        "preserve": list(preserve),
+        "numeric_ids": options["numeric_ids"],
+        "one_file_system": options["one_file_system"],
+        "partial": options["partial"],
+        "link_dest": options["link_dest"] or [],
+        "timeout": options["timeout"],
+        "rsync_opts": options["rsync_opts"] or [],
+        "ciphers": _ciphers(options, choice.method, driving, serving),
+        "changes_max": CHANGES_LISTED,
+        "rsync": {end.side: list(end.version("rsync")) for end in (source, dest)},
+        "tar": {end.side: end.programs.get("tar", {}).get("flavour") for end in (source, dest)},
+        "nc": {end.side: end.programs.get("nc", {}).get("dialect") or "builtin" for end in (source, dest)},
+        "scp_legacy_flag": bool(driving.programs.get("scp", {}).get("legacy_flag")),
+        "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
+    }
+    if options["rsyncd_module"]:
+        settings["rsyncd_module"] = _daemon_module(options, serving, roots)
+    return Plan(
+        transfer_id=identity,
+        choice=choice,
+        driver=driver,
+        roots=roots,
+        settings=settings,
+        serve=_serve(options, choice.method, driving, serving),
+        peer={"address": serving.address, "timeout": options["timeout"], "host": serving.name},
+        started_ns=source.probe["now_ns"],
+        both_root=source.is_root == dest.is_root,
+        warnings=choice.warnings + lost + _no_links(dest),
+    )
+
+
+def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -> int:
+    """Give the number of streams: as told, else one, and for ``stream`` as many as the smaller host has cores."""
+    if wanted != "auto":
+        return int(wanted)
+    if method != "stream":
+        return 1
+    return max(1, min(_MOST_STREAMS, source.probe["cores"], dest.probe["cores"]))
+
+
+def _no_links(dest: Endpoint) -> tuple[str, ...]:
+    return tuple(
+        f"link_dest {path} is no directory on {dest.name}, so nothing can be linked to it: all files are sent"
+        for path in dest.probe["no_folders"]
+    )
+
+
+def _driver(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, pull: bool) -> str:
+    """Say which side connects: as told, else the source, unless only the other way has what a method needs."""
+    if options["connect"] != "auto":
+        return "source" if options["connect"] == "push" else "dest"
+    if pull:
+        return "dest"
+    if _usable(options, source, dest) or not _usable(options, dest, source):
+        return "source"
+    return "dest"
+
+
+def _usable(options: Mapping[str, Any], driving: Endpoint, serving: Endpoint) -> bool:
+    if options["method"] != "auto":
+        return not obstacle(options["method"], driving, serving)
+    try:
+        choose_method("auto", options["encryption"], driving, serving)
+    except Refusal:
+        return False
+    return True
+
+
+def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) -> None:
+    for option, methods in (
+        ("rsyncd_module", ("rsyncd",)),
+        ("rsync_opts", ("rsync", "rsyncd")),
+        ("ssh_ciphers", SSH),
+        ("sftp_buffer_size", ("sftp",)),
+        ("sftp_requests", ("sftp",)),
+    ):
+        if options[option] and method not in methods:
+            raise Refusal(
+                f"{option} is set, and method {method} does not know it: name method {' or '.join(methods)}, "
+                f"or leave {option} out"
+            )
+
+
+def choose_preserve(
+    wanted: list[str] | None, method: str, source: Endpoint, dest: Endpoint
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give what is kept of each entry, and a warning for what would be kept if the user or a program could.
+
+    Raises Refusal where something that was asked for by name cannot be kept.
+    """
+    cannot = {}
+    if not dest.is_root:
+        who = f"{dest.probe['user']} on {dest.name} is not root"
+        cannot.update(owner=who, group=who, devices=who)
+    if method in ("rsync", "rsyncd"):
+        for host in (source, dest):
+            for name in ("acls", "xattrs"):
+                if not host.programs["rsync"][name]:
+                    cannot[name] = f"the rsync on {host.name} was built without {name}"
+    for name in wanted or ():
+        if name in cannot:
+            raise Refusal(f"preserve names {name}, but {cannot[name]}: use become, or leave {name} out")
+    if wanted is not None:
+        return tuple(name for name in PRESERVE if name in wanted), ()
+    lost = []
+    for why in dict.fromkeys(cannot.values()):
+        names = [name for name in PRESERVE if cannot.get(name) == why]
+        lost.append(f"{' and '.join(names)} cannot be kept: {why}")
+    return tuple(name for name in PRESERVE if name not in cannot), tuple(lost)
+
+
+def choose_compression(
+    options: Mapping[str, Any], method: str, source: Endpoint, dest: Endpoint
+) -> dict[str, str | int | bool | None]:
+    """Give the algorithm (None: no compression) and level.
+
+    ``auto`` compresses only where the line is known to be slow: by bwlimit, or by the speed of an interface.
+    """
+    wanted = options["compress"]
+    if method == "stream" and wanted == "auto":  # the engine measures whether it pays
+        both_have = source.probe["zstd"] and dest.probe["zstd"]
+        return {"algorithm": "zstd" if both_have else "zlib", "level": options["compress_level"], "auto": True}
+    if wanted == "none" or (wanted == "auto" and not _line_is_slow(options, source, dest)):
+        return {"algorithm": None, "level": None}
+    if method in ("rsync", "rsyncd"):
+        both = [name for name in source.programs["rsync"]["compress"] if name in dest.programs["rsync"]["compress"]]
+    else:
+        both = ["zlib"] if method in ("tar_nc", "stream") else []
+        if method == "stream" and source.probe["zstd"] and dest.probe["zstd"]:
+            both.append("zstd")
+    if wanted == "auto":
+        wanted = next((name for name in ("zstd", "lz4", "zlibx", "zlib") if name in both), None)
+    elif wanted not in both:
+        raise Refusal(
+            f"compress is {wanted}, which method {method} does not offer on both hosts ({', '.join(both) or 'nothing'} "
+            "it does): use auto, none or one of these"
+        )
+    return {"algorithm": wanted, "level": options["compress_level"]}
+
+
+def _line_is_slow(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> bool:
+    limits = [parse_rate(options["bwlimit"])]
+    limits += [host.probe["link_mbit"] * 125_000 for host in (source, dest)]
+    return any(0 < limit < _SLOW_LINK for limit in limits)
+
+
+def _ciphers(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> str:
+    if method not in SSH:
+        return ""
+    client = driving.programs["ssh"]
+    named = options["ssh_ciphers"] or []
+    offer = ssh.source_offer(client["configured"] or client["ciphers"], client["ciphers"], named)
+    aes = driving.probe["aes"] and serving.probe["aes"]
+    try:
+        return ssh.choose_ciphers(offer, serving.probe["sshd"]["config"].get("ciphers"), aes, named)[0]
+    except TransferFailed as error:
+        raise Refusal(str(error)) from error
+
+
+def _daemon_module(options: Mapping[str, Any], serving: Endpoint, roots: Roots) -> dict[str, Any]:
+    """Say where in the daemon's module the serving root lies."""
+    name = options["rsyncd_module"]
+    module = serving.probe["rsyncd_module"]
+    if not module or "path" not in module:
+        raise Refusal(
+            f"{serving.name} has no rsync daemon module {name!r} with a path in its configuration: name one that is "
+            "there, or leave rsyncd_module out to have a daemon started for this transfer"
+        )
+    root = roots.dest if serving.side == "dest" else roots.source
+    path = os.path.normpath(module["path"])
+    if root != path and not root.startswith(path.rstrip("/") + "/"):
+        raise Refusal(
+            f"{root} on {serving.name} is not inside {path}, the path of module {name!r}: the daemon cannot reach it. "
+            "Use a path inside it, or another module"
+        )
+    return {
+        "name": name,
+        "user": options["rsyncd_user"],
+        "port": options["port"] or 873,
+        "subpath": os.path.relpath(root, path) if root != path else "",
+        "options": dict(module),
+    }
+
+
+def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> dict[str, Any]:
+    serve: dict[str, Any] = {
+        "address": serving.address,
+        "allow": list(dict.fromkeys([driving.address, *driving.probe["addresses"]])),
+        "ports": wanted_ports(options),
+    }
+    if method in SSH:
+        serve.update(_ssh_server(options, serving))
+    return serve
+
+
+def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> dict[str, Any]:
+    """Choose between the host's own sshd and one for this transfer alone.
+
+    The host's own needs no open port and is the default. A private one takes its place where port_range asks for it,
+    where no sshd answers, or where its configuration would turn the one-time key away.
+    """
+    sshd = serving.probe["sshd"]
+    port = options["port"] or serving.ssh_port
+    config, user = sshd["config"], serving.probe["user"]
+    keys = ssh.authorized_keys_path(config.get("authorizedkeysfile", []), user, sshd["home"], serving.probe["uid"])
+    turned_away = (
+        keys is None
+        or config.get("pubkeyauthentication") == "no"
+        or (serving.is_root and config.get("permitrootlogin") == "no")
+    )
+    if port in sshd["listening"] and not options["port_range"] and not turned_away:
+        return {"ssh": "system", "port": port, "authorized_keys": keys}
+    if options["port"] and options["port"] not in sshd["listening"] and not options["port_range"]:
+        raise Refusal(
+            f"nothing that speaks ssh answers at port {port} on {serving.name}: correct port, or leave it out; with "
+            "port_range instead an ssh server is started for this transfer"
+        )
+    if "sshd" not in serving.programs:
+        raise Refusal(
+            f"nothing that speaks ssh answers at port {port} on {serving.name}, and there is no sshd to start: install "
+            "an ssh server, name its port (port, or ansible_port of that host), or use another method"
+        )
+    return {"ssh": "private", "ports": wanted_ports(options) if options["port_range"] else []}

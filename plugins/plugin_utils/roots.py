@@ -1,0 +1,172 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which directory's contents arrive in which directory, and why some pairs are refused. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .endpoint import Endpoint, Refusal
+from .units import format_bytes
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The contents of ``source`` arrive in ``dest``; only the name ``only`` where it is set (a single file)."""
+
+    source: str
+    dest: str
+    target: Mapping[str, Any]  # what the probe says of dest, or of the directory that it will be made in
+    only: str | None = None
+
+
+def child_name(src: str) -> str:
+    """Give the name that ``src`` would have inside ``dest``; empty where its contents go there directly."""
+    return "" if src.endswith("/") else os.path.basename(src.rstrip("/"))
+
+
+def resolve_roots(
+    src: str, dest: str, source_path: Mapping[str, Any], dest_path: Mapping[str, Any], hosts: tuple[str, str]
+) -> Roots:
+    """Give the roots for what the user wrote and what the probe found, by rsync's rule of the trailing slash.
+
+    ``dest_path`` describes ``dest``, and as ``child`` the path inside it that has the name of ``src``. ``hosts`` are
+    the names of source and destination.
+    """
+    kind, (src_host, dest_host) = source_path["type"], hosts
+    if kind == "directory":
+        target = dest_path["child"] if child_name(src) else dest_path
+        return Roots(source_path["real"], _directory(target, dest_host), target)
+    if kind == "file" and not src.endswith("/"):
+        return _file_roots(src, dest, source_path, dest_path, hosts)
+    if kind == "file":
+        raise Refusal(
+            f"src is {src}, and the slash at its end asks for the contents of a directory, but on {src_host} it is a "
+            "file. Leave the slash out"
+        )
+    if kind == "unreachable":
+        raise Refusal(_unreachable("src", src, src_host, source_path))
+    found = {
+        "missing": "there is nothing",
+        "dangling": f"there is a symbolic link to {source_path['real']}, where nothing is",
+        "other": "there is neither a directory nor a regular file",
+    }[kind]
+    raise Refusal(f"src is {src}, but {found} on {src_host}. Check the path, and that its file system is mounted")
+
+
+def _unreachable(option: str, path: str, host: str, found: Mapping[str, Any]) -> str:
+    return (
+        f"{option} is {path}, and it cannot be looked at on {host}: {found.get('reason')}. Use become for that host, "
+        "or mend the permissions of the folders above it"
+    )
+
+
+def _file_roots(
+    src: str, dest: str, source_path: Mapping[str, Any], dest_path: Mapping[str, Any], hosts: tuple[str, str]
+) -> Roots:
+    name = os.path.basename(src)
+    folder = os.path.dirname(source_path["real"])
+    if os.path.basename(source_path["real"]) != name:
+        raise Refusal(
+            f"src {src} is a symbolic link to the file {source_path['real']} on {hosts[0]}: name the file itself"
+        )
+    if dest_path["type"] == "directory" or dest.endswith("/"):
+        return Roots(folder, _directory(dest_path, hosts[1]), dest_path, name)
+    if os.path.basename(dest) == name:
+        return Roots(folder, os.path.dirname(dest_path["real"]), dest_path, name)
+    raise Refusal(
+        f"src {src} is a file, and dest {dest} is no directory and ends in another name. A transfer does not rename: "
+        f"give the directory with a trailing slash, or {os.path.join(os.path.dirname(dest), name)}"
+    )
+
+
+def _directory(path: Mapping[str, Any], host: str) -> str:
+    kind = path["type"]
+    if kind == "unreachable" and path["existing_is_directory"]:
+        raise Refusal(_unreachable("dest", path["given"], host, path))
+    if kind == "dangling":
+        raise Refusal(
+            f"{path['given']} on {host} is a symbolic link to {path['real']}, where nothing is: make that directory, "
+            "or remove the link"
+        )
+    if kind in ("directory", "missing") and path["existing_is_directory"]:
+        return path["real"]
+    what = path["real"] if kind in ("file", "other") else path["existing"]
+    raise Refusal(f"{what} on {host} is not a directory, so a tree cannot arrive at {path['given']}: change dest")
+
+
+def refuse_nesting(source: Endpoint, dest: Endpoint, roots: Roots, delete: bool) -> None:
+    """Refuse two roots that are one, or one inside the other, where both hosts are the same machine."""
+    if source.probe["machine"] != dest.probe["machine"]:
+        return
+    if roots.source == roots.dest:
+        raise Refusal(f"source and destination are the same directory, {roots.source}: there is nothing to move")
+    if _inside(roots.dest, roots.source) and roots.only is None:
+        raise Refusal(
+            f"the destination {roots.dest} lies inside the source {roots.source}: the copy would contain itself. "
+            "Choose a destination outside of it"
+        )
+    if _inside(roots.source, roots.dest) and delete:
+        raise Refusal(
+            f"the source {roots.source} lies inside the destination {roots.dest}, and delete would remove it there. "
+            "Choose another destination, or leave delete out"
+        )
+
+
+def refuse_empty_source(source: Endpoint, dest: Endpoint, roots: Roots, max_delete: int | None) -> None:
+    """Refuse to make a directory that holds something the copy of an empty one, unless a limit allows it."""
+    if roots.only is None and source.probe["path"]["empty"] and not roots.target["empty"] and max_delete is None:
+        raise Refusal(
+            f"the source {roots.source} on {source.name} is empty, and delete would remove all that {roots.dest} on "
+            f"{dest.name} holds: a source that is not mounted looks the same. Where it is meant, set max_delete"
+        )
+
+
+def _inside(path: str, root: str) -> bool:
+    return path.startswith(root.rstrip("/") + "/")
+
+
+def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, filtered: bool) -> None:
+    """Refuse a source that cannot be read, and a destination that cannot be written or is too small to begin with."""
+    origin, target = source.probe["path"], roots.target
+    if not origin["readable"]:
+        raise Refusal(
+            f"{roots.source} on {source.name} cannot be read by user {source.probe['user']}: use become for that host"
+        )
+    if target.get("read_only"):
+        raise Refusal(f"the file system of {roots.dest} on {dest.name} is mounted read-only: mount it read-write")
+    if not target["writable"]:
+        raise Refusal(
+            f"{target['existing']} on {dest.name} cannot be written to by user {dest.probe['user']}: use become for "
+            "that host, or mend the permissions"
+        )
+    size = origin.get("measured")
+    if size and not filtered and _nothing_there(roots, dest.probe["path"]):
+        _refuse_no_space(size, target, dest.name, roots.dest)
+
+
+def _nothing_there(roots: Roots, dest_path: Mapping[str, Any]) -> bool:
+    """Whether all of the source must be written, as far as can be told without comparing."""
+    if roots.only is None:
+        return bool(roots.target["empty"])
+    inside = roots.dest == dest_path["real"]  # dest is the directory, else the file itself
+    return (dest_path.get("child", {}) if inside else dest_path).get("type") == "missing"
+
+
+def _refuse_no_space(size: Mapping[str, Any], target: Mapping[str, Any], host: str, root: str) -> None:
+    least = "" if size["complete"] else "at least "
+    if size["allocated"] > target.get("free_bytes", size["allocated"]):
+        raise Refusal(
+            f"the source holds {least}{format_bytes(size['allocated'])}, and {root} on {host} has room for "
+            f"{format_bytes(target['free_bytes'])}. Make room, or choose another destination; nothing was written"
+        )
+    if 0 <= target.get("free_inodes", -1) < size["entries"]:
+        raise Refusal(
+            f"the source has {least}{size['entries']} entries, and the file system of {root} on {host} has "
+            f"{target['free_inodes']} inodes left. Choose another file system; nothing was written"
+        )

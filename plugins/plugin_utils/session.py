@@ -1,0 +1,348 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One transfer from the control node's side: probe, plan, serve, drive, watch, compare, clean up."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from . import credentials
+from .comparison import Comparison, ComparisonFailed
+from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
+from .host_runner import HostFailed, HostRunner
+from .options import check_options
+from .plan import Plan, make_plan, transfer_id
+from .report import failure_of_paths, shape_result, verified_fields, with_earlier, with_server_side
+from .roots import child_name
+from .side_by_side import side_by_side
+from .watching import watch
+
+_SERVE_WAIT = 60.0  # seconds for a serving end to be ready
+_DRIVE_WAIT = 1.0  # seconds in which a short transfer ends, so that it needs no poll
+_NOT_COMPARED = ("wait", "timeout", "verify")  # options in which a run that attaches may differ
+
+
+class TransferError(Exception):
+    """The transfer failed; ``details`` is what is known of it all the same."""
+
+    def __init__(self, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.details = details or {}
+
+
+class Session:
+    """One run of a transfer task."""
+
+    def __init__(
+        self,
+        source: HostRunner,
+        dest: HostRunner,
+        options: Mapping[str, Any],
+        check: bool,
+        say: Callable[[str], None],
+    ) -> None:
+        """Take both ends, the module's options with their defaults, and where progress lines go."""
+        self._runners = {"source": source, "dest": dest}
+        self._options = options
+        self._check = check
+        self._say = say
+        self._phases: dict[str, float] = {}
+        self._label = f"{source.name} -> {dest.name}"
+        self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
+        self._fingerprint = _fingerprint(options)
+
+    def run(self) -> dict[str, Any]:
+        """Do it all and give the result. Raises Refusal, HostFailed or TransferError."""
+        check_options(self._options)
+        with self._phase("probe"):
+            source, dest = self._probe()
+        running = self._running_driver(source, dest)
+        if running:
+            plan = self._attach(source, dest, running)
+            status = self._watch_driver(plan)
+        else:
+            earlier = self._earlier_outcome(source, dest)
+            plan, status = self._transfer(make_plan(self._options, source, dest, self._check), source, dest)
+            if status.get("unreachable") and self._options["connect"] == "auto" and plan.driver == "source":
+                plan, status = self._turn_round(plan, status, source, dest)
+            if status["alive"]:
+                return shape_result(plan, status, "running", self._phases)
+            status = with_earlier(status, earlier)
+        return self._conclude(plan, status, attached=bool(running))
+
+    @contextlib.contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._phases[name] = round(self._phases.get(name, 0.0) + time.monotonic() - start, 3)
+
+    def _folder(self, side: str) -> dict[str, str]:
+        return {"id": self.id, "side": side}
+
+    # Probe
+
+    def _probe(self) -> tuple[Endpoint, Endpoint]:
+        ends = side_by_side(
+            {"source": lambda: self._probe_end("source", "src"), "dest": lambda: self._probe_end("dest", "dest")}
+        )
+        return ends["source"], ends["dest"]
+
+    def _probe_end(self, side: str, option: str) -> Endpoint:
+        runner = self._runners[side]
+        port = ssh_port(runner.variables, runner.connection)
+        step = {
+            "do": "probe",
+            "path": self._options[option],
+            "child": child_name(self._options["src"]) if side == "dest" else "",
+            "ssh_ports": [self._options["port"] or port, port],
+            "rsyncd_module": self._options["rsyncd_module"],
+            "link_dest": self._options["link_dest"] if side == "dest" else [],
+            **self._folder(side),
+        }
+        (found,) = runner.run(step)
+        return make_endpoint(runner.name, side, runner.variables, runner.connection, found)
+
+    # A transfer that an earlier run started
+
+    def _running_driver(self, source: Endpoint, dest: Endpoint) -> str:
+        """Give the side whose driving job is alive; empty where none is.
+
+        One that only predicts (left behind by a check mode run) writes nothing: it makes way for this run.
+        """
+        for end in (source, dest):
+            job = end.probe["job"]
+            request = job["request"]
+            if job["running"] and request.get("part") == "drive" and not request["settings"]["check"]:
+                return end.side
+        return ""
+
+    def _attach(self, source: Endpoint, dest: Endpoint, side: str) -> Plan:
+        request = (source if side == "source" else dest).probe["job"]["request"]
+        if self._check or request.get("fingerprint") != self._fingerprint:
+            pid = (source if side == "source" else dest).probe["job"]["status"].get("pid")
+            what = "in check mode nothing can be told of it" if self._check else "this task has other options"
+            raise Refusal(
+                f"this transfer is running already (process {pid} on {self._runners[side].name}), and {what}. "
+                "Wait for its end, run the task with the same options to attach to it, or end that process"
+            )
+        self._say(f"{self._label}: attached to the running transfer {self.id}")
+        return make_plan(self._options, source, dest, self._check, pull=side == "dest")
+
+    def _earlier_outcome(self, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
+        """Give what a run that nobody waited for did, so that its changes are not lost; empty where there is none."""
+        for end in (source, dest):
+            job = end.probe["job"]
+            if not job["running"] and job["request"].get("part") == "drive" and not job["request"]["settings"]["check"]:
+                return job["status"].get("outcome", {})
+        return {}
+
+    # Serve and drive
+
+    def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint) -> tuple[Plan, dict[str, Any]]:
+        """Start both ends, and wait for the end of the driving one unless the task shall not wait."""
+        status = self._start_plan(plan, source, dest)
+        if status["alive"] and self._options["wait"]:
+            status = self._watch_driver(plan)
+        return plan, status
+
+    def _turn_round(
+        self, plan: Plan, status: dict[str, Any], source: Endpoint, dest: Endpoint
+    ) -> tuple[Plan, dict[str, Any]]:
+        """Let the destination connect, since the source cannot; where that fails too, the first failure counts."""
+        self._say(f"{self._label}: {status['failure']}. Trying the other direction")
+        self._stop(plan, succeeded=False)
+        self._clear()
+        try:
+            other, turned = self._transfer(make_plan(self._options, source, dest, self._check, pull=True), source, dest)
+        except (Refusal, HostFailed, TransferError) as error:
+            return plan, _both_ways(status, str(error))
+        if turned.get("unreachable"):
+            self._stop(other, succeeded=False)
+            return plan, _both_ways(status, turned["failure"])
+        return other, turned
+
+    def _start_plan(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
+        ends = {"source": source, "dest": dest}
+        driver, server = plan.driver, "dest" if plan.driver == "source" else "source"
+        try:
+            with self._phase("connect"):
+                secrets, public = self._secrets(plan)
+                serve = dict(plan.serve, **public)
+                ready = self._start_end(ends[server], plan, "serve", {"serve": serve}, secrets, "serving", _SERVE_WAIT)
+                if ready["state"] != "serving":
+                    said = ready.get("failure") or "the serving end is not ready"
+                    raise TransferError(f"{ends[server].name}: {said}")
+            with self._phase("transfer"):
+                peer = {**ready["ready"], **plan.peer}  # the inventory's address wins over the one that it listens at
+                return self._start_end(ends[driver], plan, "drive", {"peer": peer}, secrets, "finished", _DRIVE_WAIT)
+        except BaseException:  # nothing may remain, whatever ended it; a driving job that was started is stopped too
+            self._give_up(plan)
+            raise
+
+    def _secrets(self, plan: Plan) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+        """Make what this transfer needs: the secrets of each part, and what the serving end may know openly."""
+        method = plan.choice.method
+        if method in ("rsync", "scp", "sftp"):
+            private, public = credentials.ssh_key_pair()
+            host_private, _host_public = credentials.ssh_key_pair()
+            return {"drive": {"identity": private}, "serve": {"host_key": host_private}}, {"public_key": public}
+        if self._options["rsyncd_module"]:
+            return {"drive": {"rsyncd_password": self._options["rsyncd_password"] or ""}, "serve": {}}, {}
+        if method == "stream":
+            return _stream_secrets(bool(plan.settings["encrypt"])), {}
+        shared = {"rsyncd": "daemon", "tar_nc": "exchange"}[method]
+        token = credentials.token()
+        return {"drive": {shared: token}, "serve": {shared: token}}, {}
+
+    def _start_end(
+        self,
+        end: Endpoint,
+        plan: Plan,
+        part: str,
+        connection: dict[str, Any],
+        secrets: dict[str, dict[str, str]],
+        until: str,
+        wait: float,
+    ) -> dict[str, Any]:
+        request = {
+            "side": end.side,
+            "part": part,
+            "root": plan.roots.source if end.side == "source" else plan.roots.dest,
+            "settings": dict(plan.settings),
+            "peer_name": self._runners["dest" if end.side == "source" else "source"].name,
+            "fingerprint": self._fingerprint,
+            **connection,
+        }
+        step = {
+            "do": "start",
+            "kind": "job",
+            "request": request,
+            "secrets": list(secrets[part]),
+            "until": [until],
+            "wait": wait,
+            "replace": end.probe["job"]["status"].get("pid") if end.probe["job"]["running"] else None,
+            **self._folder(end.side),
+        }
+        (status,) = self._runners[end.side].run(step, secrets=secrets[part])
+        return status
+
+    def _watch_driver(self, plan: Plan) -> dict[str, Any]:
+        with self._phase("transfer"):
+            runner = self._runners[plan.driver]
+            return watch(runner, self._folder(plan.driver), self._label, self._say, self._options["timeout"])
+
+    # The end
+
+    def _conclude(self, plan: Plan, status: dict[str, Any], attached: bool) -> dict[str, Any]:
+        outcome = status.get("outcome", {})
+        failure = status.get("failure") or outcome.get("failure") or failure_of_paths(outcome)
+        if failure or status["state"] != "finished":
+            with self._phase("finish"):
+                said = self._stop(plan, succeeded=False)
+                self._clear()
+            message = failure or f"the transfer ended as {status['state']}"
+            result = shape_result(plan, status, "failed", self._phases)
+            raise TransferError(with_server_side(message, said, plan.driver), result)
+        result = shape_result(plan, status, "finished", self._phases)
+        result["attached"] = attached
+        if self._check or self._options["verify"] == "none":
+            with self._phase("finish"):
+                self._stop(plan, succeeded=True, clear=True)
+        else:
+            self._verify(plan, result)
+        result["phases"] = dict(self._phases)
+        result["duration"] = round(sum(self._phases.values()), 3)
+        return result
+
+    def _verify(self, plan: Plan, result: dict[str, Any]) -> None:
+        """Compare both trees by each host's own walk. The last steps of the transfer travel in the same executions."""
+        settings = plan.settings
+        comparison = Comparison(
+            runners=self._runners,
+            roots={"source": plan.roots.source, "dest": plan.roots.dest},
+            identity=self.id,
+            fields=verified_fields(settings["preserve"], self._options["verify"] == "checksum", plan.both_root),
+            rules=settings["rules"],
+            only=plan.roots.only,
+            one_file_system=settings["one_file_system"],
+            numeric_ids=settings["numeric_ids"],
+            special_files="devices" in settings["preserve"],
+            extra=settings["delete"] and not settings["rules"] and plan.roots.only is None,
+            changed_after_ns=plan.started_ns,
+            label=f"{self._label}: comparing",
+            patience=self._options["timeout"],
+        )
+        with self._phase("verify"):
+            try:
+                compared = comparison.run(
+                    self._say,
+                    before={side: [{"do": "stop", "succeeded": True, **self._folder(side)}] for side in self._runners},
+                    after={side: [{"do": "clear", **self._folder(side)}] for side in self._runners},
+                )
+            except ComparisonFailed as error:
+                raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
+        result["unstable"] = compared["unstable"]
+        if compared["differences_total"]:
+            result["differences"] = compared["differences"]
+            result["verified"] = "none"
+            first = compared["differences"][0]
+            raise TransferError(
+                f"the transfer ended, but {compared['differences_total']} entries are not the same on both hosts, "
+                f"{first['path']!r} ({first['kind']} {', '.join(first['fields'])}) among them. If the source is in "
+                "use, quiesce it and run the task again; it sends only what differs",
+                result,
+            )
+        result["verified"] = self._options["verify"]
+
+    def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, dict[str, Any]]:
+        """Stop the job on both hosts, the driving one first; gives each side's last status."""
+        said = {}
+        for side in (plan.driver, "dest" if plan.driver == "source" else "source"):
+            steps: list[dict[str, Any]] = [{"do": "stop", "succeeded": succeeded, **self._folder(side)}]
+            if clear:
+                steps.append({"do": "clear", **self._folder(side)})
+            said[side] = self._runners[side].run(*steps)[0]
+        return said
+
+    def _give_up(self, plan: Plan) -> None:
+        """Stop and clear both hosts, the one that can be reached although the other cannot."""
+        for side in (plan.driver, "dest" if plan.driver == "source" else "source"):
+            folder = self._folder(side)
+            with contextlib.suppress(HostFailed):
+                self._runners[side].run({"do": "stop", "succeeded": False, **folder}, {"do": "clear", **folder})
+
+    def _clear(self) -> None:
+        side_by_side(
+            {side: partial(runner.run, {"do": "clear", **self._folder(side)}) for side, runner in self._runners.items()}
+        )
+
+
+def _stream_secrets(encrypt: bool) -> dict[str, dict[str, str]]:
+    """Make what the two ends of a stream know each other by."""
+    token = credentials.token()
+    found = {"drive": {"exchange": token}, "serve": {"exchange": token}}
+    if encrypt:
+        made = {part: credentials.certificate(part) for part in found}
+        for part, other in (("drive", "serve"), ("serve", "drive")):
+            found[part].update(tls_key=made[part][0], tls_certificate=made[part][1], tls_peer=made[other][1])
+    return found
+
+
+def _both_ways(status: dict[str, Any], other: str) -> dict[str, Any]:
+    return dict(status, failure=f"{status['failure']}. The other direction was tried too: {other}")
+
+
+def _fingerprint(options: Mapping[str, Any]) -> str:
+    """Tell two runs with the same meaning from two with different options."""
+    kept = {name: value for name, value in options.items() if name not in _NOT_COMPARED and "password" not in name}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,54 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sizes, rates and times as people write and read them. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?(?:/s)?\s*$", re.IGNORECASE)
+
+
+def parse_rate(text: str) -> int:
+    """Give the bytes a second that ``50M``, ``1.5GiB``, ``800k/s`` or ``0`` (no limit) stand for; units are binary.
+
+    Raises ValueError with what is accepted.
+    """
+    match = _RATE.match(text)
+    if not match:
+        raise ValueError(f"{text!r} is no rate: write bytes a second, such as 50M, 1.5G or 800k (0: no limit)")
+    return int(float(match.group(1)) * _UNITS[match.group(2).lower()])
+
+
+def format_bytes(count: float) -> str:
+    """Give ``1.2 GiB`` for 1288490188."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError("unreachable")
+
+
+def format_seconds(seconds: float) -> str:
+    """Give ``0:01:23`` for 83, ``2d 3:00:00`` for more than a day."""
+    days, rest = divmod(int(seconds), 86400)
+    hours, rest = divmod(rest, 3600)
+    clock = f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+    return f"{days}d {clock}" if days else clock
+
+
+def progress_line(pair: str, progress: dict, rate: float | None) -> str:
+    """Give the line that says how far a transfer is; ``rate`` is bytes a second lately, None: not known."""
+    done, total = progress.get("bytes_done", 0), progress.get("bytes_total", 0)
+    words = [f"{progress.get('files_done', 0)} files"]
+    if rate is not None:
+        words.append(f"{format_bytes(rate)}/s")
+    if not total:
+        return ", ".join([f"{pair}: {progress.get('phase', 'running')}", format_bytes(done), *words])
+    if rate and total > done:
+        words.append(f"{format_seconds((total - done) / rate)} left")
+    share = min(100, 100 * done // total)
+    return ", ".join([f"{pair}: {format_bytes(done)} of {format_bytes(total)} ({share} %)", *words])

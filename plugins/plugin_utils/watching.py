@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Watch the job of one host until it ends, and tell how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .host_runner import ControllerGone, HostFailed, HostRunner
+from .units import progress_line
+
+_INTERVALS = (2.0, 3.0, 5.0)  # seconds between the first progress lines; the last one counts for all that follow
+_LATER = 10.0
+_RETRY = 3.0  # seconds after which a host that could not be asked is asked again
+
+
+def watch(
+    runner: HostRunner, folder: dict[str, str], label: str, say: Callable[[str], None], patience: float
+) -> dict[str, Any]:
+    """Give the last status of the job in ``folder`` (``id`` and ``side``) once it has ended.
+
+    ``say`` takes a line to show. The host may be out of the control node's reach for ``patience`` seconds; after that
+    HostFailed says that the transfer itself goes on.
+    """
+    intervals = iter(_INTERVALS)
+    reached = before = time.monotonic()
+    done = None
+    while True:
+        try:
+            (status,) = runner.run({"do": "poll", "wait": next(intervals, _LATER), **folder})
+        except ControllerGone:
+            raise
+        except HostFailed as error:
+            if time.monotonic() - reached > patience:
+                raise HostFailed(
+                    f"{error}. The job on that host goes on without the control node; run the same task again to attach"
+                ) from None
+            runner.reset()
+            time.sleep(_RETRY)
+            continue
+        reached = time.monotonic()
+        if not status["alive"]:
+            return status
+        progress = status.get("progress", {})
+        count = progress.get("bytes_done", 0)
+        rate = (count - done) / (reached - before) if done is not None else None
+        say(progress_line(label, progress, rate))
+        before, done = reached, count

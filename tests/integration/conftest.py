@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the integration tests share: one testbed for all of them, made clean before each test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support import leftovers
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
+
+
+@pytest.fixture(scope="session")
+def testbed() -> Iterator[Testbed]:
+    """Two hosts, alpha and beta, that are up until the last test has ended: a pair for each process of pytest."""
+    reason = why_not()
+    if reason:
+        pytest.skip(f"cannot run here: {reason}")
+    with Testbed() as bed:
+        yield bed
+
+
+@pytest.fixture
+def hosts(testbed: Testbed) -> Iterator[Testbed]:
+    """The testbed with nothing in /data, nothing running, and the network whole."""
+    testbed.restore()
+    for host in testbed.hosts:
+        leftovers.clean(testbed, host)
+    yield testbed
+    testbed.restore()
+
+
+@pytest.fixture
+def playbooks(hosts: Testbed, tmp_path: Path) -> Iterator[Playbooks]:
+    """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be written anew for others."""
+    made = Playbooks(hosts.inventory(tmp_path / "inventory.yml"), tmp_path, collections_folder())
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def quick(playbooks: Playbooks, hosts: Testbed) -> Playbooks:
+    """Playbooks with pipelining, for tests that run many."""
+    playbooks.inventory = hosts.inventory(playbooks.folder / "quick.yml", extra={"ansible_pipelining": True})
+    return playbooks
+
+
+def collections_folder() -> Path:
+    """Give the folder with ``ansible_collections`` through which this collection was imported."""
+    return next(parent.parent for parent in Path(leftovers.__file__).parents if parent.name == "ansible_collections")

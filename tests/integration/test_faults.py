@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The network fails, the disk is full: each method ends clearly or goes on, and a rerun puts everything right.
+
+All methods run side by side, since most of the time here is waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ansible_collections.longhaul.fleet.tests.support.faults import (
+    MIB,
+    Transfer,
+    all_methods,
+    expect_nothing_left,
+    failed,
+    run_all,
+    start_all,
+    wait_for,
+)
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Running
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+
+TIMEOUT = 16  # seconds, of the transfers here
+SLACK = 60  # seconds that a task takes beside its transfer, on a busy machine
+
+
+def still(running: list[Running]) -> None:
+    """None of them may have ended."""
+    for one in running:
+        assert one.process.poll() is None, one.output
+
+
+def test_a_link_that_is_cut_for_a_while(hosts: Testbed, quick: Playbooks) -> None:
+    transfers = all_methods(hosts, quick, timeout=TIMEOUT, verify="none")
+    for transfer in transfers:
+        transfer.fill(2, 8 * MIB)
+    running = start_all(transfers, "80mbit")
+    begun = transfers[0].traffic()
+    hosts.cut()
+    time.sleep(4)
+    still(running)
+    hosts.mend()
+    for transfer, one in zip(transfers, running):
+        done = one.wait().expect_success().result("Move")
+        assert done["bytes_sent"] == transfer.size, transfer.method
+        transfer.expect_identical()
+    assert transfers[0].traffic() - begun < sum(transfer.size for transfer in transfers)
+
+
+def test_a_link_that_is_cut_for_longer_than_one_connection_lasts(hosts: Testbed, quick: Playbooks) -> None:
+    transfers = [
+        Transfer(hosts, quick, method, method, timeout=TIMEOUT, verify="none") for method in ("rsync", "rsyncd")
+    ]
+    for transfer in transfers:
+        transfer.fill(1, 24 * MIB)
+    running = start_all(transfers, "60mbit")
+    wait_for(lambda: all(transfer.held() > 6 * MIB for transfer in transfers), lambda: still(running))
+    hosts.cut()
+    time.sleep(TIMEOUT / 2 + 2)
+    hosts.mend()
+    for transfer, one in zip(transfers, running):
+        done = one.wait().expect_success().result("Move")
+        transfer.expect_identical()
+        assert done["resumed"], done
+        # What stood in buffers is lost with each connection, and a busy machine may need more than two of them.
+        assert done["bytes_sent"] < transfer.size + 24 * MIB
+
+
+def test_a_link_that_is_cut_for_good(hosts: Testbed, quick: Playbooks) -> None:
+    transfers = all_methods(hosts, quick, timeout=TIMEOUT, verify="none")
+    for transfer in transfers:
+        transfer.fill(2, 12 * MIB)
+    running = start_all(transfers, "80mbit")
+    hosts.cut()
+    begun = time.monotonic()
+    for transfer, one in zip(transfers, running):
+        message = failed(one.wait())["msg"]
+        assert time.monotonic() - begun < TIMEOUT + SLACK, transfer.method
+        assert "again" in message, message
+    hosts.mend()
+    for transfer, done in zip(transfers, run_all(transfers)):
+        transfer.expect_identical()
+        assert done["resumed"] or transfer.method in ("scp", "tar_nc"), transfer.method
+    expect_nothing_left(transfers)
+
+
+def test_a_slow_line_is_not_a_dead_one(hosts: Testbed, quick: Playbooks) -> None:
+    transfers = all_methods(hosts, quick, timeout=TIMEOUT, verify="none", compress="none")
+    for transfer in transfers:
+        transfer.fill(1, MIB)
+    hosts.shape("alpha", "1500kbit")
+    begun = time.monotonic()
+    running = [transfer.start() for transfer in transfers]
+    for transfer, one in zip(transfers, running):
+        one.wait().expect_success()
+        transfer.expect_identical()
+    assert time.monotonic() - begun > TIMEOUT
+
+
+def test_a_disk_that_becomes_full(hosts: Testbed, quick: Playbooks) -> None:
+    transfers = all_methods(hosts, quick, verify="none")
+    for transfer in transfers:
+        transfer.fill(2, 16 * MIB)
+    running = start_all(transfers, "150mbit")
+    hosts.limit_disk("beta", f"{sum(transfer.held() for transfer in transfers) // MIB + 6}m")
+    for one in running:
+        message = failed(one.wait())["msg"]
+        assert "full" in message and "again" in message, message
+    hosts.limit_disk("beta", "4g")
+    run_all(transfers)
+    for transfer in transfers:
+        transfer.expect_identical()
+    expect_nothing_left(transfers)
+
+
+def test_a_disk_without_inodes(hosts: Testbed, quick: Playbooks) -> None:
+    # These send the large file first; others are through with the small ones before room can be taken away.
+    transfers = [Transfer(hosts, quick, method, method, verify="none") for method in ("rsync", "rsyncd")]
+    for transfer in transfers:
+        transfer.fill(1, 20 * MIB)
+        for number in range(60):
+            folder = transfer.source / f"small{number % 4}"
+            folder.mkdir(exist_ok=True)
+            (folder / f"file{number}").write_text(f"content {number}")
+    running = start_all(transfers, "150mbit")
+    space = os.statvfs(hosts.root("beta") / "data")
+    hosts.limit_disk("beta", "4g", inodes=space.f_files - space.f_ffree + 40)
+    for one in running:
+        message = failed(one.wait())["msg"]
+        assert "full" in message and "inodes" in message and "again" in message, message
+    hosts.limit_disk("beta", "4g")
+    run_all(transfers)
+    for transfer in transfers:
+        transfer.expect_identical()
+    expect_nothing_left(transfers)

@@ -1,0 +1,135 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each method moves a tree between two hosts: everything in it arrives, and a second run does nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support import compare, leftovers
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files, make_hard_tree, remove_tree
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+
+METHODS = ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
+CANNOT = {method: ["longer than PATH_MAX"] for method in ("rsync", "rsyncd")}  # rsync refuses it, by name
+COUNTS = ("files_total", "files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed")
+
+
+def transfers(playbooks: Playbooks, *runs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run transfers from alpha to beta one after the other, and give their results; ``check`` only predicts."""
+    tasks = []
+    for number, options in enumerate(runs):
+        given = {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest", "encryption": "none", **options}
+        check = given.pop("check", False)
+        tasks.append({"name": f"Run {number}", "longhaul.fleet.transfer": given, "check_mode": check, "diff": check})
+        if check:  # at the destination nothing is made, and nothing is changed
+            look = "find /data -path /data/src -prune -o -printf '%p %s %m %T@\\n' | sort | sha256sum"
+            tasks.insert(-1, {"name": f"Before {number}", "ansible.builtin.shell": look})
+            tasks.append({"name": f"After {number}", "ansible.builtin.shell": look})
+    run = playbooks.run(tasks, hosts="beta").expect_success()
+    results = [run.result(f"Run {number}") for number in range(len(runs))]
+    for number, options in enumerate(runs):
+        if options.get("check"):
+            assert run.result(f"Before {number}")["stdout"] == run.result(f"After {number}")["stdout"]
+    return results
+
+
+def trees(bed: Testbed) -> tuple[Path, Path]:
+    """Give the paths of source and destination as this machine sees them."""
+    return bed.root("alpha") / "data/src", bed.root("beta") / "data/dest"
+
+
+@pytest.mark.parametrize("connect", ["push", "pull"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_hard_tree_arrives_identical(hosts: Testbed, playbooks: Playbooks, method: str, connect: str) -> None:
+    source, dest = trees(hosts)
+    before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
+    make_hard_tree(source, without=CANNOT.get(method, ()))
+
+    how = {"method": method, "connect": connect}
+    predicted, first, second = transfers(playbooks, {**how, "check": True}, how, {**how, "verify": "checksum"})
+    assert compare.differences(source, dest) == []
+    assert first["changed"]
+    assert first["verified"] == "size"
+    assert {name: predicted[name] for name in COUNTS} == {name: first[name] for name in COUNTS}
+
+    assert not second["changed"], second["changes"]
+    assert second["bytes_sent"] == 0
+    assert second["files_unchanged"] == second["files_total"] == first["files_total"]
+    for tree in (source, dest, source.with_name("src.outside")):
+        remove_tree(tree)
+    assert {host: leftovers.snapshot(hosts, host) for host in hosts.hosts} == before
+
+
+@pytest.mark.parametrize(
+    ("method", "streams"),
+    [
+        ("stream", 1),
+        ("stream", 3),
+        ("rsync", 1),
+        ("rsync", 3),
+        ("rsyncd", 3),
+        ("tar_nc", 1),
+        ("tar_nc", 3),
+        ("scp", 1),
+        ("sftp", 1),
+    ],
+)
+def test_changes_are_followed_and_counted(hosts: Testbed, playbooks: Playbooks, method: str, streams: int) -> None:
+    source, dest = trees(hosts)
+    make_big_files(source / "big", 24 << 20, count=3)
+    for number in range(40):
+        (source / f"dir{number % 4}").mkdir(exist_ok=True)
+        (source / f"dir{number % 4}" / f"file{number}").write_text(f"content {number}")
+    transfers(playbooks, {"method": method, "streams": streams})
+
+    (source / "dir0/file0").write_text("replaced, and longer than it was")
+    (source / "dir1/file1").chmod(0o600)
+    (source / "dir2/file2").unlink()
+    (source / "dir3/new").write_text("new")
+    (dest / "extra").mkdir()
+    (dest / "extra/file").write_text("only here")
+
+    how = {"method": method, "streams": streams, "delete": True}
+    predicted, done, again = transfers(playbooks, {**how, "check": True}, how, how)
+    assert compare.differences(source, dest) == []
+    assert (done["files_created"], done["files_updated"], done["files_deleted"]) == (1, 1, 3)
+    assert {name: predicted[name] for name in COUNTS} == {name: done[name] for name in COUNTS}
+    assert sorted(predicted["diff"]["prepared"].splitlines()) == sorted(done["changes"])
+    assert not again["changed"], again["changes"]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("method", METHODS)
+def test_sudo_with_a_password_on_both_hosts(hosts: Testbed, playbooks: Playbooks, tmp_path: Path, method: str) -> None:
+    source, dest = trees(hosts)
+    make_hard_tree(source, many=50, without=CANNOT.get(method, ()))
+    playbooks.inventory = hosts.inventory(tmp_path / "mover.yml", user="mover")
+    transfers(playbooks, {"method": method})
+    assert compare.differences(source, dest) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_over_ipv6(hosts: Testbed, playbooks: Playbooks, tmp_path: Path, method: str) -> None:
+    source, dest = trees(hosts)
+    make_big_files(source, 1 << 20, count=2)
+    playbooks.inventory = hosts.inventory(tmp_path / "ipv6.yml", ipv6=True)
+    transfers(playbooks, {"method": method})
+    assert compare.differences(source, dest) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_single_file(hosts: Testbed, playbooks: Playbooks, method: str) -> None:
+    source, dest = trees(hosts)
+    make_big_files(source, 3 << 20, count=2)
+    name = sorted(path.name for path in source.iterdir())[0]
+    how = {"src": f"/data/src/{name}", "method": method}
+    _first, again = transfers(playbooks, {**how, "dest": "/data/dest/"}, {**how, "dest": f"/data/dest/{name}"})
+    assert [path.name for path in dest.iterdir()] == [name]
+    assert (dest / name).read_bytes() == (source / name).read_bytes()
+    assert not again["changed"]

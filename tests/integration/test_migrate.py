@@ -1,0 +1,360 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whole migrations between two hosts: phases, hooks, failures before and in the switch, reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support import compare, refusal
+from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+
+# A service that writes into a tree for as long as it runs: app start TREE, app stop.
+APP = """\
+#!/usr/bin/python3
+import os, signal, subprocess, sys, time
+PID = "/run/app.pid"
+if sys.argv[1] == "serve":
+    for number in range(1_000_000):
+        for name in ("log", f"entry-{number % 20}"):
+            with open(os.path.join(sys.argv[2], name), "a") as opened:
+                opened.write(f"{number}\\n")
+        time.sleep(0.05)
+elif sys.argv[1] == "start":
+    run = [sys.executable, __file__, "serve", sys.argv[2]]
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with open(PID, "w") as opened:
+        opened.write(str(subprocess.Popen(run, start_new_session=True, **quiet).pid))
+elif os.path.exists(PID):
+    with open(PID) as opened:
+        pid = int(opened.read())
+    try:
+        while True:
+            os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+    except ProcessLookupError:
+        os.unlink(PID)
+"""
+# Makes a stray file in a tree again and again; ends with the tree.
+STRAY = "import os, sys, time\nwhile True:\n    open(sys.argv[1] + '/stray', 'w').close()\n    time.sleep(0.02)\n"
+
+
+class Migration:
+    """Runs of the playbook with one list of jobs."""
+
+    def __init__(self, bed: Testbed, playbooks: Playbooks, **options: Any) -> None:
+        self.bed, self.playbooks, self.options = bed, playbooks, options
+        self.folder = playbooks.inventory.parent / "longhaul-migrate"
+        self.jobs = [self.job("data")]
+
+    @staticmethod
+    def job(name: str, src_host: str = "alpha", dest_host: str = "beta", **options: Any) -> dict[str, Any]:
+        """Give a job; both trees are named after what they are."""
+        return {
+            "name": name, "src_host": src_host, "src": "/data/src/", "dest_host": dest_host, "dest": "/data/dest",
+            **options,
+        }  # fmt: skip
+
+    def start(self, *flags: str, playbook: str = "migrate", **variables: Any) -> Running:
+        """Start the playbook."""
+        given = {"migrate_jobs": self.jobs, **self.options, **variables}
+        return self.playbooks.start(f"longhaul.fleet.{playbook}", *flags, **given)
+
+    def run(self, *flags: str, **more: Any) -> Run:
+        """Run the playbook to a good end."""
+        return self.start(*flags, **more).wait().expect_success()
+
+    def run_into_failure(self, *flags: str, **more: Any) -> str:
+        """Run the playbook, which must fail, and give all that it says on failures."""
+        run = self.start(*flags, **more).wait()
+        assert run.rc != 0 and run.failures, run.output
+        assert "Traceback" not in run.output and "undefined" not in run.output, run.output
+        return run.failures[-1]
+
+    def report(self, name: str = "data") -> dict[str, Any]:
+        """Give a job's report for programs."""
+        return json.loads((self.folder / f"{name}.json").read_text())
+
+    def text(self, name: str = "data") -> str:
+        """Give a job's report for people."""
+        return (self.folder / f"{name}.md").read_text()
+
+
+def changed(run: Run, host: str = "beta") -> int:
+    """Give how many tasks changed something on a host, by the recap."""
+    found = re.search(rf"^{host} +: ok=\d+ +changed=(\d+)", run.output, re.MULTILINE)
+    assert found, run.output
+    return int(found.group(1))
+
+
+def serves(bed: Testbed, host: str) -> bool:
+    """Whether the service runs on a host."""
+    return any("serve" in process.argv for process in bed.processes(host))
+
+
+def fill(bed: Testbed, host: str = "alpha", name: str = "src") -> Path:
+    """Make a small tree and give its path."""
+    tree = bed.root(host) / "data" / name
+    make_big_files(tree / "big", 4 * MIB, count=2)
+    for number in range(30):
+        (tree / f"folder{number % 3}").mkdir(exist_ok=True)
+        (tree / f"folder{number % 3}" / f"file{number}").write_text(f"content {number}")
+    os.link(tree / "folder0/file0", tree / "folder1/other name")
+    (tree / "folder2/link").symlink_to("file2")
+    return tree
+
+
+def trees(bed: Testbed) -> tuple[Path, Path]:
+    """Give the paths of source and destination as this machine sees them."""
+    return bed.root("alpha") / "data/src", bed.root("beta") / "data/dest"
+
+
+@pytest.fixture
+def migration(hosts: Testbed, playbooks: Playbooks) -> Iterator[Migration]:
+    """A job that moves a small tree of alpha to beta, where the service ``app`` can run, too."""
+    playbooks.inventory = hosts.inventory(
+        playbooks.folder / "pairs.yml", extra={"ansible_pipelining": True, "ansible_ssh_args": "-o ControlPersist=20s"}
+    )
+    programs = [hosts.root(host) / "usr/local/bin/app" for host in hosts.hosts]
+    for program in programs:
+        program.write_text(APP)
+        program.chmod(0o755)
+    fill(hosts)
+    yield Migration(hosts, playbooks)
+    for program in programs:
+        program.unlink()
+
+
+STOP = {"name": "stop the app", "host": "source", "command": ["/usr/local/bin/app", "stop"]}
+START_OLD = {"host": "source", "command": ["/usr/local/bin/app", "start", "/data/src"]}
+START_NEW = {"host": "dest", "command": ["/usr/local/bin/app", "start", "/data/dest"]}
+
+
+@pytest.mark.smoke
+def test_a_service_moves_with_its_tree_while_it_runs(hosts: Testbed, migration: Migration) -> None:
+    source, dest = trees(hosts)
+    hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
+    wait_for((source / "log").exists)
+    note = "- name: Keep the state of the tree\n  ansible.builtin.command: cp -a /data/src /data/frozen\n"
+    (migration.playbooks.inventory.parent / "freeze.yml").write_text(note)
+    migration.jobs[0].update(
+        before_cutover=[STOP, {"host": "source", "tasks": "freeze.yml"}],
+        after_cutover=[START_NEW],
+        cutover_failed=[START_OLD],
+    )
+
+    first = migration.run()
+    assert not serves(hosts, "alpha") and serves(hosts, "beta")
+    frozen = source.with_name("frozen")
+    assert compare.differences(source, frozen) == []  # nothing wrote to the source after the hooks
+    assert int((source / "log").read_text().split()[-1]) > 20  # and until then something did
+    hosts.exec("beta", ["/usr/local/bin/app", "stop"])
+    assert (dest / "log").read_bytes().startswith((source / "log").read_bytes())
+    written = {"log", *(f"entry-{number}" for number in range(20))}
+    for name in written:
+        (source / name).unlink(missing_ok=True)
+        (dest / name).unlink(missing_ok=True)
+    assert compare.differences(source, dest, ignore=["mtime"]) == []
+
+    report = migration.report()
+    assert report["switch"]["done"] and report["phases"]["verify"]["identical"] and not report["failure"]
+    assert report["phases"]["cutover"]["files_updated"] + report["phases"]["cutover"]["files_created"] > 0
+    assert "switched over" in (migration.folder / "report.md").read_text()
+    assert "Done" in report["next"] and "Switched over" in migration.text()
+    assert changed(first) >= 4  # the seed, the final pass, the hooks
+
+    before = refusal.everything(hosts)
+    again = migration.run()
+    assert "was switched over" in again.output
+    assert changed(again) == 0
+    assert refusal.everything(hosts) == before
+
+
+def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
+    source, dest = trees(hosts)
+    paths = list(source.rglob("*"))
+    entries = 1 + len(paths)
+    # rsync counts a file at each of its names, and the text of a symlink; what it sends it counts once.
+    total = sum(path.lstat().st_size for path in paths if not path.is_dir())
+    payload = total - (source / "folder0/file0").stat().st_size - (source / "folder2/link").lstat().st_size
+
+    before = refusal.everything(hosts)
+    checked = migration.run("--check")
+    assert refusal.everything(hosts) == before and not migration.folder.exists()
+    assert changed(checked) == 1
+    assert re.search(rf"{entries} entries, 4\.0 MiB; would send 4\.0 MiB", checked.output), checked.output
+
+    migration.run(migrate_phase="preflight")
+    assert refusal.everything(hosts) == before
+    predicted = migration.report()["phases"]["preflight"]["predicted"]
+    assert list(migration.report()["phases"]) == ["preflight"]
+    assert "migrate_phase=seed" in migration.report()["next"]
+
+    migration.run(migrate_phase="seed")
+    seed = migration.report()["phases"]["seed"]
+    counts = ("files_total", "files_created", "files_updated", "files_deleted", "bytes_total", "attributes_changed")
+    assert {name: predicted[name] for name in counts} == {name: seed[name] for name in counts}
+    assert (seed["files_total"], seed["bytes_total"], seed["bytes_sent"]) == (entries, total, payload)
+    assert compare.differences(source, dest) == []
+    assert "migrate_phase=sync" in migration.report()["next"]
+
+    (source / "folder0/new").write_text("x" * 1000)
+    (source / "folder1/file1").unlink()
+    synced = migration.run(migrate_phase="sync")
+    (one,) = migration.report()["phases"]["sync"]["passes"]
+    assert (one["files_created"], one["files_updated"], one["bytes_sent"]) == (1, 0, 1000)
+    assert changed(synced) == 1
+    assert (dest / "folder1/file1").exists()  # delete was not asked for
+    assert re.search(r"^\| sync \|.*\| 1000 B \|", migration.text(), re.MULTILINE), migration.text()
+
+    assert changed(migration.run(migrate_phase="sync")) == 0
+    compared = migration.run(playbook="verify")
+    assert "the trees are the same" in compared.output
+    (dest / "folder0/new").write_text("y" * 1000)
+    assert "folder0/new" in migration.run_into_failure(playbook="verify")
+    assert "changed=0" in compared.output
+
+
+def test_a_failure_before_the_switch_leaves_the_source_serving(hosts: Testbed, migration: Migration) -> None:
+    _source, dest = trees(hosts)
+    hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
+    broken = {"host": "dest", "command": ["/bin/ls", "/data/mended"]}
+    migration.jobs[0].update(before_cutover=[STOP, broken], after_cutover=[START_NEW], cutover_failed=[START_OLD])
+    said = migration.run_into_failure()
+    assert serves(hosts, "alpha") and not serves(hosts, "beta")
+    assert "data stopped in phase cutover" in said and "/data/mended" in said and "alpha still serves" in said, said
+    assert "run the same command again" in said
+    assert migration.report()["failure"]["phase"] == "cutover" and not migration.report()["quiesced"]
+    assert "Stopped in phase cutover" in migration.text()
+    assert "stopped in cutover" in (migration.folder / "report.md").read_text()
+
+    # The hook is mended. Now something writes to the destination, and the comparison finds it.
+    migration.jobs[0].update(before_cutover=[STOP], delete=True)
+    hosts.popen("beta", ["/usr/bin/python3", "-c", STRAY, "/data/dest"])
+    said = migration.run_into_failure()
+    for process in hosts.processes("beta"):
+        if STRAY in process.argv:
+            hosts.kill("beta", process)
+    assert serves(hosts, "alpha") and not serves(hosts, "beta")
+    assert "data stopped in phase verify" in said and "stray" in said and "alpha still serves" in said, said
+    assert "verify" not in migration.report()["phases"] and not migration.report()["switch"]
+
+    migration.run()
+    assert not serves(hosts, "alpha") and serves(hosts, "beta")
+    assert migration.report()["switch"]["done"] and not (dest / "stray").exists()
+
+
+def test_a_broken_hook_of_the_switch_is_gone_on_with(hosts: Testbed, migration: Migration) -> None:
+    once = {"host": "dest", "command": ["/usr/bin/mkdir", "/data/once"]}  # fails where it is run twice
+    broken = {"host": "source", "command": ["/bin/ls", "/data/mended"]}
+    migration.jobs[0].update(after_cutover=[once, broken, START_NEW], cutover_failed=[START_OLD])
+    said = migration.run_into_failure()
+    assert "stopped in phase switch" in said and "The switch has begun (1 of its steps" in said, said
+    assert not serves(hosts, "alpha") and not serves(hosts, "beta")  # which of them shall serve, only a person knows
+    assert migration.report()["phases"]["verify"]["identical"]
+
+    (hosts.root("alpha") / "data/mended").touch()
+    migration.run()
+    assert serves(hosts, "beta") and not serves(hosts, "alpha")
+    assert migration.report()["switch"]["done"]
+
+
+def test_pairs_go_side_by_side_and_do_not_hold_up_each_other(hosts: Testbed, migration: Migration) -> None:
+    fill(hosts, "beta", "back")
+    migration.jobs = [
+        migration.job("there"),
+        migration.job("none", src="/data/none/", dest="/data/other"),
+        migration.job("back", src_host="beta", src="/data/back/", dest_host="alpha", dest="/data/forth"),
+    ]
+    hosts.shape("alpha", "40mbit")  # about two seconds for each way
+    said = migration.run_into_failure("--forks", "5")
+    assert "none stopped in phase preflight" in said and "/data/none" in said and "there stopped" not in said, said
+    source, dest = trees(hosts)
+    assert compare.differences(source, dest) == []
+    assert compare.differences(hosts.root("beta") / "data/back", hosts.root("alpha") / "data/forth") == []
+    assert migration.report("there")["switch"]["done"] and migration.report("back")["switch"]["done"]
+    table = (migration.folder / "report.md").read_text()
+    assert table.count("switched over") == 2 and table.count("stopped in preflight") == 1, table
+    # Each had begun before the other one had made its seed.
+    begun = {name: migration.report(name)["phases"]["preflight"]["at"] for name in ("there", "back")}
+    seeded = {name: migration.report(name)["phases"]["seed"]["at"] for name in ("there", "back")}
+    assert max(begun.values()) <= min(seeded.values())
+
+
+def test_a_controller_killed_in_the_seed_attaches_again(hosts: Testbed, migration: Migration) -> None:
+    source, dest = trees(hosts)
+    make_big_files(source / "more", 40 * MIB, count=4)
+    (source / "folder1/other name").unlink()  # else one file would be counted at two names
+    size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file() and not path.is_symlink())
+    hosts.shape("alpha", "40mbit")
+    running = migration.start(migrate_preflight_predict=False)
+    wait_for(lambda: sum(path.stat().st_size for path in dest.rglob("*") if path.is_file()) > size // 4)
+    assert running.process.poll() is None, running.output
+    running.kill()
+    running.process.wait()
+    hosts.shape("alpha", "10mbit")
+
+    rerun = migration.start(migrate_preflight_predict=False)
+    wait_for(lambda: "attached to the running transfer" in rerun.output)
+    hosts.shape("alpha", None)
+    rerun.wait().expect_success()
+    seed = migration.report()["phases"]["seed"]
+    assert seed["attached"] and seed["bytes_sent"] == size
+    assert compare.differences(source, dest) == []
+    assert migration.report()["switch"]["done"]
+
+
+def test_what_stands_in_the_way_is_told_together_and_nothing_is_written(hosts: Testbed, migration: Migration) -> None:
+    hosts.exec("beta", ["touch", "/data/file"])
+    hosts.limit_disk("beta", "2m")
+    hosts.block("alpha", 22)
+    refusal.add_hosts(migration.playbooks.inventory, {"closed": ("beta", {"ansible_port": 9})})
+    migration.jobs = [
+        migration.job("wrong", src="/data/none/", dest="/data/file/deeper"),
+        migration.job("small"),
+        migration.job("gone", dest_host="closed"),
+    ]
+    before = refusal.everything(hosts)
+    run = migration.start().wait()
+    hosts.limit_disk("beta", "1g")
+    assert run.rc != 0
+    said = "\n".join(run.failures)
+    for words in (
+        ("wrong stopped in phase preflight", "/data/none/ does not exist\n", "/data/file is a file where a directory"),
+        ("small stopped in phase preflight", "/data/dest", "4.1 MiB", "room for 2.0 MiB"),
+        ("gone stopped in phase preflight", "closed cannot be used", "port 9"),
+    ):
+        for word in words:
+            assert word in said, f"{word!r} is missing in:\n{said}"
+    assert "connect: push" in "".join(migration.report("small")["warnings"])  # beta does not get through to alpha
+    assert refusal.everything(hosts) == before
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"migrate_jobs": []}, ["There are no jobs", "src_host: old.example.com", "-e @jobs.yml"]),
+        ({"migrate_phase": "seeed"}, ["migrate_phase is seeed", "seed, sync, cutover"]),
+        ({"migrate_defaults": {"exclued": ["*.tmp"]}}, ["exclued", "exclude"]),
+        ({"migrate_only": ["daat"]}, ["daat", "no such job"]),
+        ({"migrate_jobs": [Migration.job("data", dest_host="gamma")]}, ["gamma", "inventory"]),
+    ],
+    ids=["no jobs", "no such phase", "typo in an option", "no such job", "no such host"],
+)
+def test_a_mistake_in_the_variables(
+    hosts: Testbed, migration: Migration, variables: dict[str, Any], words: list[str]
+) -> None:
+    before = refusal.everything(hosts)
+    said = migration.run_into_failure(**variables)
+    assert [word for word in words if word not in said] == [], said
+    assert refusal.everything(hosts) == before and not migration.folder.exists()

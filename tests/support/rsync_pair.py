@@ -1,0 +1,214 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Two ends of a transfer on one machine, for the tests of the rsync methods.
+
+The remote shell of ``over_shell`` is a script that lets the serving end's own handler decide and then runs what it
+allows: everything but the network is real. ``over_daemon`` starts the real daemon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Iterator
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.outcome import Outcome
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods import rsync, rsync_passes, rsyncd
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_argv import Far
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_list import list_source
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_run import Line
+
+ID = f"{os.urandom(8).hex()[:-1]}f"  # its own in each of the processes that run tests side by side
+ALL = ["owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse"]
+_SAID = subprocess.run(["rsync", "--version"], stdout=subprocess.PIPE, check=True).stdout
+VERSION = [int(part) for part in _SAID.split()[2].decode().split(".")]
+
+_SHELL = """\
+import os, sys
+sys.path[:0] = {path!r}
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_leftover import adopt
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods import rsync_service
+settings = {settings!r}
+if {adopting!r}:
+    adopt({staging!r})
+argv = rsync_service.server_argv(" ".join(sys.argv[2:]), {side!r}, {staging!r}, settings)
+os.chdir({root!r})
+if {uid!r} is not None:
+    os.setgroups([])
+    os.setgid({uid!r})
+    os.setuid({uid!r})
+os.execvpe(argv[0], argv, rsync_service.clean_environment())
+"""
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    """Give a plan with every default."""
+    plan: dict[str, Any] = {
+        "id": ID,
+        "method": "rsync",
+        "check": False,
+        "rules": [],
+        "only": None,
+        "delete": False,
+        "max_delete": None,
+        "checksum": False,
+        "compress": {"algorithm": None, "level": None},
+        "bwlimit": 0,
+        "streams": 1,
+        "preserve": ALL,
+        "numeric_ids": True,
+        "one_file_system": False,
+        "partial": True,
+        "link_dest": [],
+        "timeout": 30,
+        "rsync_opts": [],
+        "ciphers": "",
+        "changes_max": 1000,
+        "rsync": {"source": VERSION, "dest": VERSION},
+    }
+    assert set(changes) - {"rsyncd_module"} <= set(plan)
+    return dict(plan, **changes)
+
+
+class Pair:
+    """A source and a destination folder with a job folder each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source, self.dest = folder / "source", folder / "dest"
+        for path in (self.source, self.dest, folder / "job-source", folder / "job-dest"):
+            path.mkdir()
+        self.leftover = False
+        self.far_uid: int | None = None  # the user that the serving rsync runs as
+        self.stop_after = 0.0  # seconds until the driving end is told to stop; 0: never
+
+    def context(self, side: str, part: str, plan: dict[str, Any]) -> Context:
+        root = self.source if side == "source" else self.dest
+        return Context(
+            side=side,
+            part=part,
+            root=os.fsencode(root),
+            settings=plan,
+            folder=str(self.folder / f"job-{side}"),
+            serve={"leftover": self.leftover if side == "dest" else False},
+            log=lambda _text: None,
+        )
+
+    def staged(self, plan: dict[str, Any]) -> Path:
+        """Make what the job makes before a method is called, without a trace in the root's times."""
+        staging = self.dest / f".longhaul-{ID}"
+        if not plan["check"]:
+            with self.times_kept():
+                for name in ("tmp", "partial"):
+                    (staging / name).mkdir(parents=True, exist_ok=True)
+        return staging
+
+    def unstage(self) -> None:
+        """Do what the job does after a transfer that succeeded."""
+        with self.times_kept():
+            subprocess.run(["rm", "-rf", str(self.dest / f".longhaul-{ID}")], check=True)
+
+    @contextlib.contextmanager
+    def times_kept(self) -> Iterator[None]:
+        before = os.stat(self.dest)
+        try:
+            yield
+        finally:
+            os.utime(self.dest, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def over_shell(self, connect: str = "push", **changes: Any) -> Outcome:
+        """Run method rsync with the local stand-in for ssh."""
+        plan = settings(**changes)
+        staging = self.staged(plan)
+        drive, serve = ("source", "dest") if connect == "push" else ("dest", "source")
+        context = self.context(drive, "drive", plan)
+        context.peer = {"leftover": self.leftover}
+        line = Line(far=Far(address="peer:./", shell=self.shell(serve, plan, staging)))
+        far = self.context(serve, "serve", plan)
+        if self.stop_after:
+            threading.Timer(self.stop_after, context.stop.set).start()
+        outcome = rsync_passes.transfer(context, line, lambda: list_source(far.root, plan))
+        if not outcome.failure:
+            self.unstage()
+        return outcome
+
+    def shell(self, side: str, plan: dict[str, Any], staging: Path) -> str:
+        """Write the stand-in for ssh; gives what --rsh takes."""
+        path = self.folder / f"shell-{side}.py"
+        root = self.source if side == "source" else self.dest
+        path.write_text(
+            _SHELL.format(
+                path=[entry for entry in sys.path if entry],
+                settings={name: plan[name] for name in ("link_dest",)},
+                side=side,
+                uid=self.far_uid,
+                adopting=side == "dest" and plan["streams"] == 1 and not plan["check"],
+                staging=os.fsencode(staging),
+                root=str(root),
+            )
+        )
+        return f"{sys.executable} {path}"
+
+    def over_daemon(self, connect: str = "push", **changes: Any) -> Outcome:
+        """Run method rsyncd with a daemon of its own."""
+        plan = settings(method="rsyncd", **changes)
+        self.staged(plan)
+        drive, serve = ("source", "dest") if connect == "push" else ("dest", "source")
+        serving, driving = self.context(serve, "serve", plan), self.context(drive, "drive", plan)
+        serving.serve.update(address="127.0.0.1", ports=[0], allow=["127.0.0.1"])
+        serving.secrets = driving.secrets = {"daemon": "not-a-secret-of-anybody"}
+        server = rsyncd.serve(serving)
+        over = threading.Event()
+
+        def look() -> None:  # as the job does
+            while not over.wait(0.1):
+                server.active()
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            driving.peer = {**server.ready, "address": "127.0.0.1"}
+            outcome = rsyncd.drive(driving)
+        finally:
+            over.set()
+            looking.join()
+            server.close()
+        if not outcome.failure:
+            self.unstage()
+        return outcome
+
+    def over_ssh(self, keys: Path, connect: str = "push", **changes: Any) -> Outcome:
+        """Run method rsync over real ssh, to a private sshd; ``keys`` holds the pairs host and driver."""
+        plan = settings(**changes)
+        self.staged(plan)
+        drive, serve = ("source", "dest") if connect == "push" else ("dest", "source")
+        serving, driving = self.context(serve, "serve", plan), self.context(drive, "drive", plan)
+        serving.serve.update(
+            ssh="private",
+            address="127.0.0.1",
+            ports=[0],
+            allow=["127.0.0.0/8"],
+            public_key=(keys / "driver.pub").read_text(),
+            gate=[sys.executable, "-I", "-S", str(Path(rsync.__file__).parent / "gate.py")],
+        )
+        serving.secrets = {"host_key": (keys / "host").read_text()}
+        driving.secrets = {"identity": (keys / "driver").read_text()}
+        server = rsync.serve(serving)
+        try:
+            driving.peer = {**server.ready, "address": "127.0.0.1"}
+            outcome = rsync.drive(driving)
+        finally:
+            server.close()
+        if not outcome.failure:
+            self.unstage()
+        return outcome
+
+    def over(self, method: str, connect: str = "push", **changes: Any) -> Outcome:
+        return (self.over_shell if method == "rsync" else self.over_daemon)(connect, **changes)

@@ -1,0 +1,469 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The testbed as tests use it. See the package's docstring for what it is made of."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple, Sequence
+
+from . import network
+
+STATE = Path("/run/longhaul-testbed")
+PROGRAMS = ("ip", "tc", "nft", "nsenter", "pivot_root", "mount", "ssh", "ssh-keygen", "sshd", "sudo")
+SUDO_PASSWORD = "move it safely"  # of the users mover and plain
+NUMBERS = range(1, 251)
+INODES = 2_000_000  # of /data; a tmpfs without a limit cannot be given one later
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": "/root", "USER": "root", "LOGNAME": "root"}
+
+
+class TestbedError(Exception):
+    """The testbed could not be brought up or changed."""
+
+    __test__ = False  # not a test, whatever pytest makes of the name
+
+
+class Process(NamedTuple):
+    """A process of a host; ``pid`` is the host's own number for it."""
+
+    pid: int
+    uid: int
+    argv: tuple[str, ...]
+
+
+class Listener(NamedTuple):
+    """A socket that waits for others; ``protocol`` is tcp, tcp6, udp or udp6."""
+
+    protocol: str
+    port: int
+
+
+def why_not() -> str | None:
+    """Say why no testbed can be brought up here, or None where it can."""
+    if sys.platform != "linux":
+        return "the testbed needs Linux"
+    if os.geteuid() != 0:
+        return "the testbed needs root"
+    missing = [name for name in PROGRAMS if not shutil.which(name, path=PATH)]
+    return f"the testbed needs {', '.join(missing)}: run tests/tools/system-packages" if missing else None
+
+
+class Testbed:
+    """Hosts that are up from ``with Testbed() as bed:`` to the end of the block.
+
+    ``hosts`` are their names, ``data_size`` how much their ``/data`` (a tmpfs) may hold. With ``keep`` the hosts stay
+    when this program ends, until ``Testbed.attach(number).close()``.
+    """
+
+    __test__ = False
+
+    def __init__(self, hosts: Sequence[str] = ("alpha", "beta"), *, data_size: str = "4g", keep: bool = False) -> None:
+        self.hosts = tuple(hosts)
+        self.number = 0
+        self._data_options, self._keep = f"mode=755,size={data_size},nr_inodes={INODES}", keep
+        self._starters: list[subprocess.Popen[str]] = []
+        self._pids: dict[str, int] = {}  # of the first process of each host, and of the "hub", as the machine counts
+        self._host_keys: dict[str, str] = {}
+
+    # ---- life
+
+    def __enter__(self) -> Testbed:
+        return self.up()
+
+    def __exit__(self, *_ended: object) -> None:
+        self.close()
+
+    def up(self) -> Testbed:
+        """Bring the hosts up; they answer to ssh when this returns. Raises TestbedError, and leaves nothing then."""
+        reason = why_not()
+        if reason:
+            raise TestbedError(reason)
+        lock = self._take_number()
+        try:
+            self._start(lock)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(lock)
+        return self
+
+    def _take_number(self) -> int:
+        """Find a number that no living testbed has. Its lock belongs to the hub's process, and ends with it."""
+        STATE.mkdir(mode=0o700, exist_ok=True)
+        for number in NUMBERS:
+            lock = os.open(STATE / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                continue
+            self.number = number
+            shutil.rmtree(self.folder, ignore_errors=True)  # of a testbed that died
+            self.folder.mkdir(mode=0o700)
+            return lock
+        raise TestbedError(f"{len(NUMBERS)} testbeds are up already: see {STATE}")
+
+    def _start(self, lock: int) -> None:
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "testbed", "-f", str(self.key)], check=True
+        )
+        lines = [
+            f"{network.data(self.number, index).ipv4} {name}.data\n{network.management(self.number, index).ipv4} {name}"
+            for index, name in enumerate(self.hosts)
+        ]
+        spec = {
+            "hosts": lines,
+            "authorized_key": Path(f"{self.key}.pub").read_text(encoding="ascii").strip(),
+            "data_options": self._data_options,
+            "keep": self._keep,
+        }
+        reports = {"hub": self._launch({**spec, "name": None}, lock)}
+        for name in self.hosts:
+            (self.folder / name).mkdir()
+            reports[name] = self._launch({**spec, "name": name, "folder": str(self.folder / name)})
+        for name, starter in reports.items():
+            self._pids[name] = self._report(name, starter)["pid"]
+        self._drop_link()  # of a testbed that died a moment ago
+        self._ip(None, network.machine_lines(self.number, self._pids["hub"]))
+        self._ip("hub", network.hub_lines([self._pids[name] for name in self.hosts]))
+        for index, name in enumerate(self.hosts):
+            self._ip(name, network.host_lines(self.number, index))
+        for name in self.hosts:
+            self._host_keys[name] = self._report(name, reports[name])["host_key"]
+        self._write_known_hosts()
+        record = {"hosts": self.hosts, "pids": self._pids, "started": {n: _started(p) for n, p in self._pids.items()}}
+        (self.folder / "testbed.json").write_text(json.dumps(record))
+        for name in self.hosts:
+            self._wait_for_sshd(name)
+
+    def _launch(self, spec: dict[str, Any], *fds: int) -> subprocess.Popen[str]:
+        starter = subprocess.Popen(
+            [sys.executable, "-I", str(Path(__file__).with_name("host.py")), json.dumps(spec)],
+            stdin=subprocess.DEVNULL if self._keep else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(self.folder / "log").open("ab"),
+            text=True,
+            pass_fds=fds,
+            start_new_session=True,  # an interrupt from the terminal is for the tests; they close the testbed
+        )
+        self._starters.append(starter)
+        return starter
+
+    def _report(self, name: str, starter: subprocess.Popen[str]) -> dict[str, Any]:
+        assert starter.stdout
+        line = starter.stdout.readline()
+        if not line:
+            said = (self.folder / "log").read_text(errors="replace")
+            raise TestbedError(f"{name} did not start:\n{said}")
+        report: dict[str, Any] = json.loads(line)
+        return report
+
+    def _write_known_hosts(self) -> None:
+        lines = []
+        for index, name in enumerate(self.hosts):
+            names = [*network.management(self.number, index), *network.data(self.number, index)]
+            lines.append(f"{','.join(names)} {self._host_keys[name]}\n")
+        self.known_hosts.write_text("".join(lines))
+
+    def _wait_for_sshd(self, name: str) -> None:
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), socket.create_connection((self.address(name), 22), timeout=1) as tried:
+                if tried.recv(4) == b"SSH-":
+                    return
+            time.sleep(0.01)
+        log = self.root(name) / "var/log/testbed-sshd.log"
+        raise TestbedError(f"sshd of {name} does not answer:\n{log.read_text(errors='replace')}")
+
+    def close(self) -> None:
+        """Take everything down; harmless where it is down already."""
+        for master in (self.folder / "cp").glob("*") if self.number else ():
+            subprocess.run(["ssh", "-S", str(master), "-O", "exit", "x"], check=False, capture_output=True)
+        for name, pid in self._pids.items():
+            with contextlib.suppress(ProcessLookupError):
+                begun = _started(pid)
+                os.kill(pid, signal.SIGKILL)
+                if not self._starters:  # of another program, which does not wait for it here
+                    _wait_until_gone(name, pid, begun)
+        for starter in self._starters:
+            for pipe in (starter.stdin, starter.stdout):
+                if pipe:
+                    pipe.close()
+            try:
+                starter.wait(10)
+            except subprocess.TimeoutExpired:
+                starter.kill()
+                starter.wait()
+        self._starters, self._pids = [], {}
+        if self.number:
+            self._drop_link()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _drop_link(self) -> None:
+        subprocess.run(["ip", "link", "del", f"lh{self.number}"], check=False, capture_output=True)
+
+    @classmethod
+    def attach(cls, number: int) -> Testbed:
+        """Give the testbed that another program left up with ``keep``. Raises TestbedError where there is none."""
+        bed = cls(keep=True)
+        bed.number = number
+        try:
+            record = json.loads((bed.folder / "testbed.json").read_text())
+        except FileNotFoundError:
+            raise TestbedError(f"there is no testbed {number}") from None
+        if {name: _started(pid) for name, pid in record["pids"].items()} != record["started"]:
+            shutil.rmtree(bed.folder)
+            raise TestbedError(f"testbed {number} had died; its folder is removed")
+        bed.hosts, bed._pids = tuple(record["hosts"]), record["pids"]
+        return bed
+
+    @staticmethod
+    def numbers() -> list[int]:
+        """Give the numbers of all testbeds that have a folder."""
+        return sorted(int(path.parent.name) for path in STATE.glob("*/testbed.json"))
+
+    # ---- where things are
+
+    @property
+    def folder(self) -> Path:
+        """The testbed's own folder on the machine."""
+        return STATE / str(self.number)
+
+    @property
+    def key(self) -> Path:
+        """The private key that opens root, mover and plain on all hosts."""
+        return self.folder / "key"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The host keys under all addresses."""
+        return self.folder / "known_hosts"
+
+    def address(self, host: str) -> str:
+        """Give the address at which the machine, and so Ansible, reaches a host."""
+        return network.management(self.number, self.hosts.index(host)).ipv4
+
+    def data_address(self, host: str, *, ipv6: bool = False) -> str:
+        """Give the address at which the other hosts reach a host: its longhaul_address."""
+        found = network.data(self.number, self.hosts.index(host))
+        return found.ipv6 if ipv6 else found.ipv4
+
+    def root(self, host: str) -> Path:
+        """Give the path below which the machine sees a host's files; absolute symlinks lead out of it."""
+        return Path(f"/proc/{self._pids[host]}/root")
+
+    def pid(self, host: str) -> int:
+        """Give the machine's number of a host's first process."""
+        return self._pids[host]
+
+    def inventory(
+        self,
+        path: Path,
+        *,
+        user: str = "root",
+        data: bool = True,
+        ipv6: bool = False,
+        extra: dict[str, Any] | None = None,
+    ) -> Path:
+        """Write an inventory (JSON, which is YAML) of the hosts, and give its path.
+
+        ``user`` is root, mover (becomes root with a password) or plain (cannot). ``data=False`` leaves
+        longhaul_address out, ``ipv6`` gives the IPv6 one. ``extra`` are more variables for all hosts.
+        """
+        (self.folder / "cp").mkdir(exist_ok=True)
+        variables: dict[str, Any] = {
+            "ansible_user": user,
+            "ansible_ssh_private_key_file": str(self.key),
+            "ansible_ssh_common_args": f"-F none -o IdentitiesOnly=yes -o UserKnownHostsFile={self.known_hosts}",
+            "ansible_control_path_dir": str(self.folder / "cp"),  # a later testbed has the same addresses
+            "ansible_python_interpreter": "/usr/bin/python3",
+        }
+        if user == "mover":
+            variables.update(ansible_become=True, ansible_become_password=SUDO_PASSWORD)
+        hosts = {}
+        for name in self.hosts:
+            hosts[name] = {"ansible_host": self.address(name)}
+            if data:
+                hosts[name]["longhaul_address"] = self.data_address(name, ipv6=ipv6)
+        path.write_text(json.dumps({"all": {"hosts": hosts, "vars": {**variables, **(extra or {})}}}, indent=2))
+        return path
+
+    # ---- what happens on a host
+
+    def argv(self, host: str, argv: Sequence[str | bytes], user: str = "root") -> list[str | bytes]:
+        """Give the argv that runs a program in a host."""
+        entering = ["nsenter", "-t", str(self._pids[host]), "-m", "-u", "-i", "-n", "-p", "--root", "--wd", "--"]
+        return [*entering, *([] if user == "root" else ["runuser", "-u", user, "--"]), *argv]
+
+    def popen(
+        self, host: str, argv: Sequence[str | bytes], *, user: str = "root", **more: Any
+    ) -> subprocess.Popen[Any]:
+        """Start a program in a host."""
+        return subprocess.Popen(self.argv(host, argv, user), env=ENVIRONMENT, **more)
+
+    def exec(
+        self,
+        host: str,
+        argv: Sequence[str | bytes],
+        *,
+        user: str = "root",
+        check: bool = True,
+        input: str | None = None,
+        timeout: float = 120,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program in a host to its end, with text in and out."""
+        ended = subprocess.run(
+            self.argv(host, argv, user),
+            env=ENVIRONMENT,
+            input=input if input is not None else "",
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=timeout,
+            check=False,
+        )
+        if check and ended.returncode:
+            raise TestbedError(f"{host}: {argv!r} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
+        return ended
+
+    def processes(self, host: str) -> list[Process]:
+        """Give a host's processes but for the testbed's own: the first one, sshd, and sshd's sessions."""
+        found = []
+        for folder in sorted((self.root(host) / "proc").glob("[0-9]*"), key=lambda path: int(path.name)):
+            with contextlib.suppress(OSError):
+                argv = tuple(os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1])
+                process = Process(int(folder.name), folder.stat().st_uid, argv)
+                if argv and not self._is_own(process):
+                    found.append(process)
+        return found
+
+    @staticmethod
+    def _is_own(process: Process) -> bool:
+        title = process.argv[0]
+        listens = "[listener]" in title
+        own_listener = listens and process.argv[0].startswith("sshd: /usr/sbin/sshd -D -e [listener]")
+        return process.pid == 1 or own_listener or (title.startswith(("sshd: ", "sshd-session: ")) and not listens)
+
+    def kill(self, host: str, process: Process | int, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a process of a host."""
+        pid = process.pid if isinstance(process, Process) else process
+        self.exec(host, ["kill", f"-{int(number)}", "--", str(pid)])
+
+    def crash(self, host: str) -> None:
+        """Kill everything on a host at once, as a reboot does; its files stay, but for /run and /tmp."""
+        keep = {1, *(int(line) for line in self.exec(host, ["pgrep", "-o", "-x", "sshd"]).stdout.split())}
+        for _round in range(3):  # sessions that start just then
+            pids = [path.name for path in (self.root(host) / "proc").glob("[0-9]*") if int(path.name) not in keep]
+            self.exec(host, ["kill", "-9", "--", *pids], check=False)
+        kept = ["!", "-path", "/run/sshd", "!", "-path", "/run/netns"]  # the second is a mount, once `ip netns` ran
+        self.exec(host, ["find", "/run", "/tmp", "-xdev", "-mindepth", "1", *kept, "-delete"])
+
+    def listeners(self, host: str) -> list[Listener]:
+        """Give the sockets of a host that wait for others, but for sshd's port 22."""
+        found = set()
+        for protocol, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+            for line in Path(f"/proc/{self._pids[host]}/net/{protocol}").read_text().splitlines()[1:]:
+                fields = line.split()
+                port = int(fields[1].rpartition(":")[2], 16)
+                if fields[3] == state and (protocol[:3], port) != ("tcp", 22):
+                    found.add(Listener(protocol, port))
+        return sorted(found)
+
+    def limit_disk(self, host: str, size: str, *, inodes: int = INODES) -> None:
+        """Set how much /data of a host may hold (``100m``), and how many files."""
+        self.exec(host, ["mount", "-o", f"remount,size={size},nr_inodes={inodes}", "/data"])
+
+    def empty_data(self, host: str) -> None:
+        """Give a host an empty /data of the first size, whatever is still open in the old one."""
+        self.exec(host, ["umount", "--lazy", "/data"])
+        self.exec(host, ["mount", "-t", "tmpfs", "-o", self._data_options, "none", "/data"])
+
+    # ---- what happens between the hosts
+
+    def shape(self, host: str, rate: str | None) -> None:
+        """Hold what a host sends and what it receives on the data network to a rate (``100mbit``); None: no limit."""
+        checked = rate is not None
+        self._run(host, ["tc", *network.shaping("eth1", rate)], check=checked)
+        self._run("hub", ["tc", *network.shaping(f"data{self.hosts.index(host)}", rate)], check=checked)
+
+    def cut(self) -> None:
+        """Cut the data network: what the hosts send each other is lost without a word, and no link goes down."""
+        self._ip("hub", [f"link set data{index} nomaster" for index in range(len(self.hosts))])
+
+    def mend(self) -> None:
+        """Mend what ``cut`` cut."""
+        self._ip("hub", [f"link set data{index} master data" for index in range(len(self.hosts))])
+
+    def block(self, host: str, port: int | None = None, *, reject: bool = False, established: bool = False) -> None:
+        """Let no new connection from another host to a TCP port of a host in (None: to none of its ports).
+
+        They get no answer, or a reset with ``reject``. ``established`` stops connections that are there, too. The
+        management network is left alone.
+        """
+        what = ["tcp", "dport", str(port)] if port else ["meta", "l4proto", "tcp"]
+        opening = [] if established else ["tcp", "flags", "&", "(syn | ack)", "==", "syn"]
+        verdict = ["reject", "with", "tcp", "reset"] if reject else ["drop"]
+        chain = ["chain", "inet", "longhaul", "input", "{ type filter hook input priority 0; }"]
+        for command in (
+            ["add", "table", "inet", "longhaul"],
+            ["add", *chain],
+            ["add", "rule", "inet", "longhaul", "input", "iifname", "eth1", *what, *opening, *verdict],
+        ):
+            self._run(host, ["nft", *command])
+
+    def unblock(self, host: str) -> None:
+        """Let in again what ``block`` kept out."""
+        self._run(host, ["nft", "delete", "table", "inet", "longhaul"], check=False)
+
+    def restore(self) -> None:
+        """Undo what was done to the network."""
+        self.mend()
+        for host in self.hosts:
+            self.shape(host, None)
+            self.unblock(host)
+
+    def _run(self, where: str, argv: list[str], *, check: bool = True, input: str = "") -> None:
+        """Run one of the machine's programs in the network of a host or of the hub."""
+        entering = ["nsenter", "-t", str(self._pids[where]), "-n", "--"]
+        ended = subprocess.run([*entering, *argv], input=input, capture_output=True, text=True, check=False)
+        if check and ended.returncode:
+            raise TestbedError(f"{where}: {argv!r} ended with {ended.returncode}:\n{ended.stderr}{input}")
+
+    def _ip(self, where: str | None, lines: list[str]) -> None:
+        text = "".join(line + "\n" for line in lines)
+        if where is not None:
+            self._run(where, ["ip", "-batch", "-"], input=text)
+            return
+        ended = subprocess.run(["ip", "-batch", "-"], input=text, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            raise TestbedError(f"the machine's end of the network could not be made:\n{ended.stderr}{text}")
+
+
+def _started(pid: int) -> str:
+    """Give when a process started (clock ticks since boot), so that its number taken by another is not mistaken."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _wait_until_gone(name: str, pid: int, begun: str) -> None:
+    until = time.monotonic() + 10
+    while _started(pid) == begun:
+        if time.monotonic() > until:
+            raise TestbedError(f"{name} (process {pid}) does not end")
+        time.sleep(0.01)

@@ -1,0 +1,70 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the testbed's network is made of: addresses, and lines for ``ip -batch``. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Addresses(NamedTuple):
+    """Where a host is reached on one of the two networks."""
+
+    ipv4: str
+    ipv6: str
+
+
+def management(number: int, index: int) -> Addresses:
+    """Give the addresses of host ``index`` (from 0) of testbed ``number`` for Ansible."""
+    return Addresses(f"10.99.{number}.{index + 1}", f"fd99:{number}::{index + 1}")
+
+
+def data(number: int, index: int) -> Addresses:
+    """Give the addresses of host ``index`` (from 0) of testbed ``number`` for the other hosts."""
+    return Addresses(f"10.99.{number}.{index + 129}", f"fd99:{number}:1::{index + 1}")
+
+
+def machine_lines(number: int, hub_pid: int) -> list[str]:
+    """Give the machine its way into the hub."""
+    link = f"lh{number}"
+    return [
+        f"link add {link} type veth peer name machine netns {hub_pid}",
+        f"addr add 10.99.{number}.126/25 dev {link}",
+        f"addr add fd99:{number}::ffff/64 dev {link} nodad",
+        f"link set {link} up",
+    ]
+
+
+def hub_lines(host_pids: list[int]) -> list[str]:
+    """Make the two bridges, and a cable from each to each host; ``data0`` is the data port of the first host."""
+    lines = ["link set lo up"]
+    for bridge in ("mgmt", "data"):
+        lines += [f"link add {bridge} type bridge", f"link set {bridge} up"]
+    for index, pid in enumerate(host_pids):
+        for bridge, interface in (("mgmt", "eth0"), ("data", "eth1")):
+            lines += [
+                f"link add {bridge}{index} type veth peer name {interface} netns {pid}",
+                f"link set {bridge}{index} master {bridge} up",
+            ]
+    return [*lines, "link set machine master mgmt up"]
+
+
+def host_lines(number: int, index: int) -> list[str]:
+    """Give a host its addresses."""
+    lines = ["link set lo up"]
+    for interface, addresses in (("eth0", management(number, index)), ("eth1", data(number, index))):
+        lines += [
+            f"addr add {addresses.ipv4}/25 dev {interface}",
+            f"addr add {addresses.ipv6}/64 dev {interface} nodad",
+            f"link set {interface} up",
+        ]
+    return lines
+
+
+def shaping(interface: str, rate: str | None) -> list[str]:
+    """Give the arguments of ``tc`` that hold what leaves an interface to a rate (``100mbit``), or let it go (None)."""
+    if rate is None:
+        return ["qdisc", "del", "dev", interface, "root"]
+    return ["qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, "burst", "128kb", "latency", "50ms"]

@@ -1,0 +1,83 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checks that read the code: ``lint.py`` runs them all, each against the whole collection."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import venv as environments
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import collection
+import results
+
+REPOSITORY = collection.REPOSITORY
+
+
+def checks(python: str, copied: Path) -> dict[str, list[list[str]]]:
+    """Give the commands of each check, all run in the copy of the collection."""
+    built = REPOSITORY / ".build"
+    programs = Path(python).parent
+    (version,) = [
+        line.split()[1] for line in (copied / "galaxy.yml").read_text().splitlines() if line.startswith("version:")
+    ]
+    artifact = str(built / f"longhaul-fleet-{version}.tar.gz")
+    return {
+        "ruff check": [[str(programs / "ruff"), "check", "--no-cache"]],
+        "ruff format": [[str(programs / "ruff"), "format", "--no-cache", "--check"]],
+        "yamllint": [[str(programs / "yamllint"), "--strict", "."]],
+        "ansible-lint": [[str(programs / "ansible-lint"), "--offline", "--profile", "production"]],
+        "changelog": [[str(programs / "antsibull-changelog"), "lint"]],
+        "documentation": [[str(programs / "antsibull-docs"), "lint-collection-docs", "--plugin-docs", "."]],
+        "galaxy": [
+            [str(programs / "ansible-galaxy"), "collection", "build", "--force", "--output-path", str(built)],
+            [python, "-m", "galaxy_importer.main", artifact, "--output-path", str(built)],
+        ],
+    }
+
+
+def run(name: str, commands: list[list[str]], copied: Path, environment: dict[str, str]) -> results.Case:
+    """Run the commands of one check."""
+    begun = time.monotonic()
+    failure = None
+    for argv in commands:
+        ended = subprocess.run(
+            argv, cwd=copied, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        # galaxy-importer ends with 0 whatever it found
+        complaints = [line for line in ended.stdout.splitlines() if line.startswith(("ERROR", "WARNING"))]
+        if ended.returncode or (name == "galaxy" and complaints):
+            failure = f"{' '.join(argv)} ended with {ended.returncode}"
+            print(f"--- {name}: {failure}\n{ended.stdout}", flush=True)
+            break
+    else:
+        print(f"--- {name}: ok, {time.monotonic() - begun:.1f} s", flush=True)
+    return results.Case("lint", name, time.monotonic() - begun, failure)
+
+
+def main() -> int:
+    """Run all checks; the exit code is 1 where one failed."""
+    programs = environments.make("dev") / "bin"
+    base = collection.copy()
+    copied = base / collection.NAME
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "ANSIBLE_COLLECTIONS_PATH": str(base),
+        "NO_COLOR": "1",
+    }
+    wanted = checks(str(programs / "python"), copied)
+    with ThreadPoolExecutor(2) as pool:  # the long ones use one processor each
+        cases = list(pool.map(lambda name: run(name, wanted[name], copied, environment), wanted))
+    results.write("lint", cases)
+    return int(any(case.failure for case in cases))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

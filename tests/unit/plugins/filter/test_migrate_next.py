@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every state of a job has words that say which host serves and how to go on."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.filter.migrate_next import migrate_next
+
+
+def state(**changes) -> dict:
+    made = {"identity": {"src_host": "old"}, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
+    made.update(changes)
+    return made
+
+
+FAILED = {"failure": {"phase": "seed", "reason": "no space"}}
+BEGUN = {"switch": {"done": False, "steps": 1}}
+MADE = {"switch": {"done": True, "steps": 2}}
+
+
+@pytest.mark.parametrize(
+    "changes, words, absent",
+    [
+        ({}, ["Nothing was done yet"], []),
+        ({"phases": {"preflight": {}}}, ["migrate_phase=seed", "old still serves"], []),
+        ({"phases": {"preflight": {}, "seed": {}}}, ["migrate_phase=sync", "old still serves"], []),
+        ({"phases": {"seed": {}, "sync": {}}}, ["migrate_phase=report", "old still serves"], []),
+        (FAILED, ["Nothing was switched over", "old still serves", "run the same command again"], ["migrate_reset"]),
+        ({**FAILED, "quiesced": True}, ["may still be stopped", "cutover_failed"], ["still serves"]),
+        ({"quiesced": True}, ["may still be stopped"], ["still serves"]),
+        ({**FAILED, **BEGUN, "quiesced": True}, ["1 of its steps", "old is stopped", "migrate_reset=true"], ["serves"]),
+        ({**MADE, "phases": {"verify": {}}}, ["Done"], ["migrate_phase"]),
+        (MADE, ["not compared", "migrate_phase=verify"], []),
+        ({**FAILED, **MADE}, ["switch was made and is not undone"], ["serves"]),
+    ],
+)
+def test_words(changes, words, absent):
+    text = migrate_next(state(**changes))
+    assert all(word in text for word in words), text
+    assert not any(word in text for word in absent), text

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tables of what two hosts say, and what it means."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.filter.migrate_preflight import migrate_preflight
+
+JOB = {"src_host": "old", "dest_host": "new"}
+
+
+def host(**changes) -> dict:
+    said = {
+        "base": "/srv",
+        "mount": "/srv",
+        "fstype": "xfs",
+        "bytes_free": 100 * 2**30,
+        "files_free": 1000,
+        "xattrs": True,
+        "acls": True,
+        "case_insensitive": False,
+        "largest_file": None,
+        "tools": {"rsync": "/usr/bin/rsync", "ssh": "/usr/bin/ssh"},
+        "peer": "open",
+        "problems": [],
+        "warnings": [],
+    }
+    said.update(changes)
+    return said
+
+
+def judge(source=None, dest=None, **predicted) -> dict:
+    probes = {"source": host(**(source or {})), "dest": host(**(dest or {}))}
+    return migrate_preflight(probes, JOB, ["rsync", "ssh"], predicted)
+
+
+def test_two_good_hosts_have_nothing_to_say():
+    assert judge(bytes_sent=2**30, files_created=1000) == {"problems": [], "warnings": []}
+
+
+@pytest.mark.parametrize(
+    "source, dest, predicted, words",
+    [
+        ({"problems": ["/srv does not exist"]}, {}, {}, ["old: /srv does not exist"]),
+        ({}, {"problems": ["/srv is mounted read-only"]}, {}, ["new: /srv is mounted read-only"]),
+        ({}, {}, {"bytes_sent": 150 * 2**30}, ["new:", "150.0 GiB", "100.0 GiB free", "50.0 GiB more"]),
+        ({}, {}, {"bytes_sent": 1, "files_created": 1001}, ["1001 entries", "1000 inodes"]),
+    ],
+)
+def test_problems(source, dest, predicted, words):
+    verdict = judge(source, dest, **predicted)
+    (problem,) = verdict["problems"]
+    assert all(word in problem for word in words), problem
+    assert verdict["warnings"] == []
+
+
+def test_a_file_system_without_a_number_of_inodes_is_never_short_of_them():
+    assert judge({}, {"files_free": None}, files_created=10**9)["problems"] == []
+
+
+@pytest.mark.parametrize(
+    "source, dest, words",
+    [
+        ({"tools": {}}, {}, ["old: has no rsync and no ssh", "migrate_install_packages"]),
+        ({}, {"tools": {"rsync": None, "ssh": "/usr/bin/ssh"}}, ["new: has no rsync;"]),
+        ({}, {"acls": False, "fstype": "vfat"}, ["new: vfat keeps no ACLs"]),
+        ({}, {"xattrs": False, "fstype": "nfs"}, ["nfs keeps no extended attributes"]),
+        ({}, {"case_insensitive": True, "fstype": "exfat"}, ["A.TXT"]),
+        ({}, {"largest_file": 4 * 2**30 - 1, "fstype": "vfat"}, ["no file larger than 4.0 GiB"]),
+        ({"peer": "no answer"}, {}, ["old gets no answer", "connect: pull"]),
+        ({}, {"peer": "No route to host"}, ["new gets no answer", "connect: push"]),
+        ({"peer": "no answer"}, {"peer": "no answer"}, ["neither old nor new", "longhaul_address"]),
+        ({}, {"warnings": ["the ZFS pool is 90% full"]}, ["new: the ZFS pool is 90% full"]),
+    ],
+)
+def test_warnings(source, dest, words):
+    verdict = judge(source, dest)
+    (warning,) = verdict["warnings"]
+    assert all(word in warning for word in words), warning
+    assert verdict["problems"] == []
+
+
+@pytest.mark.parametrize(
+    "source, dest",
+    [
+        ({"xattrs": None, "acls": None}, {"xattrs": False, "acls": False}),  # the source does not say: nothing is known
+        ({"xattrs": False, "acls": False}, {"xattrs": False, "acls": False}),
+        ({"case_insensitive": True, "largest_file": 1}, {"case_insensitive": True, "largest_file": 1}),
+        ({"peer": "refused"}, {"peer": "refused"}),
+        ({"peer": ""}, {"peer": ""}),
+    ],
+)
+def test_what_is_no_loss_is_not_told(source, dest):
+    assert judge(source, dest) == {"problems": [], "warnings": []}

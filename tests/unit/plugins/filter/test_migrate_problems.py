@@ -1,0 +1,82 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tables of job lists, and what is wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.filter.migrate_problems import arrival, migrate_problems
+
+HOSTS = ["old", "new"]
+
+
+def job(**changes) -> dict:
+    made = {"name": "data", "src_host": "old", "src": "/srv/data/", "dest_host": "new", "dest": "/srv/data"}
+    made.update(changes)
+    return {key: value for key, value in made.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "src, dest, expected",
+    [
+        ("/srv/data/", "/srv/new", "/srv/new"),
+        ("/srv/data", "/srv/new", "/srv/new/data"),
+        ("/srv/data", "/srv/new/", "/srv/new/data"),
+        ("/srv/data//", "/srv//new/", "/srv/new"),
+        ("/", "/backup", "/backup"),
+    ],
+)
+def test_arrival_follows_the_trailing_slash(src, dest, expected):
+    assert arrival({"src": src, "dest": dest}) == expected
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [job()],
+        [job(), job(name="more", dest="/srv/more")],
+        [job(), job(name="more", dest="/srv/data/inside")],  # nothing is deleted
+        [
+            job(delete=True),
+            job(name="more", dest="/srv/database", delete=True),
+        ],  # a name that begins alike is not inside
+        [job(dest_host="old", dest="/srv/copy")],
+        [job(dest_host="old", dest="/srv/data2")],
+        [job(src="/srv/data", dest="/srv"), job(name="two", src="/srv/two", dest="/srv", delete=True)],
+        [job(delete=True), job(name="elsewhere", dest_host="old", src_host="new", dest="/srv/data/inside")],
+    ],
+)
+def test_good_jobs_have_no_problem(jobs):
+    assert migrate_problems(jobs, HOSTS) == []
+
+
+@pytest.mark.parametrize(
+    "jobs, words",
+    [
+        ([job(name=None)], ["job number 1", "name is missing"]),
+        ([job(src=None)], ["job data", "src is missing"]),
+        ([job(dest_host=None)], ["dest_host is missing"]),
+        ([job(name="../x")], ["its name may have"]),
+        ([job(name="a b")], ["its name may have"]),
+        ([job(name="data\n")], ["its name may have"]),
+        ([job(src_host="nobody")], ["src_host nobody is not in the inventory"]),
+        ([job(dest="srv/data")], ["dest srv/data is not an absolute path"]),
+        ([job(src_host="new", src="/srv/data", dest="/srv")], ["the same directory, /srv/data"]),
+        ([job(src_host="new", dest="/srv/data/copy")], ["/srv/data/copy lies inside the source /srv/data"]),
+        ([job(src_host="new", src="/", dest="/srv/data")], ["lies inside the source /"]),
+        ([job(), job(dest="/srv/other")], ["two jobs of this name"]),
+        ([job(), job(name="two", src="/srv/two/", delete=True)], ["job two", "both go to /srv/data"]),
+        ([job(delete=True), job(name="two", dest="/srv/data/in")], ["delete of job data would remove /srv/data/in"]),
+        ([job(name="in", dest="/srv/data/in"), job(delete=True)], ["delete of job data would remove /srv/data/in"]),
+    ],
+)
+def test_bad_jobs_have_one_problem_that_names_the_cause(jobs, words):
+    (problem,) = migrate_problems(jobs, HOSTS)
+    assert all(word in problem for word in words), problem
+
+
+def test_all_problems_are_told_at_once():
+    problems = migrate_problems([job(src_host="nobody", dest="data"), job(name=None), {}], HOSTS)
+    assert len(problems) == 2 + 1 + 5

@@ -1,0 +1,506 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whole transfers by stream: what arrives, what is counted, what is refused, and what happens after a kill."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import NotReady, Pair, settings
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and devices need root")
+COUNTED = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent", "bytes_matched")
+MIB = 1 << 20
+
+
+def make_tree(root: Path) -> None:
+    """Make a small tree with one of most things."""
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "b" / "file").write_bytes(b"x" * 5000)
+    (root / "a" / "-rf").write_bytes(b"dash")
+    os.link(root / "a" / "b" / "file", root / "hard")
+    (root / "link").symlink_to("/nowhere")
+    (root / "empty").mkdir()
+    (root / "none").write_bytes(b"")
+    (root / "nl\nname").write_bytes(b"newline")
+    os.utime(root / "a" / "b" / "file", ns=(0, 1_000_000_000_123_456_789))
+    os.utime(root / "a" / "b", ns=(0, 1_000_000_001_123_456_789))
+
+
+@pytest.fixture(name="trees")
+def _trees(tmp_path: Path) -> tuple[Path, Path, Path]:
+    source, dest = tmp_path / "source", tmp_path / "dest"
+    source.mkdir()
+    dest.mkdir()
+    return source, dest, tmp_path / "work"
+
+
+def make_pair(trees: tuple[Path, Path, Path], serving: str = "dest", encrypt: bool = False, **changes: Any) -> Pair:
+    """Give the two ends of one transfer, not started yet."""
+    source, dest, work = trees
+    pair = Pair(work, source, dest, settings("stream", encrypt=encrypt, **changes), serving)
+    if encrypt:
+        pair.use_tls()
+    return pair
+
+
+def transfer(trees: tuple[Path, Path, Path], serving: str = "dest", **changes: Any) -> dict[str, Any]:
+    """Run one transfer."""
+    return make_pair(trees, serving, **changes).run()
+
+
+def counts(outcome: dict[str, Any]) -> dict[str, int]:
+    """What check mode must predict exactly."""
+    return {name: outcome[name] for name in COUNTED}
+
+
+def noise(number: int, size: int) -> bytes:
+    """Give bytes that do not compress, the same for the same number."""
+    return random.Random(number).getrandbits(8 * size).to_bytes(size, "big")
+
+
+def journaled(partial: Path) -> int:
+    """Count the bytes that the journals say are safe."""
+    lines = [line.split() for path in partial.glob("*.ranges") for line in path.read_text().splitlines()]
+    return sum(int(parts[2]) - int(parts[1]) for parts in lines if len(parts) == 4)
+
+
+@needs_root
+@pytest.mark.long
+@pytest.mark.parametrize("serving", ["dest", "source"])
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_every_hard_name_and_type_arrives(trees, serving, encrypt):
+    source, dest, _work = trees
+    make_hard_tree(source, many=300)
+    outcome = transfer(trees, serving, encrypt=encrypt, streams=2)
+    assert outcome.get("errors") == [] and not outcome["failure"], outcome
+    assert differences(source, dest) == []
+    again = transfer(trees, serving, encrypt=encrypt, streams=2)
+    assert not again["changed"] and again["bytes_sent"] == 0 and again["changes"] == []
+    assert again["bytes_matched"] == again["bytes_total"] == outcome["bytes_total"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"streams": 3},
+        {"streams": 2, "encrypt": True},
+        {"streams": 2, "compress": {"algorithm": "zlib", "level": 1}},
+        {"checksum": True},
+        {"bwlimit": 200 * MIB},
+    ],
+)
+def test_options_do_not_change_what_arrives(trees, changes):
+    source, dest, _work = trees
+    make_tree(source)
+    for number in range(12):
+        (source / f"m{number}").write_bytes(noise(number, 3 * MIB))
+        if number % 5 == 0:
+            os.link(source / f"m{number}", source / "a" / f"l{number}")
+    (source / "large").write_bytes(noise(99, 40 * MIB) + bytes(MIB) + b"text " * MIB)
+    outcome = transfer(trees, **changes)
+    assert outcome.get("errors") == [], outcome
+    assert differences(source, dest) == []
+    assert outcome["bytes_sent"] == outcome["bytes_total"] - outcome["bytes_matched"]
+    assert not transfer(trees, **changes)["changed"]
+
+
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_holes_arrive_as_holes(trees, encrypt):
+    source, dest, _work = trees
+    with open(source / "sparse", "wb") as file:
+        file.truncate(300 * MIB)
+        for place in (0, 70 * MIB, 150 * MIB + 12345):
+            file.seek(place)
+            file.write(noise(place, 100_000))
+    with open(source / "hole", "wb") as file:
+        file.truncate(20 * MIB)
+    assert transfer(trees, encrypt=encrypt, streams=2)["errors"] == []
+    assert differences(source, dest) == []
+    assert (dest / "sparse").stat().st_blocks * 512 < 2 * MIB
+    assert (dest / "hole").stat().st_blocks == 0
+
+
+def test_checksum_finds_what_the_quick_check_cannot(trees):
+    source, dest, _work = trees
+    make_tree(source)
+    transfer(trees)
+    victim = dest / "a" / "b" / "file"
+    status = victim.stat()
+    victim.write_bytes(b"y" * 5000)
+    os.utime(victim, ns=(0, status.st_mtime_ns))
+    assert not transfer(trees)["changed"]
+    outcome = transfer(trees, checksum=True)
+    assert (outcome["files_updated"], outcome["bytes_sent"]) == (2, 5000)  # the file, and its other name
+    assert differences(source, dest) == []
+
+
+def change(source: Path, dest: Path) -> None:
+    """Change most kinds of things on both sides."""
+    (source / "a" / "b" / "file").write_bytes(b"new")
+    (source / "added").mkdir()
+    (source / "added" / "f").write_bytes(b"123")
+    os.chmod(source / "none", 0o640)
+    (source / "link").unlink()
+    (source / "link").symlink_to("elsewhere")
+    (dest / "extra" / "deep").mkdir(parents=True)
+    (dest / "extra" / "deep" / "f").write_bytes(b"f")
+    (dest / "extra" / "keep.me").write_bytes(b"f")
+    (dest / "gone").write_bytes(b"g")
+    shutil.rmtree(source / "empty")
+    (source / "empty").write_bytes(b"now a file")
+    (dest / "empty" / "full").write_bytes(b"")
+
+
+def test_check_mode_predicts_exactly_and_writes_nothing(trees):
+    source, dest, _work = trees
+    make_tree(source)
+    transfer(trees)
+    change(source, dest)
+    options = {"delete": True, "rules": ["P keep.me"]}
+    before = sorted(str(path) for path in dest.rglob("*"))
+    predicted = transfer(trees, check=True, **options)
+    assert sorted(str(path) for path in dest.rglob("*")) == before
+    done = transfer(trees, **options)
+    assert done["errors"] == [] and counts(predicted) == counts(done)
+    assert sorted(predicted["changes"]) == sorted(done["changes"])
+    assert (dest / "extra" / "keep.me").exists() and not (dest / "extra" / "deep").exists()
+    shutil.rmtree(dest / "extra")
+    transfer(trees)
+    assert differences(source, dest) == []
+
+
+def test_max_delete_deletes_nothing_above_it(trees):
+    source, dest, _work = trees
+    make_tree(source)
+    transfer(trees)
+    for name in ("x", "y", "z"):
+        (dest / name).write_bytes(b"")
+    outcome = transfer(trees, delete=True, max_delete=2)
+    assert "3 entries" in outcome["failure"] and "max_delete" in outcome["failure"]
+    assert (dest / "x").exists() and outcome["files_deleted"] == 0
+    assert transfer(trees, delete=True, max_delete=3)["files_deleted"] == 3
+    assert differences(source, dest) == []
+
+
+def test_an_empty_source_deletes_nothing(trees):
+    dest = trees[1]
+    (dest / "precious").write_bytes(b"")
+    outcome = transfer(trees, delete=True)
+    assert "mounted" in outcome["failure"] and (dest / "precious").exists()
+    assert transfer(trees, delete=True, max_delete=1)["files_deleted"] == 1
+
+
+def test_link_dest_costs_no_bytes(trees):
+    source, dest, work = trees
+    make_tree(source)
+    transfer(trees)
+    second = dest.parent / "second"
+    second.mkdir()
+    (source / "a" / "-rf").write_bytes(b"changed")
+    outcome = Pair(work, source, second, settings("stream", encrypt=False, link_dest=[str(dest)])).run()
+    assert outcome["bytes_sent"] == 7 and outcome["errors"] == []
+    assert (second / "nl\nname").stat().st_ino == (dest / "nl\nname").stat().st_ino
+    assert differences(source, second) == []
+
+
+def test_only_one_file(trees):
+    source, dest, _work = trees
+    make_tree(source)
+    os.utime(dest, ns=(0, 5))
+    outcome = transfer(trees, only="none", delete=True)
+    assert outcome["files_total"] == outcome["files_created"] == 1
+    assert [path.name for path in dest.iterdir()] == ["none"]
+
+
+def test_no_symlink_at_the_destination_is_followed(trees):
+    source, dest, _work = trees
+    make_tree(source)
+    outside = dest.parent / "outside"
+    outside.mkdir()
+    (dest / "a").symlink_to(outside)
+    outcome = transfer(trees)
+    assert outcome["errors"] == [] and not list(outside.iterdir())
+    assert differences(source, dest) == []
+
+
+def test_a_file_that_keeps_changing_is_listed_and_not_placed(trees):
+    source, dest, work = trees
+    make_tree(source)
+    (source / "log").write_bytes(b"x" * (24 << 20))
+    pair = make_pair(trees, bwlimit=60 * MIB)
+    pair.start("dest")
+    pair.start("source")
+    with open(source / "log", "r+b") as log:
+        while not (work / "job-source" / "result.json").exists() and pair.processes["source"].poll() is None:
+            log.write(os.urandom(100))
+            log.flush()
+            time.sleep(0.005)
+    outcome = pair.finish()
+    assert outcome["errors_total"] == 1 and "unstable" in outcome["errors"][0]["reason"]
+    assert not (dest / "log").exists() and (dest / "a" / "-rf").exists()
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_a_small_file_that_keeps_changing_is_listed_too(trees, small):
+    source, dest, work = trees
+    make_tree(source)
+    (source / "log").write_bytes(b"x" * (200_000 if small else 2 * MIB))
+    pair = make_pair(trees)
+    pair.start("dest")
+    pair.start("source")
+    with open(source / "log", "r+b") as log:
+        while not (work / "job-source" / "result.json").exists() and pair.processes["source"].poll() is None:
+            log.seek(0)
+            log.write(os.urandom(100))
+            log.flush()
+    outcome = pair.finish()
+    if outcome["errors_total"]:
+        assert "unstable" in outcome["errors"][0]["reason"] and not (dest / "log").exists()
+    else:  # it was read between two changes
+        assert (dest / "log").stat().st_size == (source / "log").stat().st_size
+    assert (dest / "a" / "-rf").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["source", "dest"])
+@pytest.mark.parametrize("serving", ["source", "dest"])
+def test_after_a_kill_a_rerun_goes_on_inside_the_file(trees, victim, serving):
+    source, dest, _work = trees
+    size = 256 * MIB
+    (source / "image").write_bytes(noise(1, size // 4) * 4)
+    (source / "small").write_bytes(b"small")
+    pair = make_pair(trees, serving, streams=2, bwlimit=40 * MIB)
+    pair.start(serving)
+    pair.start(pair.driving)
+    partial = dest / f".longhaul-{pair.plan['id']}" / "partial"
+    deadline = time.monotonic() + 60
+    safe = 0
+    while not safe and time.monotonic() < deadline:
+        time.sleep(0.02)
+        safe = journaled(partial)
+    pair.kill(victim)
+    if victim == pair.serving:
+        assert "failed" in pair.finish()
+    pair.stop()
+    assert safe and not (dest / "image").exists()
+    outcome = transfer(trees, serving, streams=2)
+    assert outcome["errors"] == [] and outcome["resumed"] and differences(source, dest) == []
+    assert outcome["bytes_sent"] <= size - safe
+    assert outcome["bytes_sent"] + outcome["bytes_matched"] == outcome["bytes_total"]
+    assert not transfer(trees, serving)["changed"]
+
+
+@pytest.mark.parametrize("damage", ["torn", "flipped", "other", "short"])
+def test_a_damaged_journal_is_not_believed(trees, damage):
+    source, dest, _work = trees
+    size = 160 * MIB
+    (source / "image").write_bytes(noise(2, size // 4) * 4)
+    pair = make_pair(trees, bwlimit=60 * MIB)
+    pair.start("dest")
+    pair.start("source")
+    partial = dest / f".longhaul-{pair.plan['id']}" / "partial"
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size for path in partial.glob("*.ranges")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    pair.kill("dest")
+    assert "failed" in pair.finish()
+    (journal,) = partial.glob("*.ranges")
+    data = journal.with_suffix("")
+    text = journal.read_bytes()
+    if damage == "torn":
+        journal.write_bytes(text[: len(text) - 9])
+    elif damage == "flipped":
+        journal.write_bytes(text.replace(text[-12:-10], b"zz"))
+    elif damage == "other":  # the data file is another one than the journal's
+        data.rename(data.with_name("aside"))
+        data.write_bytes(bytes(size))
+        data.with_name("aside").unlink()
+    else:
+        os.truncate(data, 5 * MIB)
+    assert transfer(trees)["errors"] == []
+    assert differences(source, dest) == []
+
+
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_of_a_changed_large_file_only_the_changed_blocks_travel(trees, encrypt):
+    source, dest, _work = trees
+    size = 64 * MIB
+    (source / "image").write_bytes(noise(4, size))
+    assert transfer(trees, streams=2)["errors"] == []
+    with open(source / "image", "r+b") as image:
+        for place in (0, 10 * MIB, 33 * MIB + 7, size - 100):
+            image.seek(place)
+            image.write(noise(place, 90))
+        image.seek(size)
+        image.write(b"appended" * 1000)
+    outcome = transfer(trees, streams=2, encrypt=encrypt)
+    assert outcome["errors"] == [] and differences(source, dest) == []
+    assert outcome["bytes_sent"] <= 5 * 32768 + 8000
+    assert outcome["bytes_sent"] + outcome["bytes_matched"] == outcome["bytes_total"]
+    os.truncate(source / "image", 20 * MIB)
+    outcome = transfer(trees, streams=2, encrypt=encrypt)
+    assert outcome["bytes_sent"] == 0 and differences(source, dest) == []
+    assert not transfer(trees)["changed"]
+
+
+def test_holes_stay_and_come_with_a_delta(trees):
+    source, dest, _work = trees
+    with open(source / "image", "wb") as image:
+        image.truncate(60 * MIB)
+        image.seek(5 * MIB)
+        image.write(noise(5, 30 * MIB))
+    assert transfer(trees)["errors"] == []
+    with open(source / "image", "r+b") as image:
+        image.seek(50 * MIB)
+        image.write(b"x")
+        image.truncate(80 * MIB)
+    outcome = transfer(trees)
+    assert outcome["errors"] == [] and differences(source, dest) == []
+    assert (dest / "image").stat().st_blocks * 512 < 32 * MIB
+    (source / "image").write_bytes(bytes(20 * MIB))  # what was full is zeros now
+    assert transfer(trees)["errors"] == []
+    assert (dest / "image").read_bytes() == bytes(20 * MIB)
+
+
+def test_a_data_connection_that_is_cut_costs_nothing_but_time(trees):
+    """A relay stands between the ends and cuts data connections, again and again."""
+    from ansible_collections.longhaul.fleet.tests.support.relay import Relay
+
+    source, dest, _work = trees
+    (source / "image").write_bytes(noise(3, 32 * MIB) * 4)
+    for encrypt in (False, True):
+        pair = make_pair(trees, encrypt=encrypt, streams=2, bwlimit=40 * MIB, timeout=20)
+        pair.start("dest")
+        with Relay(int(pair.peer["port"])) as relay:
+            pair.peer["port"] = relay.port
+            pair.start("source")
+            for _cut in range(4):
+                time.sleep(0.4)
+                relay.cut_newest()
+            outcome = pair.finish()
+        assert outcome.get("errors") == [] and relay.cuts >= 2, outcome
+        assert differences(source, dest) == []
+        (dest / "image").unlink()
+
+
+@pytest.mark.parametrize("serving", ["dest", "source"])
+def test_the_whole_line_may_break_and_the_transfer_goes_on(trees, serving):
+    from ansible_collections.longhaul.fleet.tests.support.relay import Relay
+
+    source, dest, _work = trees
+    make_tree(source)
+    for number in range(60):
+        (source / f"m{number}").write_bytes(noise(number, MIB))
+    (source / "z-image").write_bytes(noise(3, 16 * MIB) * 4)
+    pair = make_pair(trees, serving, encrypt=True, streams=2, bwlimit=40 * MIB, timeout=20)
+    pair.start(serving)
+    with Relay(int(pair.peer["port"])) as relay:
+        pair.peer["port"] = relay.port
+        pair.start(pair.driving)
+        for _cut in range(3):
+            time.sleep(1)
+            relay.cut_all()
+        outcome = pair.finish()
+    assert outcome.get("errors") == [] and relay.cuts >= 6, outcome
+    assert differences(source, dest) == []
+    assert outcome["files_created"] == outcome["files_total"] - 1 and outcome["resumed"]  # all but the root
+
+
+def test_a_full_destination_fails_plainly_and_goes_on_later(trees):
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    source, dest, _work = trees
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(dest)], check=True)
+    try:
+        for number in range(6):
+            (source / f"f{number}").write_bytes(os.urandom(5 << 20))
+        outcome = transfer(trees)
+        assert "full" in outcome.get("failed", ""), outcome
+        subprocess.run(["mount", "-o", "remount,size=80m", str(dest)], check=True)
+        assert transfer(trees)["errors"] == []
+        assert differences(source, dest) == []
+    finally:
+        subprocess.run(["umount", str(dest)], check=True)
+
+
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_a_stranger_on_the_port_is_dropped(trees, encrypt):
+    source, dest, _work = trees
+    make_tree(source)
+    pair = make_pair(trees, encrypt=encrypt)
+    pair.start("dest")
+    for said in (b"GET / HTTP/1.0\r\n\r\n" * 10, os.urandom(40), b"LHSTREAM" + bytes(80), b""):
+        with socket.create_connection(("127.0.0.1", int(pair.peer["port"])), timeout=5) as stranger:
+            stranger.sendall(said)
+    pair.start("source")
+    outcome = pair.finish()
+    assert outcome.get("errors") == [], outcome
+    assert differences(source, dest) == []
+
+
+@pytest.mark.parametrize("wrong", ["secret", "certificate of the driving end", "certificate of the serving end"])
+def test_who_is_not_the_other_end_is_refused(trees, wrong):
+    source, dest, _work = trees
+    make_tree(source)
+    pair = make_pair(trees, encrypt=wrong != "secret")
+    right = {name: dict(values) for name, values in pair.secrets.items()}
+    if wrong == "secret":
+        pair.secrets["drive"]["exchange"] = "f" * 32
+    else:
+        pair.use_tls()  # others
+        part = "drive" if "driving" in wrong else "serve"
+        other = "serve" if part == "drive" else "drive"
+        pair.secrets[other] = right[other]
+        # The impostor knows whom to trust, but is not trusted itself.
+        pair.secrets[part]["tls_peer"] = right[part]["tls_peer"]
+    pair.start("dest")
+    pair.start("source")
+    try:
+        time.sleep(2)
+        assert not list(dest.glob("[a-z]*"))
+        assert "listening on" in pair.stderr("dest")
+    finally:
+        pair.kill("source")
+        pair.stop()
+
+
+def test_ipv6(trees):
+    source, dest, _work = trees
+    make_tree(source)
+    pair = make_pair(trees)
+    pair.serve.update(address="::1", allow=["::1"])
+    assert pair.run().get("errors") == []
+    assert differences(source, dest) == []
+
+
+def test_a_busy_port_gives_way_to_the_next_and_none_is_a_clear_error(trees):
+    source, _dest, _work = trees
+    make_tree(source)
+    with socket.socket() as busy, socket.socket() as other:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        other.bind(("127.0.0.1", 0))
+        free = other.getsockname()[1]
+        other.close()
+        pair = make_pair(trees)
+        pair.serve["ports"] = [busy.getsockname()[1], free]
+        assert pair.run()["errors"] == [] and pair.peer["port"] == free
+        pair = make_pair(trees)
+        pair.serve["ports"] = [busy.getsockname()[1]]
+        with pytest.raises(NotReady, match="cannot listen at port"):
+            pair.start("dest")
+        pair.stop()

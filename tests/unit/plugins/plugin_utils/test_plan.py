@@ -1,0 +1,362 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans are pure: tables of what users write and probes find, and what follows."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal, make_endpoint
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import filter_rules
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import make_plan, transfer_id
+
+PROGRAMS = {
+    "rsync": {
+        "path": "/usr/bin/rsync",
+        "version": [3, 2, 7],
+        "compress": ["zstd", "zlibx"],
+        "acls": True,
+        "xattrs": True,
+    },
+    "tar": {"path": "/usr/bin/tar", "flavour": "gnu", "text": "tar (GNU tar) 1.34"},
+    "nc": {"path": "/usr/bin/nc", "dialect": "openbsd"},
+    "ssh": {"path": "/usr/bin/ssh", "ciphers": ["aes128-gcm@openssh.com", "aes128-ctr", "3des-cbc"], "configured": []},
+    "scp": {"path": "/usr/bin/scp", "legacy_flag": True},
+    "sftp": {"path": "/usr/bin/sftp"},
+    "sftp_server": {"path": "/usr/lib/openssh/sftp-server"},
+    "sshd": {"path": "/usr/sbin/sshd"},
+}
+
+
+def path(kind="directory", real="/srv/data", **more):
+    """Give what a probe says of a path with room and permissions."""
+    found = {
+        "given": real,
+        "real": real,
+        "type": kind,
+        "empty": True,
+        "existing": real,
+        "existing_is_directory": True,
+        "readable": True,
+        "writable": True,
+        "free_bytes": 10**12,
+        "free_inodes": 10**6,
+        "read_only": False,
+    }
+    return dict(found, **more)
+
+
+def end(side, name=None, at=None, variables=None, connection="ssh", **more):
+    """Give an endpoint with every program, a listening sshd and root."""
+    probe = {
+        "python": [3, 11, 2],
+        "system": "Linux",
+        "user": "root",
+        "uid": 0,
+        "now_ns": 10**18,
+        "machine": name or side,
+        "cores": 2,
+        "aes": True,
+        "tls13": True,
+        "zstd": False,
+        "addresses": ["10.0.0.1", "127.0.0.1"],
+        "link_mbit": 10000,
+        "path": at or path(),
+        "programs": copy.deepcopy(PROGRAMS),
+        "sshd": {"listening": [22], "config": {}, "home": "/root"},
+        "rsyncd_module": None,
+        "no_folders": [],
+        "job": {"running": False, "request": {}, "status": {}},
+    }
+    return make_endpoint(name or side, side, variables or {}, connection, dict(probe, **more))
+
+
+def options(**given):
+    """Give the module's options with their defaults."""
+    spec = spec_from_documentation(DOCUMENTATION)
+    defaults = {name: option.get("default") for name, option in spec.items()}
+    return dict(defaults, **{"src": "/srv/data/", "dest": "/srv/data", **given})
+
+
+def plan(from_end=None, to_end=None, check=False, **given):
+    return make_plan(options(**given), from_end or end("source"), to_end or end("dest"), check)
+
+
+def without(*programs, side="dest", **more):
+    kept = {name: value for name, value in copy.deepcopy(PROGRAMS).items() if name not in programs}
+    return end(side, programs=kept, **more)
+
+
+def with_rsync(*version):
+    programs = copy.deepcopy(PROGRAMS)
+    programs["rsync"]["version"] = list(version)
+    return end("dest", programs=programs)
+
+
+@pytest.mark.parametrize(
+    ("given", "dest", "expected"),
+    [
+        ({}, None, "rsync"),
+        ({"encryption": "none"}, None, "rsyncd"),
+        ({"encryption": "required"}, None, "rsync"),
+        ({}, without("rsync"), "sftp"),
+        ({}, with_rsync(3, 0, 9), "sftp"),
+        ({}, without("rsync", "sftp_server"), "scp"),
+        ({"encryption": "none"}, without("rsync"), "tar_nc"),
+        ({"encryption": "none"}, without("rsync", "nc"), "tar_nc"),
+        ({"encryption": "none"}, without("rsync", "tar"), "sftp"),
+        ({"encryption": "none"}, end("dest", uid=7), "tar_nc"),  # a daemon without root rewrites symlinks
+        ({"encryption": "none"}, without("tar", uid=7), "rsync"),
+        ({"encryption": "none", "method": "rsyncd"}, end("dest", uid=7), "rsyncd"),
+        ({"method": "tar_nc"}, None, "tar_nc"),
+    ],
+)
+def test_method_is_the_best_that_both_hosts_can(given, dest, expected):
+    made = plan(to_end=dest, **given)
+    assert made.choice.method == expected
+    assert made.encrypted == (expected in ("rsync", "sftp", "scp"))
+
+
+def test_auto_takes_a_daemon_where_the_end_that_is_connected_to_is_root():
+    user, root = end("source", uid=7), end("dest")
+    assert plan(user, root, encryption="none").choice.method == "rsyncd"
+    assert plan(user, root, encryption="none", connect="pull").choice.method == "tar_nc"
+
+
+@pytest.mark.parametrize(
+    ("given", "dest", "words"),
+    [
+        ({"method": "tar_nc", "encryption": "required"}, None, "does not encrypt"),
+        ({"method": "rsync"}, without("rsync"), "dest has no rsync"),
+        ({"method": "stream"}, end("dest", tls13=False), "Python of dest has no TLS 1.3"),
+        ({"method": "stream"}, end("dest", python=[3, 6, 8]), "Python of dest is older than 3.8"),
+        ({"method": "stream", "compress": "zstd"}, None, "compress is zstd"),
+        ({"method": "stream", "ssh_ciphers": ["aes128-ctr"]}, None, "ssh_ciphers"),
+        ({}, without("rsync", "scp", "sftp", "sftp_server"), "encryption: none"),
+        ({"method": "rsync"}, with_rsync(3, 0, 9), "rsync of dest is 3.0.9, and 3.1.0"),
+        ({"connect": "push"}, without("rsync", "scp", "sftp_server"), "connect: pull"),
+        ({"rsync_opts": ["--fuzzy"], "method": "scp"}, None, "rsync_opts"),
+        ({"compress": "lz4"}, None, "compress is lz4"),
+        ({"ssh_ciphers": ["arcfour"]}, None, "arcfour"),
+        ({"preserve": ["owner"]}, end("dest", uid=1000, user="bob"), "bob on dest is not root"),
+    ],
+)
+def test_refusals_say_what_was_found(given, dest, words):
+    with pytest.raises((Refusal, ValueError), match=words):
+        plan(to_end=dest, **given)
+
+
+def test_an_unencrypted_method_by_name_warns_unless_the_network_is_trusted():
+    assert "does not encrypt" in plan(method="rsyncd").warnings[0]
+    assert plan(method="rsyncd", encryption="none").warnings == ()
+
+
+@pytest.mark.parametrize("encryption", ["auto", "required", "none"])
+def test_a_stream_is_encrypted_unless_the_network_is_trusted(encryption):
+    made = plan(to_end=without(*PROGRAMS), method="stream", encryption=encryption)
+    assert made.encrypted == made.settings["encrypt"] == (encryption != "none")
+    assert made.warnings == () and "ssh" not in made.serve
+    assert plan(to_end=end("dest", tls13=False), method="stream", encryption="none").choice.method == "stream"
+
+
+@pytest.mark.parametrize(
+    ("given", "cores", "expected"),
+    [
+        ({"method": "stream"}, 1, 1),
+        ({"method": "stream"}, 3, 3),
+        ({"method": "stream"}, 64, 4),
+        ({"method": "stream", "streams": "9"}, 1, 9),
+        ({"method": "rsync"}, 64, 1),
+        ({"method": "rsync", "streams": "3"}, 1, 3),
+    ],
+)
+def test_streams(given, cores, expected):
+    assert plan(end("source", cores=64), end("dest", cores=cores), **given).settings["streams"] == expected
+
+
+@pytest.mark.parametrize(
+    ("compress", "zstd", "expected"),
+    [
+        ("auto", False, {"algorithm": "zlib", "level": None, "auto": True}),
+        ("auto", True, {"algorithm": "zstd", "level": None, "auto": True}),
+        ("none", True, {"algorithm": None, "level": None}),
+        ("zlib", True, {"algorithm": "zlib", "level": None}),
+    ],
+)
+def test_what_a_stream_compresses_with(compress, zstd, expected):
+    ends = end("source", zstd=True), end("dest", zstd=zstd)
+    assert plan(*ends, method="stream", compress=compress).settings["compress"] == expected
+
+
+@pytest.mark.parametrize(
+    ("src", "dest", "source_path", "dest_path", "expected"),
+    [
+        ("/srv/data/", "/mnt/x", path(), path(real="/mnt/x"), ("/srv/data", "/mnt/x", None)),
+        (
+            "/srv/data",
+            "/mnt/x",
+            path(),
+            path(real="/mnt/x", child=path("missing", "/mnt/x/data", existing="/mnt/x")),
+            ("/srv/data", "/mnt/x/data", None),
+        ),
+        ("/srv/disk.img", "/mnt/x", path("file", "/srv/disk.img"), path(real="/mnt/x"), ("/srv", "/mnt/x", "disk.img")),
+        (
+            "/srv/disk.img",
+            "/mnt/y/disk.img",
+            path("file", "/srv/disk.img"),
+            path("missing", "/mnt/y/disk.img", existing="/mnt"),
+            ("/srv", "/mnt/y", "disk.img"),
+        ),
+    ],
+)
+def test_roots_follow_rsyncs_trailing_slash(src, dest, source_path, dest_path, expected):
+    made = plan(end("source", at=source_path), end("dest", at=dest_path), src=src, dest=dest)
+    assert (made.roots.source, made.roots.dest, made.roots.only) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "dest", "given", "words"),
+    [
+        (path("missing"), path(), {}, "there is nothing"),
+        (path("file"), path(), {"src": "/srv/data/"}, "slash at its end"),
+        (path("dangling"), path(), {}, "symbolic link"),
+        (path(), path("file"), {}, "not a directory"),
+        (path(), path("missing", existing="/srv/file", existing_is_directory=False), {}, "/srv/file"),
+        (path("file", "/srv/a"), path("missing", "/mnt/b"), {"src": "/srv/a", "dest": "/mnt/b"}, "does not rename"),
+        (path(), path("dangling"), {}, "symbolic link"),
+        (path(), path("unreachable", reason="Permission denied"), {}, "become"),
+        (path("unreachable", reason="Permission denied"), path(), {}, "become"),
+        (path(), path(writable=False), {}, "cannot be written"),
+        (path(), path(read_only=True), {}, "mounted read-only"),
+        (path(readable=False), path(), {}, "cannot be read"),
+        (
+            path(measured={"allocated": 2**40, "entries": 5, "complete": True}),
+            path(free_bytes=2**30),
+            {},
+            r"1\.0 TiB.*1\.0 GiB",
+        ),
+        (path(measured={"allocated": 0, "entries": 500, "complete": False}), path(free_inodes=9), {}, "9 inodes"),
+    ],
+)
+def test_bad_paths_are_refused(source, dest, given, words):
+    with pytest.raises(Refusal, match=words):
+        plan(end("source", at=source), end("dest", at=dest), **given)
+
+
+@pytest.mark.parametrize(
+    ("source", "dest", "delete", "words"),
+    [
+        ("/srv/data", "/srv/data", False, "same directory"),
+        ("/srv/data", "/srv/data/copy", False, "inside the source"),
+        ("/srv/data/old", "/srv/data", True, "inside the destination"),
+    ],
+)
+def test_nested_roots_on_one_machine_are_refused(source, dest, delete, words):
+    ends = [end("source", name="one", at=path(real=source)), end("dest", name="one", at=path(real=dest))]
+    with pytest.raises(Refusal, match=words):
+        plan(*ends, delete=delete)
+
+
+def test_siblings_with_a_common_prefix_are_not_nested():
+    ends = [end("source", name="one", at=path(real="/srv/data")), end("dest", name="one", at=path(real="/srv/data2"))]
+    assert plan(*ends).roots.dest == "/srv/data2"
+
+
+def test_an_ordinary_user_keeps_what_it_may_and_is_told_the_rest():
+    made = plan(to_end=end("dest", uid=1000, user="bob"))
+    assert set(made.settings["preserve"]).isdisjoint({"owner", "group", "devices"})
+    assert made.warnings == ("owner and group and devices cannot be kept: bob on dest is not root",)
+
+
+def test_what_an_rsync_cannot_keep_is_told_once():
+    programs = copy.deepcopy(PROGRAMS)
+    programs["rsync"].update(acls=False, xattrs=False)
+    assert plan(to_end=end("dest", programs=programs)).warnings == (
+        "acls cannot be kept: the rsync on dest was built without acls",
+        "xattrs cannot be kept: the rsync on dest was built without xattrs",
+    )
+
+
+@pytest.mark.parametrize(
+    ("dest", "given", "ssh"),
+    [
+        (end("dest"), {}, "system"),
+        (end("dest"), {"port_range": "50000-50010"}, "private"),
+        (end("dest", sshd={"listening": [], "config": {}, "home": "/root"}), {}, "private"),
+        (end("dest", sshd={"listening": [22], "config": {"permitrootlogin": "no"}, "home": "/root"}), {}, "private"),
+        (end("dest", uid=7, sshd={"listening": [22], "config": {"permitrootlogin": "no"}, "home": "/h"}), {}, "system"),
+        (end("dest", variables={"ansible_port": 2222}), {}, "private"),
+    ],
+)
+def test_the_hosts_own_sshd_serves_unless_it_cannot(dest, given, ssh):
+    assert plan(to_end=dest, **given).serve["ssh"] == ssh
+
+
+def test_the_destination_connects_where_only_that_works():
+    assert plan(without("ssh", side="source")).driver == "dest"
+    assert plan(without("ssh", side="source"), method="sftp").driver == "dest"
+    assert plan(without("ssh", side="source"), without("ssh"), encryption="none").driver == "source"
+
+
+def test_a_missing_link_dest_is_a_warning():
+    (warning,) = plan(to_end=end("dest", no_folders=["/old"]), link_dest=["/old"]).warnings
+    assert "/old is no directory on dest" in warning
+
+
+def test_pull_makes_the_destination_drive():
+    made = plan(connect="pull")
+    assert (made.driver, made.peer["host"]) == ("dest", "source")
+
+
+@pytest.mark.parametrize(
+    ("given", "link", "algorithm"),
+    [({}, 10000, None), ({}, 100, "zstd"), ({"bwlimit": "5M"}, 10000, "zstd"), ({"compress": "none"}, 100, None)],
+)
+def test_compression_is_automatic_on_slow_lines_only(given, link, algorithm):
+    assert plan(end("source", link_mbit=link), **given).settings["compress"]["algorithm"] == algorithm
+
+
+def test_filter_rules_keep_their_order():
+    given = options(filter=["P /keep"], include=["*.c"], exclude=["*"])
+    assert filter_rules(given) == ["P /keep", "+ *.c", "- *"]
+
+
+def test_transfer_id_is_stable_and_depends_on_every_part():
+    names = {transfer_id(*parts) for parts in ("abcd", "abce", "abxd", "xbcd", "axcd")}
+    assert len(names) == 5
+    assert transfer_id(*"abcd") == transfer_id(*"abcd")
+
+
+@pytest.mark.parametrize(
+    ("variables", "connection", "address"),
+    [
+        ({"longhaul_address": "10.9.9.9", "ansible_host": "10.1.1.1"}, "ssh", "10.9.9.9"),
+        ({"ansible_host": "10.1.1.1"}, "ssh", "10.1.1.1"),
+        ({}, "ssh", "web1"),
+        ({"ansible_host": "container7"}, "community.docker.docker", "10.0.0.1"),
+        ({}, "local", "10.0.0.1"),
+    ],
+)
+def test_the_address_for_the_other_end(variables, connection, address):
+    assert end("dest", name="web1", variables=variables, connection=connection).address == address
+
+
+def test_a_daemon_module_must_contain_the_root():
+    module = {"path": "/srv", "config": "/etc/rsyncd.conf"}
+    made = plan(to_end=end("dest", rsyncd_module=module), method="rsyncd", rsyncd_module="m")
+    assert made.settings["rsyncd_module"] == {
+        "name": "m",
+        "user": None,
+        "port": 873,
+        "subpath": "data",
+        "options": module,
+    }
+    with pytest.raises(Refusal, match="not inside /elsewhere"):
+        plan(to_end=end("dest", rsyncd_module={"path": "/elsewhere"}), method="rsyncd", rsyncd_module="m")
+    with pytest.raises(Refusal, match="no rsync daemon module"):
+        plan(method="rsyncd", rsyncd_module="m")
