@@ -142,6 +142,7 @@ class Testbed:
         self._ip("hub", network.hub_lines([self._pids[name] for name in self.hosts]))
         for index, name in enumerate(self.hosts):
             self._ip(name, network.host_lines(self.number, index))
+            self._run(name, network.FAIR)
         for name in self.hosts:
             self._host_keys[name] = self._report(name, reports[name])["host_key"]
         self._write_known_hosts()

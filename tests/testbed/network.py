@@ -6,7 +6,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+SLOW = 16_000_000  # bits per second, and less
+
+# With BBR, which some machines have as their default, the first of several connections on a slow line starves the
+# rest. A network of its own may always have Reno.
+FAIR = ["sh", "-c", "echo reno >/proc/sys/net/ipv4/tcp_congestion_control"]
 
 
 class Addresses(NamedTuple):
@@ -67,4 +74,14 @@ def shaping(interface: str, rate: str | None) -> list[str]:
     """Give the arguments of ``tc`` that hold what leaves an interface to a rate (``100mbit``), or let it go (None)."""
     if rate is None:
         return ["qdisc", "del", "dev", interface, "root"]
-    return ["qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, "burst", "128kb", "latency", "50ms"]
+    # Slow lines get a queue of whole packets for several connections: of two large bursts, one connection has both.
+    queue = ["burst", "128kb", "latency", "50ms"] if bits(rate) > SLOW else ["burst", "16kb", "limit", "128kb"]
+    return ["qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, *queue]
+
+
+def bits(rate: str) -> int:
+    """Give the bits per second of a rate as ``tc`` writes it: ``800kbit``, ``1mbit``, ``2gbit``."""
+    found = re.fullmatch(r"(\d+)([kmg])bit", rate)
+    if found is None:
+        raise ValueError(f"{rate!r} is no rate like 800kbit or 1mbit")
+    return int(found[1]) * 1000 ** (" kmg".index(found[2]))

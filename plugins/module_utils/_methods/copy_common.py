@@ -41,6 +41,7 @@ SESSION = "longhaul session"
 VIEWS = "views"  # in the source's job folder
 _POLL_SECONDS = 0.5
 _STDERR_TAIL = 2000  # bytes
+_RERUN = "What is in place stays: mend the network and run the task again, it goes on where it stopped"
 _LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
 
 
@@ -101,7 +102,8 @@ class Runner:
             raise TransferFailed(f"{argv[0]} was killed by signal {-code}: {said or 'it said nothing'}")
         reason = explain(said, code)
         if code and (reason or code == 255 or _LOST.search(said)):
-            raise TransferFailed(f"{argv[0]} to {self.host}: {reason or said or f'ended with code {code}'}")
+            lost = f"the connection was lost: {said or f'it ended with code {code}'}. {_RERUN}"
+            raise TransferFailed(f"{argv[0]} to {self.host}: {reason or lost}")
         return said or (f"{argv[0]} ended with code {code}" if code else "")
 
     @staticmethod

@@ -13,6 +13,7 @@ import socket
 import ssl
 import threading
 import time
+from typing import Callable
 
 from .._exchange.channel import READ_BYTES, Channel, enlarge_pipe
 from .._exchange.frames import FrameError
@@ -23,6 +24,8 @@ BUFFER_BYTES = 1 << 20
 _TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
 _TLS_RECORDS = 16  # taken from OpenSSL at once
 _HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
+
+Moved = Callable[[int], None]  # told of so many bytes more
 
 
 class LinkLost(Exception):
@@ -62,43 +65,45 @@ class Link:
             except (OSError, ValueError) as error:
                 raise self._lost("sending", error) from error
 
-    def send_file(self, fd: int, offset: int, count: int) -> int:
-        """Send what the file holds there, filled up with zeros where it ends before; gives how much it held.
+    def send_file(self, fd: int, offset: int, count: int, moved: Moved) -> None:
+        """Send what the file holds there, filled up with zeros where it ends before.
 
-        Raises LinkLost, and OSError where the file cannot be read.
+        ``moved`` is told of the bytes as they go. Raises LinkLost, and OSError where the file cannot be read.
         """
-        held = self._send_through_buffer(fd, offset, count) if self._tls else self._send_by_kernel(fd, offset, count)
-        left = count - held
+        send = self._send_through_buffer if self._tls else self._send_by_kernel
+        left = count - send(fd, offset, count, moved)
         while left:  # the file became shorter: the other end waits for what was promised
             piece = self._buffer[: min(left, BUFFER_BYTES)]
             piece[:] = bytes(len(piece))
             self.send(piece)
+            moved(len(piece))
             left -= len(piece)
-        return held
 
-    def _send_by_kernel(self, fd: int, offset: int, count: int) -> int:
+    def _send_by_kernel(self, fd: int, offset: int, count: int, moved: Moved) -> int:
         start = offset
         while count:
             try:
-                moved = os.sendfile(self._fd, fd, offset, count)
+                sent = os.sendfile(self._fd, fd, offset, count)
             except BlockingIOError:
                 self._wait(select.POLLOUT)
                 continue
             except (BrokenPipeError, ConnectionError, TimeoutError) as error:
                 raise self._lost("sending", error) from error
-            if not moved:
+            if not sent:
                 break
-            offset, count = offset + moved, count - moved
+            moved(sent)
+            offset, count = offset + sent, count - sent
         return offset - start
 
-    def _send_through_buffer(self, fd: int, offset: int, count: int) -> int:
+    def _send_through_buffer(self, fd: int, offset: int, count: int, moved: Moved) -> int:
         start = offset
         while count:
-            moved = os.preadv(fd, [self._buffer[: min(count, _TLS_PIECE)]], offset)
-            if not moved:
+            read = os.preadv(fd, [self._buffer[: min(count, _TLS_PIECE)]], offset)
+            if not read:
                 break
-            self.send(self._buffer[:moved])
-            offset, count = offset + moved, count - moved
+            self.send(self._buffer[:read])
+            moved(read)
+            offset, count = offset + read, count - read
         return offset - start
 
     def receive_head(self) -> Record:
@@ -130,36 +135,41 @@ class Link:
                 raise self._lost("receiving", "it was closed")
             left, patient = left[got:], False
 
-    def receive_file(self, fd: int, offset: int, count: int) -> None:
-        """Write the next bytes to a file; raises LinkLost, and OSError where they cannot be written."""
+    def receive_file(self, fd: int, offset: int, count: int, moved: Moved) -> None:
+        """Write the next bytes to a file; raises LinkLost, and OSError where they cannot be written.
+
+        ``moved`` is told of the bytes as they are written.
+        """
         if self._tls is None and _HAS_SPLICE:
-            self._receive_by_kernel(fd, offset, count)
+            self._receive_by_kernel(fd, offset, count, moved)
             return
         while count:
             piece = self._buffer[: min(count, BUFFER_BYTES)]
             self._fill(piece, False)
             _write_all(fd, piece, offset)
+            moved(len(piece))
             offset, count = offset + len(piece), count - len(piece)
 
-    def _receive_by_kernel(self, fd: int, offset: int, count: int) -> None:
+    def _receive_by_kernel(self, fd: int, offset: int, count: int, moved: Moved) -> None:
         if self._pipe is None:
             self._pipe = os.pipe()
             enlarge_pipe(self._pipe[1])
         reader, writer = self._pipe
         while count:
             try:
-                moved = os.splice(self._fd, writer, min(count, BUFFER_BYTES))  # type: ignore[attr-defined]
+                held = os.splice(self._fd, writer, min(count, BUFFER_BYTES))  # type: ignore[attr-defined]
             except BlockingIOError:
                 self._wait(select.POLLIN)
                 continue
             except (ConnectionError, TimeoutError) as error:
                 raise self._lost("receiving", error) from error
-            if not moved:
+            if not held:
                 raise self._lost("receiving", "it was closed")
-            count -= moved
-            while moved:
-                written = os.splice(reader, fd, moved, offset_dst=offset)  # type: ignore[attr-defined]
-                offset, moved = offset + written, moved - written
+            count -= held
+            while held:
+                written = os.splice(reader, fd, held, offset_dst=offset)  # type: ignore[attr-defined]
+                moved(written)
+                offset, held = offset + written, held - written
 
     def _wait(self, event: int, forever: bool = False) -> None:
         poll = select.poll()

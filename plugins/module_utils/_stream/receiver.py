@@ -228,7 +228,8 @@ class StreamDest(DestCarrier):
         if record.offset + record.length > partial.size:
             raise FrameError("contents arrived from behind the end of a file")
         if record.kind == RAW:
-            link.receive_file(partial.fd, record.offset, record.length)
+            link.receive_file(partial.fd, record.offset, record.length, self._moved)
+            return
         elif record.kind == ZERO:
             if not partial.fresh:
                 write_zeros(partial.fd, record.offset, record.length)
@@ -250,7 +251,10 @@ class StreamDest(DestCarrier):
             while data:
                 written = os.pwrite(partial.fd, data, offset)
                 data, offset = data[written:], offset + written
-        self._context.progress.bytes_done += record.length
+        self._moved(record.length)
+
+    def _moved(self, count: int) -> None:
+        self._context.progress.bytes_done += count
 
     # the journal's thread
 
