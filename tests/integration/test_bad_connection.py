@@ -102,7 +102,7 @@ gid = root
 auth users = mover
 secrets file = /etc/rsyncd.secrets
 """
-METHODS = ("rsync", "rsyncd", "tar_nc", "scp", "sftp")
+METHODS = ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
 
 
 def test_hosts_that_cannot_be_used(hosts: Testbed, playbooks: Playbooks) -> None:

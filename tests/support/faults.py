@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..testbed import Testbed
     from ..testbed.bed import Process
 
-METHODS = ("rsync", "rsyncd", "tar_nc", "scp", "sftp")
+METHODS = ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
 PROGRAMS = ("rsync", "ssh", "sftp", "scp", "sftp-server", "tar", "nc", "nc.openbsd")
 MIB = 1 << 20
 START_RATE = "1mbit"  # so slow that none has ended when the last one begins
