@@ -230,7 +230,7 @@ class StreamDest(DestCarrier):
         if record.kind == RAW:
             link.receive_file(partial.fd, record.offset, record.length, self._moved)
             return
-        elif record.kind == ZERO:
+        if record.kind == ZERO:
             if not partial.fresh:
                 write_zeros(partial.fd, record.offset, record.length)
         elif record.kind == SAME:
