@@ -10,30 +10,57 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import collection
 import results
 
-PARTS = ("lint", "sanity", "unit", "unit-oldest-python", "integration", "integration-oldest-core")
+# The parts, and the names of their results. Those of one line run side by side: each needs one processor only.
+ROUNDS = (
+    {"lint": "lint", "sanity": "sanity-*"},
+    {"unit": "unit"},
+    {"unit-oldest-python": "unit-py*"},
+    {"integration": "integration"},
+    {"integration-oldest-core": "integration-oldest-core"},
+    {"molecule": "molecule-*"},
+)
+
+
+def run(part: str, reports: str, beside: bool) -> str:
+    """Run one part, and give a line about it; what it says is shown at its end where others run ``beside`` it."""
+    begun = time.monotonic()
+    if not beside:
+        print(f"==== {part}", flush=True)
+    ended = subprocess.run(
+        ["make", "--no-print-directory", part],
+        cwd=collection.REPOSITORY,
+        check=False,
+        stdout=subprocess.PIPE if beside else None,
+        stderr=subprocess.STDOUT if beside else None,
+        text=True,
+        errors="replace",
+    )
+    if beside:
+        print(f"==== {part}\n{ended.stdout}", end="", flush=True)
+    passed, failed, lines = results.count(results.read(name=reports))
+    if (ended.returncode and not failed) or not (passed or failed or lines):
+        failed += 1
+        said = f"make {part} ended with {ended.returncode}, and no result says why"
+        said = said if ended.returncode else f"make {part} tested nothing"
+        results.write(f"part-{part}", [results.Case(part, part, 0, said)])
+    verdict = "failed" if failed else "ok"
+    line = f"{part:24} {verdict:6} {passed:5} passed {time.monotonic() - begun:5.0f} s"
+    print(f"==== {line}\n", flush=True)
+    return line
 
 
 def main() -> int:
     """Run them; the exit code is 1 where something failed or nothing ran."""
     shutil.rmtree(results.FOLDER, ignore_errors=True)
-    summary = []
-    for part in PARTS:
-        begun = time.monotonic()
-        print(f"==== {part}", flush=True)
-        before = results.count(results.read())
-        code = subprocess.run(["make", "--no-print-directory", part], cwd=collection.REPOSITORY, check=False).returncode
-        passed, failed, lines = results.count(results.read())
-        if (code and failed == before[1]) or (passed, failed, lines) == before:
-            failed += 1
-            said = f"make {part} ended with {code}, and no result says why" if code else f"make {part} tested nothing"
-            results.write(f"part-{part}", [results.Case(part, part, 0, said)])
-        verdict = "failed" if failed > before[1] else "ok"
-        summary.append(f"{part:24} {verdict:6} {passed - before[0]:5} passed {time.monotonic() - begun:5.0f} s")
-        print(f"==== {summary[-1]}\n", flush=True)
+    summary: list[str] = []
+    for parts in ROUNDS:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            summary += pool.map(lambda item, parts=parts: run(*item, beside=len(parts) > 1), parts.items())
     print("\n".join(summary))
     return results.main()
 

@@ -31,9 +31,9 @@ def link() -> Path:
     return REPOSITORY / ".build"
 
 
-def copy() -> Path:
-    """Make a fresh copy of all files that git tracks or would track."""
-    base = REPOSITORY / ".build/copy"
+def copy(user: str = "copy") -> Path:
+    """Make a fresh copy of all files that git tracks or would track; each ``user`` has one to itself."""
+    base = REPOSITORY / ".build" / user
     place = base / NAME
     shutil.rmtree(place, ignore_errors=True)
     # ansible-test and ansible-lint ask git which files there are, and must not find the repository around the copy.

@@ -64,7 +64,7 @@ def run(name: str, commands: list[list[str]], copied: Path, environment: dict[st
 def main() -> int:
     """Run all checks; the exit code is 1 where one failed."""
     programs = environments.make("dev") / "bin"
-    base = collection.copy()
+    base = collection.copy("lint")
     copied = base / collection.NAME
     environment = {
         **os.environ,

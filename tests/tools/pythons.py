@@ -24,7 +24,7 @@ def find_pythons() -> dict[Version, str]:
     candidates = [found for name in [*names, "python3"] for found in [shutil.which(name)] if found]
     roots = [os.environ.get("PYENV_ROOT", "~/.pyenv") + "/versions", "~/.local/share/uv/python"]
     for root in roots:
-        candidates += sorted(str(path) for path in Path(root).expanduser().glob("*/bin/python3"))
+        candidates += _below(Path(root).expanduser())
     candidates += [sys.executable, *(str(path) for path in sorted(Path("/usr/bin").glob("python3*")))]
     found: dict[Version, str] = {}
     for candidate in candidates:
@@ -32,6 +32,14 @@ def find_pythons() -> dict[Version, str]:
         if version and version >= (3, 8):
             found.setdefault(version, candidate)
     return found
+
+
+def _below(root: Path) -> list[str]:
+    """List the interpreters of a folder of installations; none where it is not there or may not be entered."""
+    try:
+        return sorted(str(path) for path in root.glob("*/bin/python3"))
+    except PermissionError:
+        return []
 
 
 @functools.lru_cache(maxsize=None)

@@ -43,7 +43,7 @@ def main() -> int:
     found = pythons.newest(kind.least, kind.most)
     assert found
     (major, minor), python = found
-    copied = collection.copy() / collection.NAME
+    copied = collection.copy("sanity") / collection.NAME
     path = f"{programs}:{Path(python).resolve().parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONWARNINGS": ""}
     argv = ["ansible-test", "sanity", "--venv", "--python", f"{major}.{minor}", "--junit", "--color", "no"]

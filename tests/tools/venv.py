@@ -9,6 +9,7 @@ It is made anew when the requirements change or its interpreter has gone, and le
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -51,7 +52,14 @@ def kind_of(name: str) -> Kind:
 
 
 def make(name: str) -> Path:
-    """Make the environment where it is missing or out of date, and give its folder."""
+    """Make the environment where it is missing or out of date, and give its folder; of two at once, one makes it."""
+    (REPOSITORY / ".venv").mkdir(exist_ok=True)
+    with (REPOSITORY / f".venv/{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _make(name)
+
+
+def _make(name: str) -> Path:
     kind = kind_of(name)
     texts = b"".join(path.read_bytes() for path in sorted((REPOSITORY / "tests").glob("requirements*.txt")))
     wanted = hashlib.sha256(texts).hexdigest()
