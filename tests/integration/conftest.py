@@ -37,16 +37,20 @@ def hosts(testbed: Testbed) -> Iterator[Testbed]:
 
 @pytest.fixture
 def playbooks(hosts: Testbed, tmp_path: Path) -> Iterator[Playbooks]:
-    """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be written anew for others."""
-    made = Playbooks(hosts.inventory(tmp_path / "inventory.yml"), tmp_path, collections_folder())
+    """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be written anew for others.
+
+    With pipelining, since that is quick; the inventories that tests write themselves are without it, as by default.
+    """
+    inventory = hosts.inventory(tmp_path / "inventory.yml", extra={"ansible_pipelining": True})
+    made = Playbooks(inventory, tmp_path, collections_folder())
     yield made
     made.end()
 
 
 @pytest.fixture
-def quick(playbooks: Playbooks, hosts: Testbed) -> Playbooks:
-    """Playbooks with pipelining, for tests that run many."""
-    playbooks.inventory = hosts.inventory(playbooks.folder / "quick.yml", extra={"ansible_pipelining": True})
+def unpiped(playbooks: Playbooks, hosts: Testbed) -> Playbooks:
+    """Playbooks without pipelining, Ansible's default: modules with their arguments stand in files on the hosts."""
+    playbooks.inventory = hosts.inventory(playbooks.folder / "unpiped.yml")
     return playbooks
 
 

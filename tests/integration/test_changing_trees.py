@@ -27,8 +27,8 @@ from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 PLAIN = 5002  # the user who is not root on the hosts
 
 
-def test_a_source_in_use(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick)
+def test_a_source_in_use(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks)
     for transfer in transfers:
         transfer.fill(1, 8 * MIB)
         (transfer.source / "large").mkdir()
@@ -77,9 +77,11 @@ def is_a_version(content: bytes) -> bool:
     return content in (b"a" * MIB, b"b" * MIB, b"a" * MIB + b"b" * MIB, b"a" * (MIB // 2))
 
 
-def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick, delete=True)
-    quick.inventory = hosts.inventory(quick.folder / "plain.yml", user="plain", extra={"ansible_pipelining": True})
+def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks, delete=True)
+    playbooks.inventory = hosts.inventory(
+        playbooks.folder / "plain.yml", user="plain", extra={"ansible_pipelining": True}
+    )
     for transfer in transfers:
         for name in ("open", "closed"):
             (transfer.source / name).mkdir(parents=True)
@@ -105,8 +107,8 @@ def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, quick: Playbooks) 
         assert not (transfer.dest / "open/file").exists()
 
 
-def test_deletions_have_limits(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick, delete=True)
+def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks, delete=True)
     for transfer in transfers:
         transfer.source.mkdir()
         for number in range(6):
@@ -131,8 +133,8 @@ def test_deletions_have_limits(hosts: Testbed, quick: Playbooks) -> None:
         transfer.expect_identical()
 
 
-def test_other_types_in_the_way(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick)
+def test_other_types_in_the_way(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks)
     for transfer in transfers:
         put(transfer)
     for transfer, message in zip(transfers, fail_all(transfers)):
@@ -165,15 +167,15 @@ def put(transfer: Transfer) -> None:
     (transfer.dest / "link-for-file").write_text("file")
 
 
-def test_two_transfers_to_one_destination(hosts: Testbed, quick: Playbooks) -> None:
-    firsts = all_methods(hosts, quick, verify="none")
+def test_two_transfers_to_one_destination(hosts: Testbed, playbooks: Playbooks) -> None:
+    firsts = all_methods(hosts, playbooks, verify="none")
     for transfer in firsts:
         transfer.fill(1, 32 * MIB)
     (hosts.root("alpha") / "data/other").mkdir()
     (hosts.root("alpha") / "data/other/file").write_text("other")
     running = start_all(firsts, START_RATE)
     seconds = [
-        Transfer(hosts, quick, method, name="other", dest=f"/data/dest-{first.method}")
+        Transfer(hosts, playbooks, method, name="other", dest=f"/data/dest-{first.method}")
         for method, first in zip(reversed(METHODS), firsts)
     ]
     for message in fail_all(seconds):

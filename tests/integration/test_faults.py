@@ -35,8 +35,8 @@ def still(running: list[Running]) -> None:
         assert one.process.poll() is None, one.output
 
 
-def test_a_link_that_is_cut_for_a_while(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick, timeout=TIMEOUT, verify="none")
+def test_a_link_that_is_cut_for_a_while(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks, timeout=TIMEOUT, verify="none")
     for transfer in transfers:
         transfer.fill(2, 8 * MIB)
     running = start_all(transfers, "80mbit")
@@ -52,9 +52,9 @@ def test_a_link_that_is_cut_for_a_while(hosts: Testbed, quick: Playbooks) -> Non
     assert transfers[0].traffic() - begun < sum(transfer.size for transfer in transfers)
 
 
-def test_a_link_that_is_cut_for_longer_than_one_connection_lasts(hosts: Testbed, quick: Playbooks) -> None:
+def test_a_link_that_is_cut_for_longer_than_one_connection_lasts(hosts: Testbed, playbooks: Playbooks) -> None:
     transfers = [
-        Transfer(hosts, quick, method, method, timeout=TIMEOUT, verify="none") for method in ("rsync", "rsyncd")
+        Transfer(hosts, playbooks, method, method, timeout=TIMEOUT, verify="none") for method in ("rsync", "rsyncd")
     ]
     for transfer in transfers:
         transfer.fill(1, 24 * MIB)
@@ -71,8 +71,8 @@ def test_a_link_that_is_cut_for_longer_than_one_connection_lasts(hosts: Testbed,
         assert done["bytes_sent"] < transfer.size + 24 * MIB
 
 
-def test_a_link_that_is_cut_for_good(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick, timeout=TIMEOUT, verify="none")
+def test_a_link_that_is_cut_for_good(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks, timeout=TIMEOUT, verify="none")
     for transfer in transfers:
         transfer.fill(2, 12 * MIB)
     running = start_all(transfers, "80mbit")
@@ -89,8 +89,8 @@ def test_a_link_that_is_cut_for_good(hosts: Testbed, quick: Playbooks) -> None:
     expect_nothing_left(transfers)
 
 
-def test_a_slow_line_is_not_a_dead_one(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick, timeout=TIMEOUT, verify="none", compress="none")
+def test_a_slow_line_is_not_a_dead_one(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks, timeout=TIMEOUT, verify="none", compress="none")
     for transfer in transfers:
         transfer.fill(1, MIB)
     hosts.shape("alpha", "1500kbit")
@@ -102,8 +102,8 @@ def test_a_slow_line_is_not_a_dead_one(hosts: Testbed, quick: Playbooks) -> None
     assert time.monotonic() - begun > TIMEOUT
 
 
-def test_a_disk_that_becomes_full(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick, verify="none")
+def test_a_disk_that_becomes_full(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks, verify="none")
     for transfer in transfers:
         transfer.fill(2, 16 * MIB)
     running = start_all(transfers, "150mbit")
@@ -118,9 +118,9 @@ def test_a_disk_that_becomes_full(hosts: Testbed, quick: Playbooks) -> None:
     expect_nothing_left(transfers)
 
 
-def test_a_disk_without_inodes(hosts: Testbed, quick: Playbooks) -> None:
+def test_a_disk_without_inodes(hosts: Testbed, playbooks: Playbooks) -> None:
     # These send the large file first; others are through with the small ones before room can be taken away.
-    transfers = [Transfer(hosts, quick, method, method, verify="none") for method in ("rsync", "rsyncd")]
+    transfers = [Transfer(hosts, playbooks, method, method, verify="none") for method in ("rsync", "rsyncd")]
     for transfer in transfers:
         transfer.fill(1, 20 * MIB)
         for number in range(60):

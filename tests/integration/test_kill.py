@@ -47,8 +47,8 @@ def moments(method: str) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("side", ["alpha", "beta"])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_killed_side(hosts: Testbed, quick: Playbooks, record_property: Record, method: str, side: str) -> None:
-    transfer = Transfer(hosts, quick, method, verify="none")
+def test_a_killed_side(hosts: Testbed, playbooks: Playbooks, record_property: Record, method: str, side: str) -> None:
+    transfer = Transfer(hosts, playbooks, method, verify="none")
     transfer.fill(COUNT, FILE)
     begun = transfer.traffic()
     hosts.shape("alpha", RATE)
@@ -68,8 +68,8 @@ def test_a_killed_side(hosts: Testbed, quick: Playbooks, record_property: Record
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_killed_controller(hosts: Testbed, quick: Playbooks, record_property: Record, method: str) -> None:
-    transfer = Transfer(hosts, quick, method, verify="none")
+def test_a_killed_controller(hosts: Testbed, playbooks: Playbooks, record_property: Record, method: str) -> None:
+    transfer = Transfer(hosts, playbooks, method, verify="none")
     transfer.fill(COUNT, FILE)
     begun = transfer.traffic()
     hosts.shape("alpha", RATE)
@@ -91,8 +91,8 @@ def test_a_killed_controller(hosts: Testbed, quick: Playbooks, record_property: 
     transfer.expect_nothing_left()
 
 
-def test_what_ended_without_a_controller_is_collected(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick)
+def test_what_ended_without_a_controller_is_collected(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks)
     for transfer in transfers:
         transfer.fill(2, 8 * MIB)
     for running in start_all(transfers, "200mbit"):
@@ -108,9 +108,9 @@ def test_what_ended_without_a_controller_is_collected(hosts: Testbed, quick: Pla
 
 
 @pytest.mark.parametrize("host", ["alpha", "beta"])
-def test_killed_jobs_take_their_programs_along(hosts: Testbed, quick: Playbooks, host: str) -> None:
+def test_killed_jobs_take_their_programs_along(hosts: Testbed, playbooks: Playbooks, host: str) -> None:
     ports = {method: f"{50000 + 10 * number}-{50009 + 10 * number}" for number, method in enumerate(METHODS)}
-    transfers = [Transfer(hosts, quick, name, name, verify="none", port_range=ports[name]) for name in METHODS]
+    transfers = [Transfer(hosts, playbooks, name, name, verify="none", port_range=ports[name]) for name in METHODS]
     for transfer in transfers:
         transfer.fill(1, 8 * MIB)
     running = start_all(transfers, START_RATE)
@@ -126,8 +126,8 @@ def test_killed_jobs_take_their_programs_along(hosts: Testbed, quick: Playbooks,
     expect_nothing_left(transfers)
 
 
-def test_a_host_that_restarts(hosts: Testbed, quick: Playbooks) -> None:
-    transfers = all_methods(hosts, quick, verify="none")
+def test_a_host_that_restarts(hosts: Testbed, playbooks: Playbooks) -> None:
+    transfers = all_methods(hosts, playbooks, verify="none")
     for transfer in transfers:
         transfer.fill(1, 12 * MIB)
     running = start_all(transfers, START_RATE)

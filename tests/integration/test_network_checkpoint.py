@@ -88,10 +88,10 @@ def run(playbooks: Playbooks, *tasks: dict[str, Any], **more: Any) -> Run:
 
 
 @pytest.mark.smoke
-def test_it_reverts_by_itself_when_nobody_confirms(host: Testbed, quick: Playbooks) -> None:
+def test_it_reverts_by_itself_when_nobody_confirms(host: Testbed, playbooks: Playbooks) -> None:
     host.exec("alpha", ["ip", "route", "add", "198.51.100.0/24", "via", host.data_address("beta"), "dev", "eth1"])
     before = state_of(host)
-    armed = run(quick, arm(timeout=6)).expect_success().result("armed")
+    armed = run(playbooks, arm(timeout=6)).expect_success().result("armed")
     assert armed["changed"] and armed["armed"] and armed["timer"]["alive"]
     begun = time.time()
     break_it(host)
@@ -102,18 +102,18 @@ def test_it_reverts_by_itself_when_nobody_confirms(host: Testbed, quick: Playboo
     assert state_of(host) == before
     wait_until(lambda: host.processes("alpha") == [], 5)
     # what is left is the record of it, and a later confirmation says so
-    late = run(quick, task("confirmed"))
+    late = run(playbooks, task("confirmed"))
     assert late.rc and "was reverted by its own timer" in late.failures[0]
 
 
-def test_the_death_of_the_controller_changes_nothing(host: Testbed, quick: Playbooks) -> None:
+def test_the_death_of_the_controller_changes_nothing(host: Testbed, playbooks: Playbooks) -> None:
     before = state_of(host)
     tasks = [
         arm(timeout=8),
         {"name": "Break", "ansible.builtin.command": "ip link set eth1 mtu 1300"},
         {"name": "Think", "ansible.builtin.pause": {"seconds": 100}},
     ]
-    running = quick.start(tasks, hosts="alpha")
+    running = playbooks.start(tasks, hosts="alpha")
     wait_until(lambda: state_of(host)["mtu"] == 1300, 30)
     running.kill()
     running.process.wait()
@@ -122,70 +122,72 @@ def test_the_death_of_the_controller_changes_nothing(host: Testbed, quick: Playb
     assert state_of(host) == before
 
 
-def test_confirmed_it_stays(host: Testbed, quick: Playbooks) -> None:
-    run(quick, arm(timeout=3)).expect_success()
+def test_confirmed_it_stays(host: Testbed, playbooks: Playbooks) -> None:
+    run(playbooks, arm(timeout=3)).expect_success()
     host.exec("alpha", ["ip", "link", "set", "eth1", "mtu", "1400"])
-    done = run(quick, task("confirmed"), task("query")).expect_success()
+    done = run(playbooks, task("confirmed"), task("query")).expect_success()
     assert done.result("confirmed")["changed"] and not done.result("query")["armed"]
     time.sleep(4)
     assert state_of(host)["mtu"] == 1400 and host.processes("alpha") == []
-    assert not run(quick, task("confirmed")).expect_success().result("confirmed")["changed"]
+    assert not run(playbooks, task("confirmed")).expect_success().result("confirmed")["changed"]
     assert not (host.root("alpha") / "etc/cron.d/longhaul-revert-network").exists()
 
 
-def test_it_is_idempotent(host: Testbed, quick: Playbooks) -> None:
-    first = run(quick, arm(), task("query")).expect_success()
+def test_it_is_idempotent(host: Testbed, playbooks: Playbooks) -> None:
+    first = run(playbooks, arm(), task("query")).expect_success()
     host.exec("alpha", ["ip", "link", "set", "eth1", "mtu", "1400"])
-    again = run(quick, arm()).expect_success().result("armed")
+    again = run(playbooks, arm()).expect_success().result("armed")
     assert first.result("armed")["changed"] and not again["changed"]
     assert again["seconds_left"] < first.result("armed")["seconds_left"]
     # it keeps the first state, not the one that is not proven
-    assert run(quick, task("reverted")).expect_success().result("reverted")["changed"]
+    assert run(playbooks, task("reverted")).expect_success().result("reverted")["changed"]
     assert state_of(host)["mtu"] == 1500
-    assert not run(quick, task("reverted")).expect_success().result("reverted")["changed"]
+    assert not run(playbooks, task("reverted")).expect_success().result("reverted")["changed"]
 
 
-def test_reverting_at_once_brings_everything_back(host: Testbed, quick: Playbooks) -> None:
+def test_reverting_at_once_brings_everything_back(host: Testbed, playbooks: Playbooks) -> None:
     before = state_of(host)
-    run(quick, arm()).expect_success()
+    run(playbooks, arm()).expect_success()
     break_it(host)
     begun = time.monotonic()
-    done = run(quick, task("reverted")).expect_success().result("reverted")
+    done = run(playbooks, task("reverted")).expect_success().result("reverted")
     assert done["changed"] and done["last"]["by"] == "request" and time.monotonic() - begun < 15
     assert state_of(host) == before
 
 
-def test_check_mode_predicts_and_leaves_nothing(host: Testbed, quick: Playbooks) -> None:
-    checked = quick.run([arm()], "--check", "--diff", hosts="alpha").expect_success()
+def test_check_mode_predicts_and_leaves_nothing(host: Testbed, playbooks: Playbooks) -> None:
+    checked = playbooks.run([arm()], "--check", "--diff", hosts="alpha").expect_success()
     assert checked.result("armed")["changed"] and "checkpoint: armed" in checked.output
     assert not (host.root("alpha") / "var/lib/longhaul-network").exists()
-    assert not quick.run([task("reverted")], "--check", hosts="alpha").expect_success().result("reverted")["changed"]
+    assert (
+        not playbooks.run([task("reverted")], "--check", hosts="alpha").expect_success().result("reverted")["changed"]
+    )
 
 
-def test_two_of_them(host: Testbed, quick: Playbooks) -> None:
-    run(quick, arm()).expect_success()
-    other = run(quick, task("armed", paths=["/etc/hosts"], links=["lo"]))
+def test_two_of_them(host: Testbed, playbooks: Playbooks) -> None:
+    run(playbooks, arm()).expect_success()
+    other = run(playbooks, task("armed", paths=["/etc/hosts"], links=["lo"]))
     assert other.rc and "is armed already, for other paths" in other.failures[0]
-    shared = run(quick, task("armed", name="second", paths=[FILE], links=["lo"]))
+    shared = run(playbooks, task("armed", name="second", paths=[FILE], links=["lo"]))
     assert shared.rc and f"keeps {FILE} already" in shared.failures[0]
-    both = run(quick, task("armed", name="second", paths=["/etc/hosts"], links=["lo"])).expect_success()
+    both = run(playbooks, task("armed", name="second", paths=["/etc/hosts"], links=["lo"])).expect_success()
     assert both.result("armed")["all_armed"] == ["network", "second"]
-    run(quick, task("reverted", name="second"), task("reverted")).expect_success()
+    run(playbooks, task("reverted", name="second"), task("reverted")).expect_success()
 
 
-def test_a_timer_that_was_killed_is_started_again(host: Testbed, quick: Playbooks) -> None:
-    run(quick, arm(timeout=5)).expect_success()
+def test_a_timer_that_was_killed_is_started_again(host: Testbed, playbooks: Playbooks) -> None:
+    run(playbooks, arm(timeout=5)).expect_success()
     (waiting,) = [process for process in host.processes("alpha") if "wait" in process.argv]
     host.kill("alpha", waiting)
     host.exec("alpha", ["ip", "link", "set", "eth1", "mtu", "1400"])
-    again = run(quick, arm(timeout=5)).expect_success().result("armed")
+    again = run(playbooks, arm(timeout=5)).expect_success().result("armed")
     assert again["changed"] and again["timer"]["alive"]
     wait_until(lambda: state_of(host)["mtu"] == 1500, 15)
 
 
-def test_a_boot_before_the_confirmation_reverts(host: Testbed, quick: Playbooks) -> None:
+def test_a_boot_before_the_confirmation_reverts(host: Testbed, playbooks: Playbooks) -> None:
     before = state_of(host)
-    armed = run(quick, arm(timeout=600)).expect_success().result("armed")
+    armed = run(playbooks, arm(timeout=600)).expect_success().result("armed")
     assert armed["survives_reboot"] == "cron"  # the hosts of the testbed run no systemd
     break_it(host)
     host.crash("alpha")
@@ -206,9 +208,9 @@ def test_a_boot_before_the_confirmation_reverts(host: Testbed, quick: Playbooks)
         ({"paths": ["/dev/null"]}, "neither a file, a folder nor a symlink"),
     ],
 )
-def test_bad_input(host: Testbed, quick: Playbooks, options: dict[str, Any], said: str) -> None:
-    refused = run(quick, task("armed", **options))
+def test_bad_input(host: Testbed, playbooks: Playbooks, options: dict[str, Any], said: str) -> None:
+    refused = run(playbooks, task("armed", **options))
     assert refused.rc and said in refused.failures[0]
     assert host.processes("alpha") == []
-    nothing = run(quick, task("confirmed"))
+    nothing = run(playbooks, task("confirmed"))
     assert nothing.rc and "no checkpoint network was ever armed" in nothing.failures[0]

@@ -32,9 +32,9 @@ def start(playbooks: Playbooks, **options: object) -> Running:
     return playbooks.start([{"name": "Move", "longhaul.fleet.transfer": given}], "-vvv", hosts="beta")
 
 
-def test_the_search_finds_a_secret(hosts: Testbed, playbooks: Playbooks) -> None:
+def test_the_search_finds_a_secret(hosts: Testbed, unpiped: Playbooks) -> None:
     pause = {"ansible.builtin.command": {"argv": ["/usr/bin/python3", "-c", f"import time; time.sleep(60) # {TOKEN}"]}}
-    running = playbooks.start([{**pause, "delegate_to": "localhost"}], hosts="beta")
+    running = unpiped.start([{**pause, "delegate_to": "localhost"}], hosts="beta")
     _wait_until(lambda: bool(secrets_search.in_processes(Path("/"), of=running.record)))
     running.kill()
     hosts.exec("beta", ["sh", "-c", f"echo {TOKEN} >/tmp/left"])
@@ -54,13 +54,13 @@ def _wait_until(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("connect", ["push", "pull"])
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_secret_is_seen_and_nothing_stays(
-    hosts: Testbed, playbooks: Playbooks, tmp_path: Path, method: str, connect: str
+    hosts: Testbed, unpiped: Playbooks, tmp_path: Path, method: str, connect: str
 ) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     make_big_files(hosts.root("alpha") / "data/src", 8 << 20, count=2)
     with ExitStack() as logs:
         system_logs = [logs.enter_context(secrets_search.system_log(hosts, host)) for host in hosts.hosts]
-        running = start(playbooks, method=method, connect=connect, bwlimit="2M")
+        running = start(unpiped, method=method, connect=connect, bwlimit="2M")
         looked = 0
         while running.process.poll() is None:
             assert secrets_search.in_processes(Path("/"), of=running.record) == []
@@ -94,22 +94,22 @@ def _expect_nothing(bed: Testbed, before: dict[str, set[str]], run: Run, local: 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_stays_after_a_failure(hosts: Testbed, playbooks: Playbooks, tmp_path: Path, method: str) -> None:
+def test_nothing_stays_after_a_failure(hosts: Testbed, unpiped: Playbooks, tmp_path: Path, method: str) -> None:
     make_big_files(hosts.root("alpha") / "data/src", 24 << 20, count=1)
     (hosts.root("beta") / "data/dest").mkdir()
     (hosts.root("beta") / "data/dest/before").write_text("so that the room is not looked at beforehand")
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     hosts.limit_disk("beta", "8m")
-    run = start(playbooks, method=method, partial=False).wait()
+    run = start(unpiped, method=method, partial=False).wait()
     assert run.rc and len(run.failures) == 1, run.output
     assert "space" in run.failures[0] or "full" in run.failures[0], run.failures
     _expect_nothing(hosts, before, run, tmp_path)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_at_most_four_executions_on_a_host(hosts: Testbed, playbooks: Playbooks, method: str) -> None:
+def test_at_most_four_executions_on_a_host(hosts: Testbed, unpiped: Playbooks, method: str) -> None:
     small_tree(hosts)
-    run = start(playbooks, method=method).wait().expect_success()
+    run = start(unpiped, method=method).wait().expect_success()
     for host in hosts.hosts:
         steps = re.findall(rf"longhaul on {host}: (.+)", run.output)
         executions = [one for one in steps if one != "poll"]

@@ -91,6 +91,7 @@ def test_sftp_goes_on_inside_a_file(tmp_path, serving, victim):
 
 
 @needs_sshd
+@pytest.mark.long
 def test_sftp_does_not_trust_a_damaged_beginning(tmp_path):
     size = 40 << 20
     (tmp_path / "source").mkdir()
@@ -113,7 +114,8 @@ def test_sftp_does_not_trust_a_damaged_beginning(tmp_path):
 
 
 @needs_sshd
-@pytest.mark.parametrize("victim", ["source", pytest.param("dest", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["source", "dest"])
 def test_scp_goes_on_with_the_shard(tmp_path, victim):
     size = 16 << 20
     (tmp_path / "source").mkdir()
