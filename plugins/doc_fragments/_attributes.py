@@ -58,6 +58,18 @@ attributes:
       - Is not needed, since the two hosts are named by O(src_host) and O(dest_host).
 """
 
+    # For what changes something: it predicts that, shows it, and finds nothing left to do the second time.
+    CHANGE = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
     # For what only looks.
     INFO = r"""
 options: {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import choose_ciphers
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_ciphers import choose_ciphers
 
 DOCUMENTATION = r"""
 name: ssh_plan

@@ -18,15 +18,13 @@ description:
   - It is not meant to be used in tasks. Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.change
 attributes:
   check_mode:
-    support: full
     details:
       - What a step does is decided by the action plugin, which knows the check mode.
   diff_mode:
     support: none
-  idempotent:
-    support: full
 options:
   steps:
     description:

@@ -18,6 +18,7 @@ description:
   - Part of the role P(longhaul.fleet.migrate#role). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.change
 attributes:
   action:
     description: Indicates this has a corresponding action plugin so some parts of the options can be executed on the control node.
@@ -25,13 +26,10 @@ attributes:
     details:
       - All of it. No host is asked for anything.
   check_mode:
-    support: full
     details:
       - Nothing is written in check mode.
   diff_mode:
     support: none
-  idempotent:
-    support: full
 options:
   files:
     description: The files to write. Folders that are missing are made.

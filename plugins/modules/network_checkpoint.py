@@ -28,13 +28,9 @@ description:
   - On FreeBSD routes are left to its manager, and the module was not run there.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.change
 attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
   idempotent:
-    support: full
     details:
       - A checkpoint that is armed in the same way already is left alone, with the state that it saved and the time it has left.
 options:

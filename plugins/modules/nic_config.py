@@ -19,13 +19,7 @@ description:
   - Part of the role P(longhaul.fleet.nic#role). Its options and what it returns may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
+  - longhaul.fleet._attributes.change
 options:
   files:
     description: The files that there shall be, each with C(path), C(content) and C(mode) as an integer. Without a mode, a file keeps its own.

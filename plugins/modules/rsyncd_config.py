@@ -21,15 +21,11 @@ description:
   - Part of the role P(longhaul.fleet.rsyncd#role).
 extends_documentation_fragment:
   - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.change
 attributes:
   check_mode:
-    support: full
     details:
       - Where rsync is not installed yet, its own opinion of the configuration is not asked for.
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
 options:
   state:
     description:

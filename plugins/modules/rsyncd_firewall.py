@@ -20,15 +20,12 @@ description:
   - Part of the role P(longhaul.fleet.rsyncd#role).
 extends_documentation_fragment:
   - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.change
 attributes:
-  check_mode:
-    support: full
   diff_mode:
     support: none
     details:
       - The commands are in RV(commands).
-  idempotent:
-    support: full
 options:
   port:
     description:

@@ -19,15 +19,12 @@ description:
     C(restorecon).
 extends_documentation_fragment:
   - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.change
 attributes:
-  check_mode:
-    support: full
   diff_mode:
     support: none
     details:
       - The commands are in RV(commands).
-  idempotent:
-    support: full
 options:
   how:
     description:

@@ -119,7 +119,7 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._methods.ssh import parse_sshd_config, split_list
+from ..module_utils._methods.sshd_config import parse_sshd_config, split_list
 from ..module_utils._ssh import config_text, processor
 
 # What `ssh -G` calls the lists, and what `ssh -Q` does; the last of several is the name before OpenSSH 8.5.

@@ -24,17 +24,15 @@ description:
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.action
+  - longhaul.fleet._attributes.change
 attributes:
   check_mode:
-    support: full
     details:
       - The counts and the changes are those that the transfer would have. Nothing is written at the destination.
   diff_mode:
-    support: full
     details:
       - Lists the changes, itemized as rsync does it, and no more of them than RV(changes) holds.
   idempotent:
-    support: full
     details:
       - By size and modification time, as rsync does it; with O(checksum=true) by content.
   platform:

@@ -13,8 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_argv
 
 from .endpoint import Endpoint, Refusal
 
-SSH = ("rsync", "sftp", "scp")
-ENCRYPTED = SSH  # that ``auto`` chooses among
+SSH = ("rsync", "sftp", "scp")  # that encrypt by ssh, the best first: ``auto`` chooses among them
 OLDEST_PYTHON = (3, 8)
 UNENCRYPTED = ("rsyncd", "tar_nc")
 
@@ -117,7 +116,7 @@ def choose_method(wanted: str, encryption: str, driving: Endpoint, serving: Endp
     """
     if wanted != "auto":
         return _named(wanted, encryption, driving, serving)
-    order = ("rsyncd", "tar_nc", *ENCRYPTED) if encryption == "none" else ENCRYPTED
+    order = ("rsyncd", "tar_nc", *SSH) if encryption == "none" else SSH
     obstacles = {method: obstacle(method, driving, serving) for method in order}
     if "rsyncd" in obstacles and not serving.is_root:
         # Without chroot, which needs root, a daemon rewrites symlinks that lead out of the tree, so they are refused.

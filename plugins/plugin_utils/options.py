@@ -18,7 +18,7 @@ from .units import parse_rate
 
 _PORTS = (1, 65535)
 _ANY = 2**31
-_MOST_STREAMS = 64
+_STREAMS_ALLOWED = 64  # at most, whoever asks for them
 _BOUNDS = {  # smallest and largest value of the options that are numbers
     "timeout": (1, _ANY),
     "max_delete": (0, _ANY),
@@ -53,8 +53,8 @@ def check_options(options: Mapping[str, Any]) -> None:
             bounds = f"{low} or more" if high == _ANY else f"a number from {low} to {high}"
             raise Refusal(f"{option} is {value}: give {bounds}")
     streams = options.get("streams", "auto")
-    if streams != "auto" and not (streams.isdigit() and 1 <= int(streams) <= _MOST_STREAMS):
-        raise Refusal(f"streams is {streams}: give auto or a number from 1 to {_MOST_STREAMS}")
+    if streams != "auto" and not (streams.isdigit() and 1 <= int(streams) <= _STREAMS_ALLOWED):
+        raise Refusal(f"streams is {streams}: give auto or a number from 1 to {_STREAMS_ALLOWED}")
     for option in ("rsyncd_user", "rsyncd_password"):
         if options.get(option) and not options["rsyncd_module"]:
             raise Refusal(

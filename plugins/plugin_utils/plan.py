@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods import ssh
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_ciphers import choose_ciphers, source_offer
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.sshd_config import authorized_keys_path
 
 from .endpoint import Endpoint, Refusal
 from .methods import SSH, Choice, choose_method, obstacle
@@ -25,7 +26,7 @@ from .units import parse_rate
 PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")
 CHANGES_LISTED = 200
 _SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time than it costs
-_MOST_STREAMS = 4  # that are chosen without being asked for
+_STREAMS_UNASKED = 4  # at most, where nobody said how many
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -
         return int(wanted)
     if method != "stream":
         return 1
-    return max(1, min(_MOST_STREAMS, source.probe["cores"], dest.probe["cores"]))
+    return max(1, min(_STREAMS_UNASKED, source.probe["cores"], dest.probe["cores"]))
 
 
 def _no_links(dest: Endpoint) -> tuple[str, ...]:
@@ -237,10 +238,10 @@ def _ciphers(options: Mapping[str, Any], method: str, driving: Endpoint, serving
         return ""
     client = driving.programs["ssh"]
     named = options["ssh_ciphers"] or []
-    offer = ssh.source_offer(client["configured"] or client["ciphers"], client["ciphers"], named)
+    offer = source_offer(client["configured"] or client["ciphers"], client["ciphers"], named)
     aes = driving.probe["aes"] and serving.probe["aes"]
     try:
-        return ssh.choose_ciphers(offer, serving.probe["sshd"]["config"].get("ciphers"), aes, named)[0]
+        return choose_ciphers(offer, serving.probe["sshd"]["config"].get("ciphers"), aes, named)[0]
     except TransferFailed as error:
         raise Refusal(str(error)) from error
 
@@ -290,7 +291,7 @@ def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> dict[str, Any]
     sshd = serving.probe["sshd"]
     port = options["port"] or serving.ssh_port
     config, user = sshd["config"], serving.probe["user"]
-    keys = ssh.authorized_keys_path(config.get("authorizedkeysfile", []), user, sshd["home"], serving.probe["uid"])
+    keys = authorized_keys_path(config.get("authorizedkeysfile", []), user, sshd["home"], serving.probe["uid"])
     turned_away = (
         keys is None
         or config.get("pubkeyauthentication") == "no"

@@ -305,21 +305,20 @@ class Session:
         result["verified"] = self._options["verify"]
 
     def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, dict[str, Any]]:
-        """Stop the job on both hosts, the driving one first; gives each side's last status."""
-        said = {}
-        for side in (plan.driver, "dest" if plan.driver == "source" else "source"):
-            steps: list[dict[str, Any]] = [{"do": "stop", "succeeded": succeeded, **self._folder(side)}]
-            if clear:
-                steps.append({"do": "clear", **self._folder(side)})
-            said[side] = self._runners[side].run(*steps)[0]
-        return said
+        """Stop the job on both hosts; gives each side's last status. Of two errors the driving host's counts."""
+        sides = (plan.driver, "dest" if plan.driver == "source" else "source")
+        return side_by_side({side: partial(self._stop_end, side, succeeded, clear) for side in sides})
+
+    def _stop_end(self, side: str, succeeded: bool, clear: bool) -> dict[str, Any]:
+        steps: list[dict[str, Any]] = [{"do": "stop", "succeeded": succeeded, **self._folder(side)}]
+        if clear:
+            steps.append({"do": "clear", **self._folder(side)})
+        return self._runners[side].run(*steps)[0]
 
     def _give_up(self, plan: Plan) -> None:
         """Stop and clear both hosts, the one that can be reached although the other cannot."""
-        for side in (plan.driver, "dest" if plan.driver == "source" else "source"):
-            folder = self._folder(side)
-            with contextlib.suppress(HostFailed):
-                self._runners[side].run({"do": "stop", "succeeded": False, **folder}, {"do": "clear", **folder})
+        with contextlib.suppress(HostFailed):  # both were asked before the error of one of them counts
+            self._stop(plan, succeeded=False, clear=True)
 
     def _clear(self) -> None:
         side_by_side(

@@ -45,7 +45,7 @@ def pair(hosts: Testbed, archives: list[Path]) -> Iterator[Testbed]:
     for name in hosts.hosts:
         hosts.exec(name, ["sh", "-c", "rm -rf /etc/network /var/lib/longhaul-network"])
         hosts.exec(name, ["ip", "link", "set", "eth1", "mtu", "1500"])
-    wire(hosts, 1500)
+    hosts.set_wire_mtu(1500)
 
 
 def _unpack(archive: Path, root: Path) -> None:
@@ -53,11 +53,6 @@ def _unpack(archive: Path, root: Path) -> None:
     opened = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(archive)], check=True, capture_output=True).stdout
     tar = ["tar", "-x", "--keep-directory-symlink", "-C", str(root)]
     subprocess.run(tar, input=opened, check=True)
-
-
-def wire(bed: Testbed, mtu: int) -> None:
-    """Let the wire between the hosts take packets of a size."""
-    bed._ip("hub", [f"link set data{index} mtu {mtu}" for index in range(len(bed.hosts))])
 
 
 def mtu_of(bed: Testbed, host: str = "alpha", link: str = "eth1") -> int:
@@ -89,8 +84,8 @@ def play(bed: Testbed, hosts: str = "all", links: Any = None, **variables: Any) 
     return [first, {"hosts": hosts, "gather_facts": False, "vars": own, "roles": ["longhaul.fleet.nic"]}]
 
 
-def run(quick: Playbooks, bed: Testbed, *options: str, **more: Any) -> Run:
-    return quick.run(play(bed, **more), *options)
+def run(playbooks: Playbooks, bed: Testbed, *options: str, **more: Any) -> Run:
+    return playbooks.run(play(bed, **more), *options)
 
 
 def changed(one: Run) -> int:
@@ -98,12 +93,12 @@ def changed(one: Run) -> int:
 
 
 @pytest.mark.smoke
-def test_jumbo_frames_on_a_pair(pair: Testbed, quick: Playbooks) -> None:
-    wire(pair, 9000)
-    predicted = run(quick, pair, "--check", "--diff").expect_success()
+def test_jumbo_frames_on_a_pair(pair: Testbed, playbooks: Playbooks) -> None:
+    pair.set_wire_mtu(9000)
+    predicted = run(playbooks, pair, "--check", "--diff").expect_success()
     assert changed(predicted) and "mtu 9000" in predicted.output
     assert mtu_of(pair) == 1500 and not (pair.root("alpha") / OWN.lstrip("/")).exists()
-    made = run(quick, pair).expect_success()
+    made = run(playbooks, pair).expect_success()
     for host in pair.hosts:
         assert mtu_of(pair, host) == 9000
         text = (pair.root(host) / OWN.lstrip("/")).read_text()
@@ -113,14 +108,14 @@ def test_jumbo_frames_on_a_pair(pair: Testbed, quick: Playbooks) -> None:
         assert [(one["passed"], one["mtu"]) for one in tests] == [(True, 9000)] * 2
         assert (pair.root(host) / "etc/network/interfaces").read_text() == INTERFACES
         assert pair.processes(host) == []
-    assert changed(run(quick, pair).expect_success()) == 0
+    assert changed(run(playbooks, pair).expect_success()) == 0
     # and off again
-    run(quick, pair, links=[{"name": "eth1", "state": "absent"}]).expect_success()
+    run(playbooks, pair, links=[{"name": "eth1", "state": "absent"}]).expect_success()
     assert not (pair.root("alpha") / OWN.lstrip("/")).exists()
 
 
-def test_a_black_hole_is_named_and_everything_is_as_before(pair: Testbed, quick: Playbooks) -> None:
-    failed = run(quick, pair)
+def test_a_black_hole_is_named_and_everything_is_as_before(pair: Testbed, playbooks: Playbooks) -> None:
+    failed = run(playbooks, pair)
     assert failed.rc
     for message in failed.failures[-2:]:
         assert "the old network is back (at once)" in message and "a layer-2 black hole" in message, message
@@ -131,16 +126,16 @@ def test_a_black_hole_is_named_and_everything_is_as_before(pair: Testbed, quick:
         assert pair.processes(host) == []
 
 
-def test_one_end_is_too_small(pair: Testbed, quick: Playbooks) -> None:
-    wire(pair, 9000)
-    failed = run(quick, pair, hosts="alpha")
+def test_one_end_is_too_small(pair: Testbed, playbooks: Playbooks) -> None:
+    pair.set_wire_mtu(9000)
+    failed = run(playbooks, pair, hosts="alpha")
     assert failed.rc and "the MTU of eth1 is 1500" in failed.failures[-1] and "beta to alpha" in failed.failures[-1]
     assert mtu_of(pair) == 1500
 
 
-def test_a_router_that_says_so(pair: Testbed, quick: Playbooks) -> None:
+def test_a_router_that_says_so(pair: Testbed, playbooks: Playbooks) -> None:
     """A second link of beta, behind a router (the hub) whose way on is smaller."""
-    wire(pair, 9000)
+    pair.set_wire_mtu(9000)
     pair.exec("alpha", ["ip", "link", "set", "eth1", "mtu", "9000"])
     four = pair.data_address("beta")
     pair.exec("beta", ["ip", "link", "set", "eth1", "mtu", "9000"])
@@ -157,7 +152,7 @@ def test_a_router_that_says_so(pair: Testbed, quick: Playbooks) -> None:
     pair.exec("alpha", ["ip", "route", "add", "203.0.113.0/24", "via", four])
     try:
         test = {"name": "Path", "longhaul.fleet.nic_path_test": {"address": "203.0.113.2", "required": False}}
-        found = quick.run([test], hosts="alpha").expect_success().result("Path")
+        found = playbooks.run([test], hosts="alpha").expect_success().result("Path")
         assert found["verdict"] == "router" and f"router {four}" in found["message"] and "1400" in found["message"]
         assert found["largest"] == 1400
     finally:
@@ -166,10 +161,10 @@ def test_a_router_that_says_so(pair: Testbed, quick: Playbooks) -> None:
         pair.exec("beta", ["sysctl", "-w", "net.ipv4.ip_forward=0"])
 
 
-def test_the_controller_is_killed_before_it_can_confirm(pair: Testbed, quick: Playbooks) -> None:
-    wire(pair, 9000)
+def test_the_controller_is_killed_before_it_can_confirm(pair: Testbed, playbooks: Playbooks) -> None:
+    pair.set_wire_mtu(9000)
     # so many packets that the proof is not over before the kill
-    running = quick.start(play(pair, hosts="alpha", nic_path_count=100))
+    running = playbooks.start(play(pair, hosts="alpha", nic_path_count=100))
     begun = _wait_for_mtu(pair, 9000, 120)
     running.kill()
     running.process.wait()
@@ -178,7 +173,7 @@ def test_the_controller_is_killed_before_it_can_confirm(pair: Testbed, quick: Pl
     assert back < TIMEOUT + 5
     assert not (pair.root("alpha") / OWN.lstrip("/")).exists()
     # and a new run goes through
-    run(quick, pair).expect_success()
+    run(playbooks, pair).expect_success()
     assert mtu_of(pair) == 9000
 
 
@@ -190,16 +185,19 @@ def _wait_for_mtu(bed: Testbed, mtu: int, seconds: float) -> float:
     return time.monotonic()
 
 
-def test_a_change_that_cuts_the_host_off(pair: Testbed, quick: Playbooks) -> None:
+def test_a_change_that_cuts_the_host_off(pair: Testbed, playbooks: Playbooks) -> None:
     """A switch that shuts the port down as long as the MTU is wrong: only the host itself can help."""
-    wire(pair, 9000)
+    pair.set_wire_mtu(9000)
     stop = threading.Event()
     cut: list[float] = []
 
     def switch() -> None:
         while not stop.is_set():
             wrong = mtu_of(pair) != 1500
-            pair._ip("hub", [f"link set mgmt0 {'nomaster' if wrong else 'master mgmt'}"])
+            if wrong:
+                pair.unplug("alpha")
+            else:
+                pair.plug("alpha")
             if wrong and not cut:
                 cut.append(time.monotonic())
             if cut and not wrong and len(cut) == 1:
@@ -209,11 +207,11 @@ def test_a_change_that_cuts_the_host_off(pair: Testbed, quick: Playbooks) -> Non
     watching = threading.Thread(target=switch)
     watching.start()
     try:
-        failed = quick.run(play(pair, hosts="alpha"), timeout=240)
+        failed = playbooks.run(play(pair, hosts="alpha"), timeout=240)
     finally:
         stop.set()
         watching.join()
-        pair._ip("hub", ["link set mgmt0 master mgmt"])
+        pair.plug("alpha")
     assert failed.rc and "the host did it by itself, when the time was over" in failed.failures[-1]
     assert "Wait for a fresh connection" in failed.failures[-1]
     print(f"cut off for {cut[1] - cut[0]:.1f} s, of {TIMEOUT}")
@@ -234,22 +232,22 @@ def test_a_change_that_cuts_the_host_off(pair: Testbed, quick: Playbooks) -> Non
         ([{"name": "eth1", "addresses": ["10.1.2.3"]}], "it has no prefix length"),
     ],
 )
-def test_bad_input_changes_nothing(pair: Testbed, quick: Playbooks, links: list[dict[str, Any]], said: str) -> None:
-    failed = run(quick, pair, hosts="alpha", links=links)
+def test_bad_input_changes_nothing(pair: Testbed, playbooks: Playbooks, links: list[dict[str, Any]], said: str) -> None:
+    failed = run(playbooks, pair, hosts="alpha", links=links)
     assert failed.rc and said in failed.failures[0], failed.output
     assert changed(failed) == 0 and mtu_of(pair) == 1500
     assert not (pair.root("alpha") / "var/lib/longhaul-network").exists()
 
 
-def test_a_child_is_not_cut_down(pair: Testbed, quick: Playbooks) -> None:
+def test_a_child_is_not_cut_down(pair: Testbed, playbooks: Playbooks) -> None:
     pair.exec("alpha", ["ip", "link", "add", "mac0", "link", "eth1", "type", "macvlan", "mode", "bridge"])
     try:
-        failed = run(quick, pair, hosts="alpha", links=[{"name": "eth1", "mtu": 1400}])
+        failed = run(playbooks, pair, hosts="alpha", links=[{"name": "eth1", "mtu": 1400}])
         assert failed.rc and "below the 1500 of mac0" in failed.failures[0]
     finally:
         pair.exec("alpha", ["ip", "link", "del", "mac0"])
 
 
-def test_report_only(pair: Testbed, quick: Playbooks) -> None:
-    only = run(quick, pair, nic_mode="report", nic_path_peers=[]).expect_success()
+def test_report_only(pair: Testbed, playbooks: Playbooks) -> None:
+    only = run(playbooks, pair, nic_mode="report", nic_path_peers=[]).expect_success()
     assert changed(only) == 0 and f"to be changed: {OWN}" in only.output and mtu_of(pair) == 1500

@@ -17,8 +17,7 @@ from .hard_tree import make_big_files, remove_tree
 from .playbooks import Playbooks, Run, Running
 
 if TYPE_CHECKING:
-    from ..testbed import Testbed
-    from ..testbed.bed import Process
+    from ..testbed import Process, Testbed
 
 METHODS = ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
 PROGRAMS = ("rsync", "ssh", "sftp", "scp", "sftp-server", "tar", "nc", "nc.openbsd")

@@ -18,6 +18,7 @@ processes, and those end when the program that made the testbed ends, however it
 
 from __future__ import annotations
 
-from .bed import Listener, Process, Testbed, TestbedError, why_not
+from .bed import Testbed, why_not
+from .on_hosts import Listener, Process, TestbedError
 
 __all__ = ["Listener", "Process", "Testbed", "TestbedError", "why_not"]

@@ -11,7 +11,8 @@ import os
 import sys
 import time
 
-from .bed import ENVIRONMENT, Testbed, TestbedError
+from .bed import Testbed
+from .on_hosts import ENVIRONMENT, TestbedError
 
 
 def main() -> int:

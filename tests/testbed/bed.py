@@ -17,38 +17,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Sequence
 
 from . import network
+from .between_hosts import BetweenHosts
+from .on_hosts import PATH, TestbedError
 
 STATE = Path("/run/longhaul-testbed")
 PROGRAMS = ("ip", "tc", "nft", "nsenter", "pivot_root", "mount", "ssh", "ssh-keygen", "sshd", "sudo")
 SUDO_PASSWORD = "move it safely"  # of the users mover and plain
 NUMBERS = range(1, 251)
-INODES = 2_000_000  # of /data; a tmpfs without a limit cannot be given one later
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": "/root", "USER": "root", "LOGNAME": "root"}
-
-
-class TestbedError(Exception):
-    """The testbed could not be brought up or changed."""
-
-    __test__ = False  # not a test, whatever pytest makes of the name
-
-
-class Process(NamedTuple):
-    """A process of a host; ``pid`` is the host's own number for it."""
-
-    pid: int
-    uid: int
-    argv: tuple[str, ...]
-
-
-class Listener(NamedTuple):
-    """A socket that waits for others; ``protocol`` is tcp, tcp6, udp or udp6."""
-
-    protocol: str
-    port: int
 
 
 def why_not() -> str | None:
@@ -61,7 +39,7 @@ def why_not() -> str | None:
     return f"the testbed needs {', '.join(missing)}: run tests/tools/system-packages" if missing else None
 
 
-class Testbed:
+class Testbed(BetweenHosts):
     """Hosts that are up from ``with Testbed() as bed:`` to the end of the block.
 
     ``hosts`` are their names, ``data_size`` how much their ``/data`` (a tmpfs) may hold. With ``keep`` the hosts stay
@@ -71,11 +49,9 @@ class Testbed:
     __test__ = False
 
     def __init__(self, hosts: Sequence[str] = ("alpha", "beta"), *, data_size: str = "4g", keep: bool = False) -> None:
-        self.hosts = tuple(hosts)
-        self.number = 0
-        self._data_options, self._keep = f"mode=755,size={data_size},nr_inodes={INODES}", keep
+        super().__init__(hosts, data_size)
+        self.number, self._keep = 0, keep
         self._starters: list[subprocess.Popen[str]] = []
-        self._pids: dict[str, int] = {}  # of the first process of each host, and of the "hub", as the machine counts
         self._host_keys: dict[str, str] = {}
 
     # ---- life
@@ -263,14 +239,6 @@ class Testbed:
         found = network.data(self.number, self.hosts.index(host))
         return found.ipv6 if ipv6 else found.ipv4
 
-    def root(self, host: str) -> Path:
-        """Give the path below which the machine sees a host's files; absolute symlinks lead out of it."""
-        return Path(f"/proc/{self._pids[host]}/root")
-
-    def pid(self, host: str) -> int:
-        """Give the machine's number of a host's first process."""
-        return self._pids[host]
-
     def inventory(
         self,
         path: Path,
@@ -302,156 +270,6 @@ class Testbed:
                 hosts[name]["longhaul_address"] = self.data_address(name, ipv6=ipv6)
         path.write_text(json.dumps({"all": {"hosts": hosts, "vars": {**variables, **(extra or {})}}}, indent=2))
         return path
-
-    # ---- what happens on a host
-
-    def argv(self, host: str, argv: Sequence[str | bytes], user: str = "root") -> list[str | bytes]:
-        """Give the argv that runs a program in a host."""
-        entering = ["nsenter", "-t", str(self._pids[host]), "-m", "-u", "-i", "-n", "-p", "--root", "--wd", "--"]
-        return [*entering, *([] if user == "root" else ["runuser", "-u", user, "--"]), *argv]
-
-    def popen(
-        self, host: str, argv: Sequence[str | bytes], *, user: str = "root", **more: Any
-    ) -> subprocess.Popen[Any]:
-        """Start a program in a host."""
-        return subprocess.Popen(self.argv(host, argv, user), env=ENVIRONMENT, **more)
-
-    def exec(
-        self,
-        host: str,
-        argv: Sequence[str | bytes],
-        *,
-        user: str = "root",
-        check: bool = True,
-        input: str | None = None,
-        timeout: float = 120,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a program in a host to its end, with text in and out."""
-        ended = subprocess.run(
-            self.argv(host, argv, user),
-            env=ENVIRONMENT,
-            input=input if input is not None else "",
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=timeout,
-            check=False,
-        )
-        if check and ended.returncode:
-            raise TestbedError(f"{host}: {argv!r} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
-        return ended
-
-    def processes(self, host: str) -> list[Process]:
-        """Give a host's processes but for the testbed's own: the first one, sshd, and sshd's sessions."""
-        found = []
-        for folder in sorted((self.root(host) / "proc").glob("[0-9]*"), key=lambda path: int(path.name)):
-            with contextlib.suppress(OSError):
-                argv = tuple(os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1])
-                process = Process(int(folder.name), folder.stat().st_uid, argv)
-                if argv and not self._is_own(process):
-                    found.append(process)
-        return found
-
-    @staticmethod
-    def _is_own(process: Process) -> bool:
-        title = process.argv[0]
-        listens = "[listener]" in title
-        own_listener = listens and process.argv[0].startswith("sshd: /usr/sbin/sshd -D -e [listener]")
-        return process.pid == 1 or own_listener or (title.startswith(("sshd: ", "sshd-session: ")) and not listens)
-
-    def kill(self, host: str, process: Process | int, number: int = signal.SIGKILL) -> None:
-        """Send a signal to a process of a host."""
-        pid = process.pid if isinstance(process, Process) else process
-        self.exec(host, ["kill", f"-{int(number)}", "--", str(pid)])
-
-    def crash(self, host: str) -> None:
-        """Kill everything on a host at once, as a reboot does; its files stay, but for /run and /tmp."""
-        keep = {1, *(int(line) for line in self.exec(host, ["pgrep", "-o", "-x", "sshd"]).stdout.split())}
-        for _round in range(3):  # sessions that start just then
-            pids = [path.name for path in (self.root(host) / "proc").glob("[0-9]*") if int(path.name) not in keep]
-            self.exec(host, ["kill", "-9", "--", *pids], check=False)
-        kept = ["!", "-path", "/run/sshd", "!", "-path", "/run/netns"]  # the second is a mount, once `ip netns` ran
-        self.exec(host, ["find", "/run", "/tmp", "-xdev", "-mindepth", "1", *kept, "-delete"])
-
-    def listeners(self, host: str) -> list[Listener]:
-        """Give the sockets of a host that wait for others, but for sshd's port 22."""
-        found = set()
-        for protocol, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
-            for line in Path(f"/proc/{self._pids[host]}/net/{protocol}").read_text().splitlines()[1:]:
-                fields = line.split()
-                port = int(fields[1].rpartition(":")[2], 16)
-                if fields[3] == state and (protocol[:3], port) != ("tcp", 22):
-                    found.add(Listener(protocol, port))
-        return sorted(found)
-
-    def limit_disk(self, host: str, size: str, *, inodes: int = INODES) -> None:
-        """Set how much /data of a host may hold (``100m``), and how many files."""
-        self.exec(host, ["mount", "-o", f"remount,size={size},nr_inodes={inodes}", "/data"])
-
-    def empty_data(self, host: str) -> None:
-        """Give a host an empty /data of the first size, whatever is still open in the old one."""
-        self.exec(host, ["umount", "--lazy", "/data"])
-        self.exec(host, ["mount", "-t", "tmpfs", "-o", self._data_options, "none", "/data"])
-
-    # ---- what happens between the hosts
-
-    def shape(self, host: str, rate: str | None) -> None:
-        """Hold what a host sends and what it receives on the data network to a rate (``100mbit``); None: no limit."""
-        checked = rate is not None
-        self._run(host, ["tc", *network.shaping("eth1", rate)], check=checked)
-        self._run("hub", ["tc", *network.shaping(f"data{self.hosts.index(host)}", rate)], check=checked)
-
-    def cut(self) -> None:
-        """Cut the data network: what the hosts send each other is lost without a word, and no link goes down."""
-        self._ip("hub", [f"link set data{index} nomaster" for index in range(len(self.hosts))])
-
-    def mend(self) -> None:
-        """Mend what ``cut`` cut."""
-        self._ip("hub", [f"link set data{index} master data" for index in range(len(self.hosts))])
-
-    def block(self, host: str, port: int | None = None, *, reject: bool = False, established: bool = False) -> None:
-        """Let no new connection from another host to a TCP port of a host in (None: to none of its ports).
-
-        They get no answer, or a reset with ``reject``. ``established`` stops connections that are there, too. The
-        management network is left alone.
-        """
-        what = ["tcp", "dport", str(port)] if port else ["meta", "l4proto", "tcp"]
-        opening = [] if established else ["tcp", "flags", "&", "(syn | ack)", "==", "syn"]
-        verdict = ["reject", "with", "tcp", "reset"] if reject else ["drop"]
-        chain = ["chain", "inet", "longhaul", "input", "{ type filter hook input priority 0; }"]
-        for command in (
-            ["add", "table", "inet", "longhaul"],
-            ["add", *chain],
-            ["add", "rule", "inet", "longhaul", "input", "iifname", "eth1", *what, *opening, *verdict],
-        ):
-            self._run(host, ["nft", *command])
-
-    def unblock(self, host: str) -> None:
-        """Let in again what ``block`` kept out."""
-        self._run(host, ["nft", "delete", "table", "inet", "longhaul"], check=False)
-
-    def restore(self) -> None:
-        """Undo what was done to the network."""
-        self.mend()
-        for host in self.hosts:
-            self.shape(host, None)
-            self.unblock(host)
-
-    def _run(self, where: str, argv: list[str], *, check: bool = True, input: str = "") -> None:
-        """Run one of the machine's programs in the network of a host or of the hub."""
-        entering = ["nsenter", "-t", str(self._pids[where]), "-n", "--"]
-        ended = subprocess.run([*entering, *argv], input=input, capture_output=True, text=True, check=False)
-        if check and ended.returncode:
-            raise TestbedError(f"{where}: {argv!r} ended with {ended.returncode}:\n{ended.stderr}{input}")
-
-    def _ip(self, where: str | None, lines: list[str]) -> None:
-        text = "".join(line + "\n" for line in lines)
-        if where is not None:
-            self._run(where, ["ip", "-batch", "-"], input=text)
-            return
-        ended = subprocess.run(["ip", "-batch", "-"], input=text, capture_output=True, text=True, check=False)
-        if ended.returncode:
-            raise TestbedError(f"the machine's end of the network could not be made:\n{ended.stderr}{text}")
 
 
 def _started(pid: int) -> str:

@@ -14,39 +14,23 @@ from typing import Any
 
 from .._job.context import Context, TransferFailed
 from .._job.outcome import Outcome
-from .._tree.compare import ATTRIBUTES, NONE, Verdict
-from .._tree.entry import DIRECTORY, REGULAR, SYMLINK, Entry
+from .._tree.compare import Verdict
+from .._tree.entry import REGULAR, Entry
 from .._tree.names import escape
 from .._tree.place import Root
 from . import frames
 from .carrier import Arrived, DestCarrier
-from .extras import Extras
+from .entries import Entries, OpenShard
 from .frames import Frame, FrameError
+from .full import full
 from .hashing import hash_fd
-from .links import Follower, LinkBook
 from .merge import continue_from, outcome_from, outcome_values
-from .messages import Shard, by_index, number, pack, unpack, unpack_shard
-from .placer import Placer, full
-from .snapshots import Snapshots
+from .messages import by_index, number, pack, unpack, unpack_shard
+from .placer import Placer
 from .source import check_hello, hello
 from .talk import Talk, impossible
 
 _CONTENT = frozenset({frames.BEGIN, frames.RAW, frames.DATA, frames.DEFLATED, frames.END})
-
-
-class _Open:
-    """A shard on its way: what is there, what was asked for, and what is accounted for."""
-
-    def __init__(self, shard: Shard) -> None:
-        self.shard = shard
-        self.found: dict[int, Entry | None] = {}  # of regular files that are not decided or not there yet
-        self.verdicts: dict[int, Verdict] = {}
-        self.wanted: list[int] = []
-        self.candidates: dict[int, tuple[Root, Entry]] = {}
-        self.have: dict[int, int] = {}
-        self.hashed: list[int] = []
-        self.accounted = 0
-        self.matched = 0
 
 
 class DestEnd:
@@ -61,17 +45,12 @@ class DestEnd:
         self._outcome = Outcome(resumed=bool(context.serve.get("leftover")))
         if earlier is not None:
             continue_from(self._outcome, earlier)
-        self._check = bool(self._settings["check"])
-        self._open: dict[int, _Open] = {}
-        self._links = LinkBook()
-        self._keeps_links = "hardlinks" in self._settings["preserve"]
-        self._keeps_devices = "devices" in self._settings["preserve"]
+        self._open: dict[int, OpenShard] = {}
         self._fetches: queue.Queue[Any] = queue.Queue()
         self._fetchers: list[threading.Thread] = []
         self._root = Root(context.root)
         self._placer = Placer(context, self._root, self._outcome)
-        self._extras = Extras(context, self._root)
-        self._snapshots = Snapshots(list(self._settings["link_dest"]), self._placer)
+        self._entries = Entries(context, self._root, self._placer)
         self._received = 0  # entries
 
     @property
@@ -101,7 +80,7 @@ class DestEnd:
             for fetcher in self._fetchers:
                 fetcher.join()
             self._placer.close()
-            self._snapshots.close()
+            self._entries.close()
             self._root.close()
 
     # the reading threads
@@ -158,12 +137,7 @@ class DestEnd:
         self._context.progress.phase = "finishing"
         self._context.progress.bytes_total = number(totals, "bytes")
         started = time.monotonic()
-        self._extras.end()
-        for path, problem in self._extras.problems:
-            self._placer.failed(path, problem)
-        for entry in self._links.orphans():
-            self._placer.failed(entry.path, "not linked: the file that it is another name of could not be transferred")
-        self._placer.finish(self._extras, bool(totals.get("clean")), number(totals, "files") <= 1)
+        self._entries.finish(bool(totals.get("clean")), number(totals, "files") <= 1)
         self._outcome.phases["finish"] = round(time.monotonic() - started, 3)
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"dest": list(self._carrier.argv)} if self._carrier.argv else {}
@@ -184,13 +158,13 @@ class DestEnd:
     def _shard(self, payload: bytes) -> None:
         shard = unpack_shard(payload)
         self._placer.learn_names(shard.users, shard.groups)
-        work = self._open[shard.id] = _Open(shard)
+        work = self._open[shard.id] = OpenShard(shard)
         opaque = set(shard.opaque)
         if shard.attempt == 1:
             self._received += len(shard.entries)
         for index, entry in enumerate(shard.entries):
             try:
-                self._meet(work, index, entry, index in opaque)
+                self._entries.meet(work, index, entry, index in opaque)
             except (OSError, ValueError, OverflowError) as error:
                 self._placer.failed(entry.path, error)
                 work.accounted += 1
@@ -201,140 +175,25 @@ class DestEnd:
         else:
             self._ask(work)
 
-    def _meet(self, work: _Open, index: int, entry: Entry, is_opaque: bool) -> None:
-        """Deal with one entry: at once, or later where its content must be compared or must travel."""
-        first = work.shard.attempt == 1
-        level = self._extras.see(entry) if first else None
-        is_new = level is not None and level.is_new
-        if entry.type == DIRECTORY:
-            found = None if is_new else self._placer.look(entry.path)
-            new_below = found is None or found.type != DIRECTORY
-            try:
-                self._placer.directory(entry, found)
-            finally:
-                self._extras.enter(entry.path, new_below, is_opaque)
-            work.accounted += 1
-            return
-        if entry.type not in (REGULAR, SYMLINK) and not self._keeps_devices:
-            work.accounted += 1
-            return
-        follower = self._links.meet(entry) if entry.nlink > 1 and self._keeps_links else None
-        if follower is not None:
-            if entry.type == REGULAR:
-                work.matched += entry.size
-            if follower.is_ready:
-                self._placer.follower(follower)
-            work.accounted += 1
-            return
-        found = None if is_new else self._placer.look(entry.path)
-        if entry.type != REGULAR:
-            verdict = self._placer.special(entry, found)
-            work.accounted += 1
-            self._placed(entry, verdict)
-            return
-        self._meet_file(work, index, entry, found)
-
-    def _meet_file(self, work: _Open, index: int, entry: Entry, found: Entry | None) -> None:
-        verdict = self._placer.judge(entry, found)
-        is_file = found is not None and found.type == REGULAR
-        if self._settings["checksum"] and is_file and found is not None and found.size == entry.size:
-            work.found[index] = found
-            work.hashed.append(index)
-            return
-        if is_file and found is not None and verdict.action in (NONE, ATTRIBUTES):
-            self._keep(work, entry, found, verdict)
-            return
-        candidate = self._snapshots.candidate(entry) if self._settings["link_dest"] else None
-        if candidate is not None and self._settings["checksum"]:
-            work.found[index], work.candidates[index] = found, candidate
-            work.hashed.append(index)
-            return
-        self._want(work, index, found, verdict, candidate)
-
-    def _keep(self, work: _Open, entry: Entry, found: Entry, verdict: Verdict) -> None:
-        """The content is right."""
-        if verdict.action == ATTRIBUTES:
-            self._placer.attributes(entry, found, verdict)
-        work.matched += entry.size
-        work.accounted += 1
-        self._placed(entry, verdict)
-
-    def _want(
-        self, work: _Open, index: int, found: Entry | None, verdict: Verdict, candidate: tuple[Root, Entry] | None
-    ) -> None:
-        """The content is not there: take it from a snapshot, else ask for it."""
-        entry = work.shard.entries[index]
-        if candidate is not None and (
-            self._check or self._snapshots.take(entry, found, candidate, self._placer.temporary_fd)
-        ):
-            if self._check:
-                self._placer.clear(entry, found)
-            self._placer.count(entry, verdict)
-            work.matched += entry.size
-            work.accounted += 1
-            self._placed(entry, verdict)
-        elif self._check:
-            self._placer.clear(entry, found)
-            self._placer.count(entry, verdict)
-            self._outcome.bytes_sent += entry.size  # predicted
-            work.accounted += 1
-            self._placed(entry, verdict)
-        else:
-            work.found[index], work.verdicts[index] = found, verdict
-            work.wanted.append(index)
-
-    def _placed(self, entry: Entry, verdict: Verdict) -> None:
-        """An entry is what it shall be; what waited to become another name of it follows."""
-        if entry.nlink == 1 or not self._keeps_links:
-            return
-        for follower in self._links.done(entry, verdict.action not in (NONE, ATTRIBUTES)):
-            self._follow(follower)
-
-    def _follow(self, follower: Follower) -> None:
-        try:
-            self._placer.follower(follower)
-        except (OSError, ValueError) as error:
-            self._placer.failed(follower.entry.path, error)
-
     def _sums(self, payload: bytes) -> None:
         values = unpack(payload)
         work = self._work(values)
         sums = by_index(values, "sums", len(work.shard.entries))
         for index in work.hashed:
-            entry, found = work.shard.entries[index], work.found.pop(index)
-            candidate = work.candidates.get(index)
-            root, path = (candidate[0], candidate[1].path) if candidate else (self._root, entry.path)
             try:
-                equal = bool(sums.get(index)) and self._hash(root, path) == sums[index]
-                if candidate is not None:
-                    verdict = self._placer.judge(entry, found, equal=None)
-                    self._want(work, index, found, verdict, candidate if equal else None)
-                    continue
-                verdict = self._placer.judge(entry, found, equal=equal)
-                if equal and found is not None:
-                    self._keep(work, entry, found, verdict)
-                else:
-                    self._want(work, index, found, verdict, None)
+                self._entries.compare(work, index, sums.get(index))
             except (OSError, ValueError) as error:
-                self._placer.failed(entry.path, error)
+                self._placer.failed(work.shard.entries[index].path, error)
                 work.accounted += 1
         self._ask(work)
 
-    @staticmethod
-    def _hash(root: Root, path: bytes) -> str:
-        fd = root.open_file(path)
-        try:
-            return hash_fd(fd)
-        finally:
-            os.close(fd)
-
-    def _work(self, values: dict[str, Any]) -> _Open:
+    def _work(self, values: dict[str, Any]) -> OpenShard:
         work = self._open.get(number(values, "id"))
         if work is None:
             raise TransferFailed("the source speaks of a shard that is not under way")
         return work
 
-    def _ask(self, work: _Open) -> None:
+    def _ask(self, work: OpenShard) -> None:
         """Ask for the contents that are needed, or acknowledge the shard where none is."""
         self._context.progress.bytes_done += work.matched
         if not work.wanted:
@@ -378,7 +237,7 @@ class DestEnd:
         work.matched += arrived.matched
         self._acknowledge(work, again)
 
-    def _put(self, work: _Open, index: int, arrived: Arrived, expected_sum: str | None) -> str:
+    def _put(self, work: OpenShard, index: int, arrived: Arrived, expected_sum: str | None) -> str:
         """Check one file and put it in place; gives why it must come again, or nothing."""
         entry, found, verdict = work.shard.entries[index], work.found[index], work.verdicts[index]
         content = arrived.content(index)
@@ -403,7 +262,7 @@ class DestEnd:
             self._placer.failed(entry.path, error)
             return ""
         self._placer.count(entry, verdict)
-        self._placed(entry, verdict)
+        self._entries.placed(entry, verdict)
         return ""
 
     def _write(self, entry: Entry, found: Entry | None, verdict: Verdict, content: memoryview) -> None:
@@ -413,7 +272,7 @@ class DestEnd:
             self._placer.failed(entry.path, error)
             return
         self._placer.count(entry, verdict)
-        self._placed(entry, verdict)
+        self._entries.placed(entry, verdict)
 
     def _refuse_full(self, entry: Entry, missing: int) -> None:
         """End the transfer where a file is short because there is no room for the rest: sending it again is vain."""
@@ -429,7 +288,7 @@ class DestEnd:
         finally:
             os.close(fd)
 
-    def _acknowledge(self, work: _Open, again: dict[int, str]) -> None:
+    def _acknowledge(self, work: OpenShard, again: dict[int, str]) -> None:
         if work.accounted + len(again) != len(work.shard.entries):
             raise TransferFailed(
                 f"of a shard's {len(work.shard.entries)} entries {work.accounted + len(again)} are accounted for: "

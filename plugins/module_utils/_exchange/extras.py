@@ -102,6 +102,35 @@ class Extras:
         """Count what would go, as removing it counts."""
         return sum(len(self._victims(path)) if is_dir else 1 for path, is_dir in self.found)
 
+    def settle(self, outcome: Outcome, clean: bool, source_is_empty: bool) -> None:
+        """Remove what was found, where that is allowed; else ``outcome`` says why nothing was removed.
+
+        ``clean``: the source could be read completely. ``source_is_empty``: it has nothing but its root.
+        """
+        if not clean:
+            if self.found:
+                outcome.warnings.append(
+                    "nothing was deleted at the destination: the source could not be read completely, so what seems "
+                    "to be too much may only be unreadable there"
+                )
+            return
+        allowed: int | None = self._context.settings["max_delete"]
+        if allowed is None and source_is_empty and self.found:
+            outcome.failure = (
+                f"the source is empty and the destination is not: {self.count()} entries would be deleted, and none "
+                "was. Is the source's file system mounted? Where it is meant to be so, set max_delete to that number"
+            )
+            return
+        number = self.count() if allowed is not None else 0
+        if allowed is not None and number > allowed:
+            outcome.failure = (
+                f"{number} entries at the destination are not in the source, and max_delete allows {allowed} to be "
+                "deleted: none was. Look at them with check mode and diff; then raise max_delete, or protect them by "
+                "a filter"
+            )
+            return
+        self.remove(outcome)
+
     def _victims(self, top: bytes) -> list[Entry]:
         return below(self._context.root, top, self.keep)
 

@@ -10,9 +10,8 @@ import contextlib
 import errno
 import os
 import time
-from typing import Any
 
-from .._job.context import Context, TransferFailed
+from .._job.context import Context
 from .._job.outcome import Outcome
 from .._tree import metadata, xattr
 from .._tree.compare import ATTRIBUTES, CREATE, NONE, REPLACE, Verdict, compare
@@ -23,7 +22,8 @@ from .._tree.look import read_entry
 from .._tree.manifest import Decoder, encode
 from .._tree.names import escape
 from .._tree.place import ABSENT, Root
-from .extras import Extras, below
+from .extras import below
+from .full import FULL, full
 from .links import Follower
 from .sparse import make_sparse
 from .spool import Spool
@@ -31,15 +31,6 @@ from .spool import Spool
 _FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile
 _MADE_KNOWN = 20_000  # directories that this run made and remembers; what is in others is renamed into place
 _UNCHANGED = Verdict(NONE, " " * 11, frozenset())  # nobody is shown what did not change
-FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-def full(found: str) -> TransferFailed:
-    """Give what ends a transfer whose destination has no room, where ``found`` says how that showed."""
-    return TransferFailed(
-        f"the destination's disk is full ({found}): there is no space or there are no inodes left (see df and df -i). "
-        "Make room and run the transfer again; what is in place stays"
-    )
 
 
 class Placer:
@@ -361,10 +352,8 @@ class Placer:
 
     # the end
 
-    def finish(self, extras: Extras, clean: bool, source_is_empty: bool) -> None:
-        """Delete what is too much, then give the directories their metadata, the deepest first."""
-        if self._context.settings["delete"]:
-            self._delete(extras, clean, source_is_empty)
+    def finish(self) -> None:
+        """Give the directories their metadata, the deepest first."""
         for record in self._spool.drain():
             entry = next(iter(Decoder().feed(record)))
             try:
@@ -394,31 +383,6 @@ class Placer:
             os.utime(fd, ns=(self._now, entry.mtime_ns))
         finally:
             os.close(fd)
-
-    def _delete(self, extras: Extras, clean: bool, source_is_empty: bool) -> None:
-        if not clean:
-            if extras.found:
-                self.outcome.warnings.append(
-                    "nothing was deleted at the destination: the source could not be read completely, so what seems "
-                    "to be too much may only be unreadable there"
-                )
-            return
-        allowed: Any = self._context.settings["max_delete"]
-        if allowed is None and source_is_empty and extras.found:
-            self.outcome.failure = (
-                f"the source is empty and the destination is not: {extras.count()} entries would be deleted, and none "
-                "was. Is the source's file system mounted? Where it is meant to be so, set max_delete to that number"
-            )
-            return
-        number = extras.count() if allowed is not None else 0
-        if allowed is not None and number > allowed:
-            self.outcome.failure = (
-                f"{number} entries at the destination are not in the source, and max_delete allows {allowed} to be "
-                "deleted: none was. Look at them with check mode and diff; then raise max_delete, or protect them by "
-                "a filter"
-            )
-            return
-        extras.remove(self.outcome)
 
     def close(self) -> None:
         """Give back what is open."""

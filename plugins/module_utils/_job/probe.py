@@ -22,8 +22,9 @@ import sys
 import time
 from typing import Any
 
-from .._methods import netcat, ssh, tar
+from .._methods import netcat, tar
 from .._methods.ask import ask, find_program
+from .._methods.sshd_config import parse_sshd_config
 from .._rsyncd.conf import load_from_disk
 from .._stream.packing import ALGORITHMS
 from .._tree.walk import walk
@@ -227,7 +228,7 @@ def _programs() -> dict[str, Any]:
             "path": find_program("ssh"),
             "version": ask(["ssh", "-V"]).strip(),
             "ciphers": ask(["ssh", "-Q", "cipher"]).split(),
-            "configured": ssh.parse_sshd_config(ask(["ssh", "-G", "longhaul.invalid"])).get("ciphers", []),
+            "configured": parse_sshd_config(ask(["ssh", "-G", "longhaul.invalid"])).get("ciphers", []),
         }
     if find_program("scp"):
         programs["scp"] = {"path": find_program("scp"), "legacy_flag": "-O" in _scp_flags()}
@@ -254,7 +255,7 @@ def _sshd(ports: list[int]) -> dict[str, Any]:
     if find_program("sshd") and os.geteuid() == 0:
         config = ask([find_program("sshd") or "", "-T", "-C", f"user={getpass.getuser()},host=peer,addr=192.0.2.1"])
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    return {"listening": listening, "config": ssh.parse_sshd_config(config), "home": home}
+    return {"listening": listening, "config": parse_sshd_config(config), "home": home}
 
 
 def _speaks_ssh(port: int) -> bool:

@@ -33,8 +33,9 @@ from .._tree.entry import Entry
 from .copy_view import View, fd_room, raise_fd_limit, view_name
 from .lifeline import follow_parent
 from .programs import Work
-from .ssh import explain, known_hosts_lines, scp_options, ssh_command, ssh_host
+from .ssh import known_hosts_lines, scp_options, ssh_command, ssh_host
 from .ssh_client import check_connection
+from .ssh_failure import explain
 from .ssh_server import Refused
 
 SESSION = "longhaul session"

@@ -21,8 +21,9 @@ from .rsync_list import read_list, write_list
 from .rsync_run import Line
 from .rsync_service import CommandRefused, clean_environment, is_rsync, server_argv
 from .rsync_shards import Listed
-from .ssh import bracketed_host, explain, known_hosts_lines, rsync_shell, ssh_command, ssh_host
+from .ssh import bracketed_host, known_hosts_lines, rsync_shell, ssh_command, ssh_host
 from .ssh_client import check_connection
+from .ssh_failure import explain
 from .ssh_server import Handler, Refused, SshServer
 
 _GONE = r"transfer that this key was made for is not running|Permission denied \("

@@ -11,7 +11,8 @@ import subprocess
 from typing import Sequence
 
 from .._job.context import PeerUnreachable, TransferFailed
-from .ssh import CONNECT_TIMEOUT, HELLO, explain, hello_answer, ssh_host, unreachable
+from .ssh import CONNECT_TIMEOUT, HELLO, hello_answer, ssh_host
+from .ssh_failure import explain, unreachable
 
 _SHOWN = 300  # characters of what a login shell said
 

@@ -23,7 +23,7 @@ from .._job.context import TransferFailed
 from .ask import ask
 from .lifeline import descendants, follow_parent, send
 from .ports import free_port
-from .ssh import parse_sshd_config
+from .sshd_config import parse_sshd_config
 
 _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin", "/usr/libexec")
 _POLICY_FILE = "/etc/crypto-policies/back-ends/opensshserver.config"  # RHEL and its kin

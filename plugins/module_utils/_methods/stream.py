@@ -13,14 +13,13 @@ addresses that may connect. ``context.secrets``: ``exchange``, the one-time secr
 from __future__ import annotations
 
 import gc
-import threading
 from typing import Any
 
 from .._exchange.dest import DestEnd
 from .._exchange.source import SourceEnd
 from .._exchange.talk import ConversationLost, Talk
 from .._exchange.throttle import TokenBucket
-from .._job.context import Context, Server, TransferFailed
+from .._job.context import Context, Server
 from .._job.outcome import Outcome
 from .._stream.hello import CONTROL
 from .._stream.link import Link
@@ -30,6 +29,7 @@ from .._stream.sender import StreamSource
 from .._stream.source import StreamSourceEnd
 from .._stream.streams import Streams
 from .._tree import xattr
+from .conversing import ConversingServer
 
 
 class _Conversation:
@@ -97,16 +97,13 @@ def serve(context: Context) -> Server:
     return _StreamServer(context)
 
 
-class _StreamServer(Server):
+class _StreamServer(ConversingServer):
     """The port, and the conversation from its first connection on. A new conversation takes the place of the old."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        super().__init__(context)
         self._doorway = Doorway(context)
-        self._lock = threading.Lock()
         self._conversation: _Conversation | None = None
-        self._thread: threading.Thread | None = None
-        self._closing = False
         self._port = Port(context, self._doorway, self._arrived)
         self.ready: dict[str, Any] = {"address": self._port.address, "port": self._port.port}
 
@@ -117,34 +114,15 @@ class _StreamServer(Server):
             elif self._conversation is not None and connection.number != CONTROL:
                 self._conversation.streams.attach(self._conversation.link(connection))
             else:
-                self._begin(connection)
+                self._converse(connection)
 
-    def _begin(self, connection: Connection) -> None:
+    def _converse(self, connection: Connection) -> None:
         earlier = self._conversation
         if earlier is not None and self._thread is not None:
             earlier.talk.abort("the other end connected again")
             self._thread.join()
         self._conversation = _Conversation(self._context, self._doorway, connection, earlier)
-        self._thread = threading.Thread(target=self._run, args=(self._conversation,), daemon=True)
-        self._thread.start()
+        self._begin(self._conversation.hold)
 
-    def _run(self, conversation: _Conversation) -> None:
-        try:
-            conversation.hold()
-        except TransferFailed as error:
-            self._context.log(f"the transfer failed: {error}")
-        except Exception as error:
-            self._context.log(f"the transfer failed: {type(error).__name__}: {error}")
-
-    def active(self) -> bool:
-        """Whether the conversation goes on."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def close(self) -> None:
-        """End the conversation and the port."""
-        with self._lock:  # from now on nothing begins
-            self._closing = True
-        self._context.stop.set()
-        if self._thread is not None:
-            self._thread.join()
+    def _stop_listening(self) -> None:
         self._port.close()

@@ -23,8 +23,8 @@ from .._exchange import frames
 from .._exchange.carrier import Arrived, DestCarrier, Meter, Send, Sent, SourceCarrier, Wanted
 from .._exchange.channel import READ_BYTES, enlarge_pipe
 from .._exchange.frames import Frame, FrameError
+from .._exchange.full import full
 from .._exchange.messages import inflate, pack, unpack
-from .._exchange.placer import full
 from .._exchange.throttle import TokenBucket
 from .._job.context import Context, TransferFailed
 from .._tree.entry import Entry

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from typing import Any
 
 from .._exchange.channel import Channel
@@ -27,6 +26,7 @@ from .._exchange.talk import Talk
 from .._job.context import Context, Server, TransferFailed
 from .._job.outcome import Outcome
 from . import nc_wire, netcat
+from .conversing import ConversingServer
 from .ports import free_port
 from .tar_carrier import TarDest, TarSource
 
@@ -101,21 +101,18 @@ def serve(context: Context) -> Server:
     return _TarServer(context)
 
 
-class _TarServer(Server):
+class _TarServer(ConversingServer):
     """The listeners, and the conversation once all connections are there."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        super().__init__(context)
         self._dialect, self._program = _dialect(context)
         self._secret = _secret(context)
         self._address = nc_wire.own_address(str(context.serve.get("address") or ""))
         if ":" in self._address and not netcat.speaks_ipv6(self._dialect):
             self._dialect = netcat.BUILTIN
-        self._lock = threading.Lock()
         self._wires: dict[int, nc_wire.Wire] = {}
         self._listeners: list[nc_wire.Listener] = []
-        self._thread: threading.Thread | None = None
-        self._closing = False
         ports = self._choose_ports(max(1, int(context.settings["streams"])))
         try:
             for number, port in enumerate(ports):
@@ -178,33 +175,17 @@ class _TarServer(Server):
             self._wires[number] = wire
             if len(self._wires) < len(self.ready["ports"]):
                 return
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
+            self._begin(self._hold)
 
-    def _run(self) -> None:
+    def _hold(self) -> Outcome:
         wires = [self._wires[number] for number in sorted(self._wires)]
         argv = []
         if self._dialect != netcat.BUILTIN:
             argv = netcat.listen_argv(self._dialect, self._address, self._listeners[0].port, [], self._program)
-        try:
-            _converse(self._context, wires, argv)
-        except TransferFailed as error:
-            self._context.log(f"the transfer failed: {error}")
-        except Exception as error:
-            self._context.log(f"the transfer failed: {type(error).__name__}: {error}")
+        return _converse(self._context, wires, argv)
 
-    def active(self) -> bool:
-        """Whether the conversation goes on."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def close(self) -> None:
-        """End the conversation and the listeners."""
-        with self._lock:  # from now on nobody adds a wire
-            self._closing = True
-        self._context.stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        else:
+    def _stop_listening(self) -> None:
+        if self._thread is None:
             for wire in list(self._wires.values()):
                 wire.drop()
         for listener in self._listeners:

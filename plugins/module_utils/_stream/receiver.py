@@ -15,8 +15,8 @@ from typing import Any, Callable
 from .._exchange import frames
 from .._exchange.carrier import Arrived, DestCarrier
 from .._exchange.frames import Frame, FrameError
+from .._exchange.full import FULL, full
 from .._exchange.messages import number, pack, unpack
-from .._exchange.placer import FULL, full
 from .._job.context import Context, TransferFailed
 from .._tree.entry import Entry
 from .._tree.place import Root

@@ -18,7 +18,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.channel i
 from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.extras import Extras
 from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.links import LinkBook
 from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.merge import merge, outcome_from, outcome_values
-from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.placer import Placer
 from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.shards import gather
 from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.sparse import make_sparse
 from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.spool import Spool
@@ -155,7 +154,7 @@ def test_zeros_become_holes(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
-def _extras(tmp_path: Path, rules: list[str], **changes) -> tuple[Context, Root, Extras]:
+def _extras(tmp_path: Path, rules: list[str], **changes) -> tuple[Root, Extras]:
     source, dest = tmp_path / "source", tmp_path / "dest"
     folder = tmp_path / "job"
     for path in (source / "a", dest / "a" / "x", dest / "b", folder, dest / f".longhaul-{ID}" / "tmp"):
@@ -171,12 +170,12 @@ def _extras(tmp_path: Path, rules: list[str], **changes) -> tuple[Context, Root,
         if item.type == "d":
             extras.enter(item.path, False, False)
     extras.end()
-    return context, root, extras
+    return root, extras
 
 
 @pytest.mark.parametrize(("rules", "count"), [([], 5), (["P *.keep"], 3), (["- /b"], 3), (["P a/x"], 3)])
 def test_what_is_too_much_is_counted_as_it_is_removed(tmp_path, rules, count):
-    _context, root, extras = _extras(tmp_path, rules)
+    root, extras = _extras(tmp_path, rules)
     assert extras.count() == count
     outcome = Outcome()
     extras.remove(outcome)
@@ -186,11 +185,9 @@ def test_what_is_too_much_is_counted_as_it_is_removed(tmp_path, rules, count):
 
 
 def test_after_a_scan_with_errors_nothing_is_deleted(tmp_path):
-    context, root, extras = _extras(tmp_path, [])
+    root, extras = _extras(tmp_path, [])
     outcome = Outcome()
-    placer = Placer(context, root, outcome)
-    placer.finish(extras, clean=False, source_is_empty=False)
+    extras.settle(outcome, clean=False, source_is_empty=False)
     assert outcome.files_deleted == 0 and "nothing was deleted" in outcome.warnings[0]
     assert (tmp_path / "dest" / "b" / "4").exists()
-    placer.close()
     root.close()

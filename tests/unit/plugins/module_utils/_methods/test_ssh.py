@@ -13,7 +13,14 @@ import sys
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods import ssh, ssh_client, sshd
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods import (
+    ssh,
+    ssh_ciphers,
+    ssh_client,
+    ssh_failure,
+    sshd,
+    sshd_config,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +40,7 @@ needs_rsync = pytest.mark.skipif(shutil.which("rsync") is None, reason="there is
 def effective(argv: list[str]) -> dict:
     """Ask ssh itself what it makes of an argv."""
     done = subprocess.run([*argv, "-G", "192.0.2.1"], capture_output=True, text=True, check=True)
-    return ssh.parse_sshd_config(done.stdout)
+    return sshd_config.parse_sshd_config(done.stdout)
 
 
 @needs_ssh
@@ -158,7 +165,7 @@ def test_what_is_no_private_key_is_said_to_be_none(text):
     ],
 )
 def test_the_fastest_cipher_that_both_offer_comes_first(source, dest, aes, wanted, first):
-    chosen, reason = ssh.choose_ciphers(source, dest, aes, wanted)
+    chosen, reason = ssh_ciphers.choose_ciphers(source, dest, aes, wanted)
     assert chosen.split(",", maxsplit=1)[0] == first
     assert first in reason
 
@@ -179,7 +186,7 @@ def test_the_fastest_cipher_that_both_offer_comes_first(source, dest, aes, wante
 )
 def test_a_legacy_cipher_needs_both_ends_and_its_name(source, dest, wanted, said):
     with pytest.raises(TransferFailed, match=said):
-        ssh.choose_ciphers(source, dest, True, wanted)
+        ssh_ciphers.choose_ciphers(source, dest, True, wanted)
 
 
 ANY_CIPHERS = st.lists(st.sampled_from([*MODERN, "aes128-cbc", "3des-cbc", "arcfour", "x@y"]), unique=True)
@@ -188,7 +195,7 @@ ANY_CIPHERS = st.lists(st.sampled_from([*MODERN, "aes128-cbc", "3des-cbc", "arcf
 @given(ANY_CIPHERS, st.none() | ANY_CIPHERS, st.booleans(), ANY_CIPHERS)
 def test_nothing_is_chosen_that_an_end_does_not_offer_or_a_policy_bans(source, dest, aes, wanted):
     try:
-        chosen = ssh.choose_ciphers(source, dest, aes, wanted)[0].split(",")
+        chosen = ssh_ciphers.choose_ciphers(source, dest, aes, wanted)[0].split(",")
     except TransferFailed:
         return
     assert set(chosen) <= set(source)
@@ -198,14 +205,16 @@ def test_nothing_is_chosen_that_an_end_does_not_offer_or_a_policy_bans(source, d
 
 
 def test_a_compiled_in_cipher_counts_only_where_it_was_named():
-    assert ssh.source_offer(["aes128-ctr"], ["3des-cbc", "aes128-cbc", "aes128-ctr"], ["aes128-cbc", "arcfour"]) == [
+    assert ssh_ciphers.source_offer(
+        ["aes128-ctr"], ["3des-cbc", "aes128-cbc", "aes128-ctr"], ["aes128-cbc", "arcfour"]
+    ) == [
         "aes128-ctr",
         "aes128-cbc",
     ]
 
 
 def test_what_sshd_says_about_itself_becomes_plain_data():
-    found = ssh.parse_sshd_config(
+    found = sshd_config.parse_sshd_config(
         "port 22\nport 2222\npermitrootlogin without-password\npubkeyauthentication yes\n"
         "authorizedkeysfile .ssh/authorized_keys .ssh/authorized_keys2\nlistenaddress [::]:22\n"
         "listenaddress 0.0.0.0:22\nsubsystem sftp /usr/lib/openssh/sftp-server -l INFO\nciphers aes128-ctr,aes256-ctr\n"
@@ -237,7 +246,7 @@ def test_what_sshd_says_about_itself_becomes_plain_data():
     ],
 )
 def test_the_file_of_authorized_keys_is_the_one_that_sshd_reads(patterns, path):
-    assert ssh.authorized_keys_path(patterns, "me", "/home/me", 1000) == path
+    assert sshd_config.authorized_keys_path(patterns, "me", "/home/me", 1000) == path
 
 
 # Taken from OpenSSH 9.2 (most of them by provoking them), and from the sources of 7.6 and 9.8 where they differ
@@ -288,12 +297,12 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("stderr", "meaning"), MESSAGES)
 def test_ssh_s_words_are_explained(stderr, meaning):
-    assert re.search(meaning, ssh.explain("Welcome. Authorised users only.\n" + stderr, 255) or "")
+    assert re.search(meaning, ssh_failure.explain("Welcome. Authorised users only.\n" + stderr, 255) or "")
 
 
 @pytest.mark.parametrize(("stderr", "code"), [("", 255), ("rsync: link_stat failed\n", 23), (MESSAGES[0][0], 0)])
 def test_other_words_are_left_to_others(stderr, code):
-    assert ssh.explain(stderr, code) is None
+    assert ssh_failure.explain(stderr, code) is None
 
 
 ANSWER = b"longhaul 0123456789abcdef ready\n"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whole transfers by tar_nc: what arrives, what is counted, what is refused, and what happens after a kill."""
+"""Whole transfers by tar_nc: what is its own. What it does as stream does is in test_stream_and_tar_nc.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import socket
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -19,42 +18,15 @@ import pytest
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import NotReady, Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and devices need root")
-COUNTED = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent", "bytes_matched")
-
-
-def make_tree(root: Path) -> None:
-    """Make a small tree with one of most things."""
-    (root / "a" / "b").mkdir(parents=True)
-    (root / "a" / "b" / "file").write_bytes(b"x" * 5000)
-    (root / "a" / "-rf").write_bytes(b"dash")
-    os.link(root / "a" / "b" / "file", root / "hard")
-    (root / "link").symlink_to("/nowhere")
-    (root / "empty").mkdir()
-    (root / "none").write_bytes(b"")
-    (root / "nl\nname").write_bytes(b"newline")
-    os.utime(root / "a" / "b" / "file", ns=(0, 1_000_000_000_123_456_789))
-    os.utime(root / "a" / "b", ns=(0, 1_000_000_001_123_456_789))
-
-
-@pytest.fixture(name="trees")
-def _trees(tmp_path: Path) -> tuple[Path, Path, Path]:
-    source, dest = tmp_path / "source", tmp_path / "dest"
-    source.mkdir()
-    dest.mkdir()
-    return source, dest, tmp_path / "work"
 
 
 def transfer(trees: tuple[Path, Path, Path], serving: str = "dest", **changes: Any) -> dict[str, Any]:
     """Run one transfer."""
     source, dest, work = trees
     return Pair(work, source, dest, settings("tar_nc", **changes), serving).run()
-
-
-def counts(outcome: dict[str, Any]) -> dict[str, int]:
-    """What check mode must predict exactly."""
-    return {name: outcome[name] for name in COUNTED}
 
 
 @needs_root
@@ -99,126 +71,6 @@ def test_options_do_not_change_what_arrives(trees, changes):
     assert not transfer(trees, **changes)["changed"]
 
 
-def test_checksum_finds_what_the_quick_check_cannot(trees):
-    source, dest, _work = trees
-    make_tree(source)
-    transfer(trees)
-    victim = dest / "a" / "b" / "file"
-    status = victim.stat()
-    victim.write_bytes(b"y" * 5000)
-    os.utime(victim, ns=(0, status.st_mtime_ns))
-    assert not transfer(trees)["changed"]
-    outcome = transfer(trees, checksum=True)
-    assert (outcome["files_updated"], outcome["bytes_sent"]) == (2, 5000)  # the file, and its other name
-    assert differences(source, dest) == []
-
-
-def change(source: Path, dest: Path) -> None:
-    """Change most kinds of things on both sides."""
-    (source / "a" / "b" / "file").write_bytes(b"new")
-    (source / "added").mkdir()
-    (source / "added" / "f").write_bytes(b"123")
-    os.chmod(source / "none", 0o640)
-    (source / "link").unlink()
-    (source / "link").symlink_to("elsewhere")
-    (dest / "extra" / "deep").mkdir(parents=True)
-    (dest / "extra" / "deep" / "f").write_bytes(b"f")
-    (dest / "extra" / "keep.me").write_bytes(b"f")
-    (dest / "gone").write_bytes(b"g")
-    shutil.rmtree(source / "empty")
-    (source / "empty").write_bytes(b"now a file")
-    (dest / "empty" / "full").write_bytes(b"")
-
-
-def test_check_mode_predicts_exactly_and_writes_nothing(trees):
-    source, dest, _work = trees
-    make_tree(source)
-    transfer(trees)
-    change(source, dest)
-    options = {"delete": True, "rules": ["P keep.me"]}
-    before = sorted(str(path) for path in dest.rglob("*"))
-    predicted = transfer(trees, check=True, **options)
-    assert sorted(str(path) for path in dest.rglob("*")) == before
-    done = transfer(trees, **options)
-    assert done["errors"] == [] and counts(predicted) == counts(done)
-    assert sorted(predicted["changes"]) == sorted(done["changes"])
-    assert (dest / "extra" / "keep.me").exists() and not (dest / "extra" / "deep").exists()
-    shutil.rmtree(dest / "extra")
-    transfer(trees)
-    assert differences(source, dest) == []
-
-
-def test_max_delete_deletes_nothing_above_it(trees):
-    source, dest, _work = trees
-    make_tree(source)
-    transfer(trees)
-    for name in ("x", "y", "z"):
-        (dest / name).write_bytes(b"")
-    outcome = transfer(trees, delete=True, max_delete=2)
-    assert "3 entries" in outcome["failure"] and "max_delete" in outcome["failure"]
-    assert (dest / "x").exists() and outcome["files_deleted"] == 0
-    assert transfer(trees, delete=True, max_delete=3)["files_deleted"] == 3
-    assert differences(source, dest) == []
-
-
-def test_an_empty_source_deletes_nothing(trees):
-    dest = trees[1]
-    (dest / "precious").write_bytes(b"")
-    outcome = transfer(trees, delete=True)
-    assert "mounted" in outcome["failure"] and (dest / "precious").exists()
-    assert transfer(trees, delete=True, max_delete=1)["files_deleted"] == 1
-
-
-def test_link_dest_costs_no_bytes(trees):
-    source, dest, work = trees
-    make_tree(source)
-    transfer(trees)
-    second = dest.parent / "second"
-    second.mkdir()
-    (source / "a" / "-rf").write_bytes(b"changed")
-    outcome = Pair(work, source, second, settings("tar_nc", link_dest=[str(dest)])).run()
-    assert outcome["bytes_sent"] == 7 and outcome["errors"] == []
-    assert (second / "nl\nname").stat().st_ino == (dest / "nl\nname").stat().st_ino
-    assert differences(source, second) == []
-
-
-def test_only_one_file(trees):
-    source, dest, _work = trees
-    make_tree(source)
-    os.utime(dest, ns=(0, 5))
-    outcome = transfer(trees, only="none", delete=True)
-    assert outcome["files_total"] == outcome["files_created"] == 1
-    assert [path.name for path in dest.iterdir()] == ["none"]
-
-
-def test_no_symlink_at_the_destination_is_followed(trees):
-    source, dest, _work = trees
-    make_tree(source)
-    outside = dest.parent / "outside"
-    outside.mkdir()
-    (dest / "a").symlink_to(outside)
-    outcome = transfer(trees)
-    assert outcome["errors"] == [] and not list(outside.iterdir())
-    assert differences(source, dest) == []
-
-
-def test_a_file_that_keeps_changing_is_listed_and_not_placed(trees):
-    source, dest, work = trees
-    make_tree(source)
-    (source / "log").write_bytes(b"x" * (24 << 20))
-    pair = Pair(work, source, dest, settings("tar_nc", bwlimit=60 << 20))
-    pair.start("dest")
-    pair.start("source")
-    with open(source / "log", "r+b") as log:
-        while not (work / "job-source" / "result.json").exists() and pair.processes["source"].poll() is None:
-            log.write(os.urandom(100))
-            log.flush()
-            time.sleep(0.005)
-    outcome = pair.finish()
-    assert outcome["errors_total"] == 1 and "unstable" in outcome["errors"][0]["reason"]
-    assert not (dest / "log").exists() and (dest / "a" / "-rf").exists()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("victim", ["source", "dest"])
 @pytest.mark.parametrize("serving", ["source", "dest"])
@@ -244,23 +96,6 @@ def test_after_a_kill_only_the_shards_under_way_come_again(trees, victim, servin
     assert outcome["errors"] == [] and differences(source, dest) == []
     assert outcome["bytes_sent"] == (30 - placed) * size
     assert not transfer(trees, serving)["changed"]
-
-
-def test_a_full_destination_fails_plainly_and_goes_on_later(trees):
-    if os.geteuid() != 0:
-        pytest.skip("mounting needs root")
-    source, dest, _work = trees
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(dest)], check=True)
-    try:
-        for number in range(6):
-            (source / f"f{number}").write_bytes(os.urandom(5 << 20))
-        outcome = transfer(trees)
-        assert "full" in outcome.get("failed", ""), outcome
-        subprocess.run(["mount", "-o", "remount,size=80m", str(dest)], check=True)
-        assert transfer(trees)["errors"] == []
-        assert differences(source, dest) == []
-    finally:
-        subprocess.run(["umount", str(dest)], check=True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What tests do to the networks between the testbed's hosts: slow, cut, blocked."""
+
+from __future__ import annotations
+
+import subprocess
+
+from . import network
+from .on_hosts import OnHosts, TestbedError
+
+
+class BetweenHosts(OnHosts):
+    """The networks of hosts that are up. ``eth1`` is a host's link to the data network."""
+
+    def shape(self, host: str, rate: str | None) -> None:
+        """Hold what a host sends and what it receives on the data network to a rate (``100mbit``); None: no limit."""
+        checked = rate is not None
+        self._run(host, ["tc", *network.shaping("eth1", rate)], check=checked)
+        self._run("hub", ["tc", *network.shaping(f"data{self.hosts.index(host)}", rate)], check=checked)
+
+    def cut(self) -> None:
+        """Cut the data network: what the hosts send each other is lost without a word, and no link goes down."""
+        self._ip("hub", [f"link set data{index} nomaster" for index in range(len(self.hosts))])
+
+    def mend(self) -> None:
+        """Mend what ``cut`` cut."""
+        self._ip("hub", [f"link set data{index} master data" for index in range(len(self.hosts))])
+
+    def set_wire_mtu(self, mtu: int) -> None:
+        """Let the data network carry packets up to a size in bytes; 1500 at first. The hosts' own links keep theirs."""
+        self._ip("hub", [f"link set data{index} mtu {mtu}" for index in range(len(self.hosts))])
+
+    def unplug(self, host: str) -> None:
+        """Cut a host off from Ansible: its management port is dead, and no link goes down on the host."""
+        self._ip("hub", [f"link set mgmt{self.hosts.index(host)} nomaster"])
+
+    def plug(self, host: str) -> None:
+        """Let Ansible reach again what ``unplug`` cut off."""
+        self._ip("hub", [f"link set mgmt{self.hosts.index(host)} master mgmt"])
+
+    def block(self, host: str, port: int | None = None, *, reject: bool = False, established: bool = False) -> None:
+        """Let no new connection from another host to a TCP port of a host in (None: to none of its ports).
+
+        They get no answer, or a reset with ``reject``. ``established`` stops connections that are there, too. The
+        management network is left alone.
+        """
+        what = ["tcp", "dport", str(port)] if port else ["meta", "l4proto", "tcp"]
+        opening = [] if established else ["tcp", "flags", "&", "(syn | ack)", "==", "syn"]
+        verdict = ["reject", "with", "tcp", "reset"] if reject else ["drop"]
+        chain = ["chain", "inet", "longhaul", "input", "{ type filter hook input priority 0; }"]
+        for command in (
+            ["add", "table", "inet", "longhaul"],
+            ["add", *chain],
+            ["add", "rule", "inet", "longhaul", "input", "iifname", "eth1", *what, *opening, *verdict],
+        ):
+            self._run(host, ["nft", *command])
+
+    def unblock(self, host: str) -> None:
+        """Let in again what ``block`` kept out."""
+        self._run(host, ["nft", "delete", "table", "inet", "longhaul"], check=False)
+
+    def restore(self) -> None:
+        """Undo what ``shape``, ``cut`` and ``block`` did."""
+        self.mend()
+        for host in self.hosts:
+            self.shape(host, None)
+            self.unblock(host)
+
+    def _run(self, where: str, argv: list[str], *, check: bool = True, input: str = "") -> None:
+        """Run one of the machine's programs in the network of a host or of the hub."""
+        entering = ["nsenter", "-t", str(self._pids[where]), "-n", "--"]
+        ended = subprocess.run([*entering, *argv], input=input, capture_output=True, text=True, check=False)
+        if check and ended.returncode:
+            raise TestbedError(f"{where}: {argv!r} ended with {ended.returncode}:\n{ended.stderr}{input}")
+
+    def _ip(self, where: str | None, lines: list[str]) -> None:
+        text = "".join(line + "\n" for line in lines)
+        if where is not None:
+            self._run(where, ["ip", "-batch", "-"], input=text)
+            return
+        ended = subprocess.run(["ip", "-batch", "-"], input=text, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            raise TestbedError(f"the machine's end of the network could not be made:\n{ended.stderr}{text}")
