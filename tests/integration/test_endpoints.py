@@ -35,8 +35,7 @@ def expect_same(bed: Testbed, source: str = "data/src", dest: str = "data/dest",
     assert compare.differences(bed.root("alpha") / source, bed.root("beta") / dest, **how) == []
 
 
-@pytest.mark.parametrize("connect", ["push", "pull"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "connect"), [*((method, "push") for method in METHODS), ("rsync", "pull")])
 def test_root_paths_with_odd_names(hosts: Testbed, playbooks: Playbooks, method: str, connect: str) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     small_tree(hosts)
