@@ -65,11 +65,13 @@ options:
   method:
     description:
       - How the bytes travel. RV(method_reason) says why a method was taken.
-      - V(auto) takes the first method that both hosts have the programs for, of V(rsync), V(sftp), V(scp); and with
-        O(encryption=none) of V(rsyncd) (where its daemon can be root), V(tar_nc), V(rsync), V(sftp), V(scp).
+      - V(auto) takes the first method that the pair can use, of V(stream), V(rsync), V(sftp), V(scp); and with
+        O(encryption=none) of V(stream), V(rsyncd) (where its daemon can be root), V(tar_nc), V(rsync), V(sftp), V(scp). An option
+        that only some methods know, such as O(rsync_opts), leaves it these. Where no port for V(stream) can be reached it takes
+        one of the methods that use the port of ssh.
       - V(stream) is the collection's own engine, over TCP connections from host to host. It is encrypted by TLS 1.3 with
         certificates made for this transfer, unless O(encryption=none) says that the network is trusted. It needs nothing but
-        Python on both hosts, spreads one large file over all streams, and resumes inside a file. V(auto) does not choose it yet.
+        Python on both hosts, spreads one large file over all streams, and resumes inside a file.
       - V(rsync) is rsync over ssh. It is encrypted. Of a file that has changed it sends the parts that differ, and it resumes
         inside a file.
       - V(rsyncd) is the rsync daemon's protocol, either to the daemon that O(rsyncd_module) names or to one that is started for

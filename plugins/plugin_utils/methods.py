@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_argv import OLDEST
@@ -16,15 +16,21 @@ from .endpoint import Endpoint, Refusal
 SSH = ("rsync", "sftp", "scp")  # that encrypt by ssh, the best first: ``auto`` chooses among them
 OLDEST_PYTHON = (3, 8)
 UNENCRYPTED = ("rsyncd", "tar_nc")
+OWN_PORT = ("stream", *UNENCRYPTED)  # the others use ssh's
+METHODS = (*OWN_PORT, *SSH)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A method, why it was taken, and what the user should know about it."""
+    """A method, why it was taken, and what the user should know about it.
+
+    ``tentative``: nobody named it, and where its port cannot be reached another method may take its place.
+    """
 
     method: str
     reason: str
     warnings: tuple[str, ...] = ()
+    tentative: bool = False
 
 
 _WORDS = {"sftp_server": "sftp server (sftp-server of OpenSSH)"}  # what is not called by the name of its program
@@ -96,10 +102,11 @@ _OBSTACLES: dict[str, Callable[[Endpoint, Endpoint], str]] = {
     "sftp": _sftp,
 }
 _REASONS = {
+    "stream": "it needs nothing but Python, uses several connections at once and resumes inside a file",
     "rsync": "both hosts have rsync, and ssh encrypts",
     "sftp": "there is no rsync on both hosts, and sftp encrypts and resumes inside a file",
     "scp": "there is neither rsync nor an sftp server, and scp encrypts",
-    "rsyncd": "the network is trusted (encryption: none) and both hosts have rsync, which is fastest without ssh",
+    "rsyncd": "the network is trusted (encryption: none), and both hosts have rsync",
     "tar_nc": "the network is trusted (encryption: none), and rsync is not on both hosts or its daemon has no root",
 }
 
@@ -109,21 +116,29 @@ def obstacle(method: str, driving: Endpoint, serving: Endpoint) -> str:
     return _OBSTACLES[method](driving, serving)
 
 
-def choose_method(wanted: str, encryption: str, driving: Endpoint, serving: Endpoint) -> Choice:
+def choose_method(
+    wanted: str, encryption: str, driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str] | None = None
+) -> Choice:
     """Choose among the methods that the pair can use and the encryption option allows.
 
-    Raises Refusal where there is none, or where the one that was named cannot be used.
+    ``unfit`` says of methods why this transfer cannot use them, for ``auto``. Raises Refusal where there is none, or
+    where the one that was named cannot be used.
     """
     if wanted != "auto":
         return _named(wanted, encryption, driving, serving)
-    order = ("rsyncd", "tar_nc", *SSH) if encryption == "none" else SSH
-    obstacles = {method: obstacle(method, driving, serving) for method in order}
+    order = ("stream", *UNENCRYPTED, *SSH) if encryption == "none" else ("stream", *SSH)
+    if not set(order) - set(unfit or ()):
+        unfit = {}  # options that belong to other methods: they are refused by name
+    obstacles = {method: (unfit or {}).get(method) or obstacle(method, driving, serving) for method in order}
+    if encryption != "none":
+        obstacles["stream"] = obstacles["stream"] or _no_tls(driving, serving)
     if "rsyncd" in obstacles and not serving.is_root:
         # Without chroot, which needs root, a daemon rewrites symlinks that lead out of the tree, so they are refused.
         obstacles["rsyncd"] = obstacles["rsyncd"] or f"a daemon on {serving.name} without root cannot keep all symlinks"
     for method in order:
         if not obstacles[method]:
-            return Choice(method, _REASONS[method])
+            but = f", and stream does not fit: {obstacles['stream']}" if obstacles["stream"] else ""
+            return Choice(method, _REASONS[method] + but, tentative=method in OWN_PORT)
     listed = "; ".join(f"{method}: {why}" for method, why in obstacles.items())
     advice = "Install rsync and an ssh server on both hosts"
     if encryption != "none":

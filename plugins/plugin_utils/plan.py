@@ -18,13 +18,21 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_cipher
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.sshd_config import authorized_keys_path
 
 from .endpoint import Endpoint, Refusal
-from .methods import SSH, Choice, choose_method, obstacle
+from .methods import METHODS, SSH, Choice, choose_method, obstacle
 from .options import filter_rules, wanted_ports
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
 from .units import parse_rate
 
 PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")
 CHANGES_LISTED = 200
+_OPTIONS_OF_METHODS = (
+    ("rsyncd_module", ("rsyncd",)),
+    ("rsync_opts", ("rsync", "rsyncd")),
+    ("ssh_ciphers", SSH),
+    ("sftp_buffer_size", ("sftp",)),
+    ("sftp_requests", ("sftp",)),
+)
+_TRIAL = 5.0  # seconds in which a method that ``auto`` chose must reach its port, or another takes its place
 _SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time than it costs
 _STREAMS_UNASKED = 4  # at most, where nobody said how many
 
@@ -55,11 +63,19 @@ def transfer_id(src_host: str, src: str, dest_host: str, dest: str) -> str:
     return hashlib.sha256(json.dumps([src_host, src, dest_host, dest]).encode()).hexdigest()[:16]
 
 
-def make_plan(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, check: bool, pull: bool = False) -> Plan:
+def make_plan(
+    options: Mapping[str, Any],
+    source: Endpoint,
+    dest: Endpoint,
+    check: bool,
+    pull: bool = False,
+    avoid: Mapping[str, str] | None = None,
+) -> Plan:
     """Decide the whole transfer.
 
-    ``options`` are the module's, with defaults; ``pull`` makes the destination connect where ``connect`` is ``auto``.
-    Raises Refusal before anything is done on a host.
+    ``options`` are the module's, with defaults; ``pull`` makes the destination connect where ``connect`` is ``auto``,
+    and where ``method`` is, it takes none of ``avoid`` (method and reason). Raises Refusal before anything is done on a
+    host.
     """
     names = (source.name, dest.name)
     roots = resolve_roots(options["src"], options["dest"], source.probe["path"], dest.probe["path"], names)
@@ -68,9 +84,10 @@ def make_plan(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, chec
     refuse_unusable(source, dest, roots, bool(rules))
     if options["delete"] and not rules:
         refuse_empty_source(source, dest, roots, options["max_delete"])
-    driver = _driver(options, source, dest, pull)
+    unfit = {**_ruled_out(options, source, dest), **(avoid or {})}
+    driver = _driver(options, source, dest, pull, unfit)
     driving, serving = (source, dest) if driver == "source" else (dest, source)
-    choice = choose_method(options["method"], options["encryption"], driving, serving)
+    choice = choose_method(options["method"], options["encryption"], driving, serving, unfit)
     _refuse_options_of_other_methods(options, choice.method)
     preserve, lost = choose_preserve(options["preserve"], choice.method, source, dest)
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
@@ -111,7 +128,12 @@ def make_plan(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, chec
         roots=roots,
         settings=settings,
         serve=_serve(options, choice.method, driving, serving),
-        peer={"address": serving.address, "timeout": options["timeout"], "host": serving.name},
+        peer={
+            "address": serving.address,
+            "timeout": options["timeout"],
+            "host": serving.name,
+            "patience": _TRIAL if choice.tentative else None,
+        },
         started_ns=source.probe["now_ns"],
         both_root=source.is_root == dest.is_root,
         warnings=choice.warnings + lost + _no_links(dest),
@@ -134,35 +156,41 @@ def _no_links(dest: Endpoint) -> tuple[str, ...]:
     )
 
 
-def _driver(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, pull: bool) -> str:
+def _driver(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, pull: bool, unfit: Mapping[str, str]) -> str:
     """Say which side connects: as told, else the source, unless only the other way has what a method needs."""
     if options["connect"] != "auto":
         return "source" if options["connect"] == "push" else "dest"
     if pull:
         return "dest"
-    if _usable(options, source, dest) or not _usable(options, dest, source):
+    if _usable(options, source, dest, unfit) or not _usable(options, dest, source, unfit):
         return "source"
     return "dest"
 
 
-def _usable(options: Mapping[str, Any], driving: Endpoint, serving: Endpoint) -> bool:
+def _usable(options: Mapping[str, Any], driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str]) -> bool:
     if options["method"] != "auto":
         return not obstacle(options["method"], driving, serving)
     try:
-        choose_method("auto", options["encryption"], driving, serving)
+        choose_method("auto", options["encryption"], driving, serving, unfit)
     except Refusal:
         return False
     return True
 
 
+def _ruled_out(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> dict[str, str]:
+    """Say which methods ``auto`` leaves alone, and why: they do not know an option that is set."""
+    found = {}
+    for option, methods in _OPTIONS_OF_METHODS:
+        if options[option]:
+            found.update({method: f"it does not know {option}" for method in METHODS if method not in methods})
+    wanted = options["compress"]
+    if wanted not in ("auto", "none") and wanted not in _stream_algorithms(source, dest):
+        found["stream"] = f"it does not offer {wanted} here"
+    return found
+
+
 def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) -> None:
-    for option, methods in (
-        ("rsyncd_module", ("rsyncd",)),
-        ("rsync_opts", ("rsync", "rsyncd")),
-        ("ssh_ciphers", SSH),
-        ("sftp_buffer_size", ("sftp",)),
-        ("sftp_requests", ("sftp",)),
-    ):
+    for option, methods in _OPTIONS_OF_METHODS:
         if options[option] and method not in methods:
             raise Refusal(
                 f"{option} is set, and method {method} does not know it: name method {' or '.join(methods)}, "
@@ -207,16 +235,16 @@ def choose_compression(
     """
     wanted = options["compress"]
     if method == "stream" and wanted == "auto":  # the engine measures whether it pays
-        both_have = source.probe["zstd"] and dest.probe["zstd"]
-        return {"algorithm": "zstd" if both_have else "zlib", "level": options["compress_level"], "auto": True}
+        best = _stream_algorithms(source, dest)[-1]
+        return {"algorithm": best, "level": options["compress_level"], "auto": True}
     if wanted == "none" or (wanted == "auto" and not _line_is_slow(options, source, dest)):
         return {"algorithm": None, "level": None}
     if method in ("rsync", "rsyncd"):
         both = [name for name in source.programs["rsync"]["compress"] if name in dest.programs["rsync"]["compress"]]
+    elif method == "stream":
+        both = _stream_algorithms(source, dest)
     else:
-        both = ["zlib"] if method in ("tar_nc", "stream") else []
-        if method == "stream" and source.probe["zstd"] and dest.probe["zstd"]:
-            both.append("zstd")
+        both = ["zlib"] if method == "tar_nc" else []
     if wanted == "auto":
         wanted = next((name for name in ("zstd", "lz4", "zlibx", "zlib") if name in both), None)
     elif wanted not in both:
@@ -225,6 +253,11 @@ def choose_compression(
             "it does): use auto, none or one of these"
         )
     return {"algorithm": wanted, "level": options["compress_level"]}
+
+
+def _stream_algorithms(source: Endpoint, dest: Endpoint) -> list[str]:
+    """Give what the Pythons of both hosts can compress with, the best last."""
+    return ["zlib", "zstd"] if source.probe["zstd"] and dest.probe["zstd"] else ["zlib"]
 
 
 def _line_is_slow(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> bool:

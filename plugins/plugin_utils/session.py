@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from . import credentials
 from .comparison import Comparison, ComparisonFailed
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .host_runner import HostFailed, HostRunner
+from .methods import METHODS, OWN_PORT
 from .options import check_options
 from .plan import Plan, make_plan, transfer_id
 from .report import failure_of_paths, shape_result, verified_fields, with_earlier, with_server_side
@@ -26,6 +28,7 @@ from .side_by_side import side_by_side
 from .watching import watch
 
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
+_CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
 _DRIVE_WAIT = 1.0  # seconds in which a short transfer ends, so that it needs no poll
 _NOT_COMPARED = ("wait", "timeout", "verify")  # options in which a run that attaches may differ
 
@@ -70,9 +73,9 @@ class Session:
             status = self._watch_driver(plan)
         else:
             earlier = self._earlier_outcome(source, dest)
-            plan, status = self._transfer(make_plan(self._options, source, dest, self._check), source, dest)
-            if status.get("unreachable") and self._options["connect"] == "auto" and plan.driver == "source":
-                plan, status = self._turn_round(plan, status, source, dest)
+            plan, status = self._either_way(make_plan(self._options, source, dest, self._check), source, dest)
+            if status.get("unreachable") and plan.choice.tentative:
+                plan, status = self._fall_back(plan, status, source, dest)
             if status["alive"]:
                 return shape_result(plan, status, "running", self._phases)
             status = with_earlier(status, earlier)
@@ -136,7 +139,8 @@ class Session:
                 "Wait for its end, run the task with the same options to attach to it, or end that process"
             )
         self._say(f"{self._label}: attached to the running transfer {self.id}")
-        return make_plan(self._options, source, dest, self._check, pull=side == "dest")
+        others = dict.fromkeys(set(METHODS) - {request["settings"]["method"]}, "another is running")
+        return make_plan(self._options, source, dest, self._check, pull=side == "dest", avoid=others)
 
     def _earlier_outcome(self, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
         """Give what a run that nobody waited for did, so that its changes are not lost; empty where there is none."""
@@ -148,28 +152,57 @@ class Session:
 
     # Serve and drive
 
-    def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint) -> tuple[Plan, dict[str, Any]]:
-        """Start both ends, and wait for the end of the driving one unless the task shall not wait."""
-        status = self._start_plan(plan, source, dest)
-        if status["alive"] and self._options["wait"]:
-            status = self._watch_driver(plan)
-        return plan, status
-
-    def _turn_round(
-        self, plan: Plan, status: dict[str, Any], source: Endpoint, dest: Endpoint
+    def _either_way(
+        self, plan: Plan, source: Endpoint, dest: Endpoint, avoid: Mapping[str, str] | None = None
     ) -> tuple[Plan, dict[str, Any]]:
-        """Let the destination connect, since the source cannot; where that fails too, the first failure counts."""
+        """Transfer; let the destination connect where the source cannot. Where both fail, the first failure counts."""
+        status = self._transfer(plan, source, dest)
+        if not status.get("unreachable") or self._options["connect"] != "auto" or plan.driver == "dest":
+            return plan, status
         self._say(f"{self._label}: {status['failure']}. Trying the other direction")
-        self._stop(plan, succeeded=False)
-        self._clear()
+        self._stop(plan, succeeded=False, clear=True)
         try:
-            other, turned = self._transfer(make_plan(self._options, source, dest, self._check, pull=True), source, dest)
+            other = make_plan(self._options, source, dest, self._check, pull=True, avoid=avoid)
+            turned = self._transfer(other, source, dest)
         except (Refusal, HostFailed, TransferError) as error:
-            return plan, _both_ways(status, str(error))
+            return plan, _both(status, "The other direction was tried too", str(error))
         if turned.get("unreachable"):
             self._stop(other, succeeded=False)
-            return plan, _both_ways(status, turned["failure"])
+            return plan, _both(status, "The other direction was tried too", turned["failure"])
         return other, turned
+
+    def _fall_back(
+        self, plan: Plan, status: dict[str, Any], source: Endpoint, dest: Endpoint
+    ) -> tuple[Plan, dict[str, Any]]:
+        """Use a method that needs no port but ssh's, since that of the chosen one cannot be reached."""
+        self._say(f"{self._label}: {status['failure']}. Trying without a port of its own")
+        self._stop(plan, succeeded=False, clear=True)
+        avoid = dict.fromkeys(OWN_PORT, status["failure"])
+        try:
+            other = make_plan(self._options, source, dest, self._check, avoid=avoid)
+        except Refusal as error:
+            return plan, _both(status, "Methods that use the port of ssh were looked at too", str(error))
+        advice = (
+            f"method {plan.choice.method} was tried first, and its port could not be reached, which took time: open "
+            f"one between the hosts (port, port_range), or name method {other.choice.method}"
+        )
+        return self._either_way(replace(other, warnings=(*other.warnings, advice)), source, dest, avoid)
+
+    def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
+        """Start both ends, and wait for the end of the driving one unless the task shall not wait; gives its status."""
+        status = self._start_plan(plan, source, dest)
+        if status["alive"] and self._options["wait"]:
+            return self._watch_driver(plan)
+        if status["alive"] and plan.choice.tentative:
+            return self._wait_for_connection(plan, status)
+        return status
+
+    def _wait_for_connection(self, plan: Plan, status: dict[str, Any]) -> dict[str, Any]:
+        """Wait until the ends have found each other: afterwards nobody is there who could try another method."""
+        deadline = time.monotonic() + _CONNECTED
+        while status["alive"] and _has_not_met(status) and time.monotonic() < deadline:
+            (status,) = self._runners[plan.driver].run({"do": "poll", "wait": 1.0, **self._folder(plan.driver)})
+        return status
 
     def _start_plan(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
         ends = {"source": source, "dest": dest}
@@ -337,8 +370,12 @@ def _stream_secrets(encrypt: bool) -> dict[str, dict[str, str]]:
     return found
 
 
-def _both_ways(status: dict[str, Any], other: str) -> dict[str, Any]:
-    return dict(status, failure=f"{status['failure']}. The other direction was tried too: {other}")
+def _has_not_met(status: dict[str, Any]) -> bool:
+    return status.get("progress", {}).get("phase", "starting") == "starting"
+
+
+def _both(status: dict[str, Any], what: str, other: str) -> dict[str, Any]:
+    return dict(status, failure=f"{status['failure']}. {what}: {other}")
 
 
 def _fingerprint(options: Mapping[str, Any]) -> str:

@@ -202,6 +202,24 @@ def test_the_destination_connects_where_only_that_is_open(
     assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
 
 
+def test_auto_goes_through_the_port_of_ssh_where_no_other_is_open(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    for host in hosts.hosts:
+        hosts.block(host, but=22)
+    options = {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest"}
+    tasks = [
+        {"name": "Move", "longhaul.fleet.transfer": options},
+        {"name": "Leave alone", "longhaul.fleet.transfer": {**options, "wait": False}},
+        {"name": "Collect", "longhaul.fleet.transfer": options},
+    ]
+    run = playbooks.run(tasks, hosts="beta").expect_success()
+    moved = run.result("Move")
+    assert moved["method"] == "rsync" and "stream does not fit" in moved["method_reason"], moved
+    assert "name method rsync" in " ".join(moved["warnings"])
+    assert not run.result("Collect")["changed"]
+    assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
+
+
 def test_a_configured_daemon_is_used(hosts: Testbed, playbooks: Playbooks, tmp_path: Path) -> None:
     small_tree(hosts)
     before = everything(hosts)

@@ -41,13 +41,22 @@ class BetweenHosts(OnHosts):
         """Let Ansible reach again what ``unplug`` cut off."""
         self._ip("hub", [f"link set mgmt{self.hosts.index(host)} master mgmt"])
 
-    def block(self, host: str, port: int | None = None, *, reject: bool = False, established: bool = False) -> None:
-        """Let no new connection from another host to a TCP port of a host in (None: to none of its ports).
+    def block(
+        self,
+        host: str,
+        port: int | None = None,
+        *,
+        but: int | None = None,
+        reject: bool = False,
+        established: bool = False,
+    ) -> None:
+        """Let no new connection from another host to a TCP port of a host in (None: to none of its ports, ``but`` one).
 
         They get no answer, or a reset with ``reject``. ``established`` stops connections that are there, too. The
         management network is left alone.
         """
-        what = ["tcp", "dport", str(port)] if port else ["meta", "l4proto", "tcp"]
+        every = ["tcp", "dport", "!=", str(but)] if but else ["meta", "l4proto", "tcp"]
+        what = ["tcp", "dport", str(port)] if port else every
         opening = [] if established else ["tcp", "flags", "&", "(syn | ack)", "==", "syn"]
         verdict = ["reject", "with", "tcp", "reset"] if reject else ["drop"]
         chain = ["chain", "inet", "longhaul", "input", "{ type filter hook input priority 0; }"]

@@ -88,9 +88,9 @@ class Doorway:
         return wrapped
 
 
-def connect(doorway: Doorway, address: str, port: int, number: int) -> Connection:
-    """Make one connection; raises OSError or HandshakeError."""
-    connection = socket.create_connection((address, port), timeout=HANDSHAKE_SECONDS)
+def connect(doorway: Doorway, address: str, port: int, number: int, seconds: float = HANDSHAKE_SECONDS) -> Connection:
+    """Make one connection, within so many seconds; raises OSError or HandshakeError."""
+    connection = socket.create_connection((address, port), timeout=seconds)
     try:
         connection = doorway.wrap(connection)
         shake = DriveHandshake(doorway.secret, number)
@@ -106,10 +106,11 @@ def connect(doorway: Doorway, address: str, port: int, number: int) -> Connectio
 def connect_first(context: Context, doorway: Doorway) -> Connection:
     """Make the connection that carries the conversation, which may take a while; raises PeerUnreachable."""
     address, port = str(context.peer["address"]), int(context.peer["port"])
-    deadline = time.monotonic() + FIRST_SECONDS
+    patience = float(context.peer.get("patience") or FIRST_SECONDS)
+    deadline = time.monotonic() + patience
     while True:
         try:
-            return connect(doorway, address, port, hello.CONTROL)
+            return connect(doorway, address, port, hello.CONTROL, min(patience, HANDSHAKE_SECONDS))
         except (OSError, HandshakeError) as error:
             if context.stop.is_set() or time.monotonic() > deadline:
                 raise PeerUnreachable(

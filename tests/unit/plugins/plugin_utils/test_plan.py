@@ -32,6 +32,8 @@ PROGRAMS = {
     "sshd": {"path": "/usr/sbin/sshd"},
 }
 
+NO_STREAM = {"stream": "its port is closed"}
+
 
 def path(kind="directory", real="/srv/data", **more):
     """Give what a probe says of a path with room and permissions."""
@@ -83,8 +85,8 @@ def options(**given):
     return dict(defaults, **{"src": "/srv/data/", "dest": "/srv/data", **given})
 
 
-def plan(from_end=None, to_end=None, check=False, **given):
-    return make_plan(options(**given), from_end or end("source"), to_end or end("dest"), check)
+def plan(from_end=None, to_end=None, check=False, avoid=None, **given):
+    return make_plan(options(**given), from_end or end("source"), to_end or end("dest"), check, avoid=avoid)
 
 
 def without(*programs, side="dest", **more):
@@ -96,6 +98,32 @@ def with_rsync(*version):
     programs = copy.deepcopy(PROGRAMS)
     programs["rsync"]["version"] = list(version)
     return end("dest", programs=programs)
+
+
+@pytest.mark.parametrize(
+    ("given", "dest", "expected"),
+    [
+        ({}, None, "stream"),
+        ({"encryption": "none"}, None, "stream"),
+        ({}, without(*PROGRAMS), "stream"),
+        ({"encryption": "none"}, end("dest", tls13=False), "stream"),
+        ({"compress": "zlib"}, None, "stream"),
+        # what stream cannot do is left to others
+        ({}, end("dest", tls13=False), "rsync"),
+        ({}, end("dest", python=[3, 6, 8]), "rsync"),
+        ({"compress": "zstd"}, None, "rsync"),
+        ({"rsync_opts": ["--fuzzy"]}, None, "rsync"),
+        ({"rsync_opts": ["--fuzzy"], "encryption": "none"}, None, "rsyncd"),
+        ({"ssh_ciphers": ["aes128-ctr"]}, None, "rsync"),
+        ({"sftp_requests": 99}, None, "sftp"),
+    ],
+)
+def test_stream_is_the_best_where_it_can_run(given, dest, expected):
+    made = plan(to_end=dest, **given)
+    assert made.choice.method == expected
+    assert (expected == "stream") != ("stream does not fit" in made.choice.reason)
+    assert made.choice.tentative == (expected in ("stream", "rsyncd"))
+    assert bool(made.peer["patience"]) == made.choice.tentative
 
 
 @pytest.mark.parametrize(
@@ -116,16 +144,16 @@ def with_rsync(*version):
         ({"method": "tar_nc"}, None, "tar_nc"),
     ],
 )
-def test_method_is_the_best_that_both_hosts_can(given, dest, expected):
-    made = plan(to_end=dest, **given)
+def test_without_stream_it_is_the_best_that_both_hosts_can(given, dest, expected):
+    made = plan(to_end=dest, avoid=NO_STREAM, **given)
     assert made.choice.method == expected
     assert made.encrypted == (expected in ("rsync", "sftp", "scp"))
 
 
 def test_auto_takes_a_daemon_where_the_end_that_is_connected_to_is_root():
     user, root = end("source", uid=7), end("dest")
-    assert plan(user, root, encryption="none").choice.method == "rsyncd"
-    assert plan(user, root, encryption="none", connect="pull").choice.method == "tar_nc"
+    assert plan(user, root, encryption="none", avoid=NO_STREAM).choice.method == "rsyncd"
+    assert plan(user, root, encryption="none", connect="pull", avoid=NO_STREAM).choice.method == "tar_nc"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +165,10 @@ def test_auto_takes_a_daemon_where_the_end_that_is_connected_to_is_root():
         ({"method": "stream"}, end("dest", python=[3, 6, 8]), "Python of dest is older than 3.8"),
         ({"method": "stream", "compress": "zstd"}, None, "compress is zstd"),
         ({"method": "stream", "ssh_ciphers": ["aes128-ctr"]}, None, "ssh_ciphers"),
-        ({}, without("rsync", "scp", "sftp", "sftp_server"), "encryption: none"),
+        ({}, without("rsync", "scp", "sftp", "sftp_server", python=[3, 6, 8]), "encryption: none"),
+        ({"rsyncd_module": "m"}, None, "rsyncd_module is set.*name method rsyncd"),
         ({"method": "rsync"}, with_rsync(3, 0, 9), "rsync of dest is 3.0.9, and 3.1.0"),
-        ({"connect": "push"}, without("rsync", "scp", "sftp_server"), "connect: pull"),
+        ({"connect": "push"}, without("rsync", "scp", "sftp_server", tls13=False), "connect: pull"),
         ({"rsync_opts": ["--fuzzy"], "method": "scp"}, None, "rsync_opts"),
         ({"compress": "lz4"}, None, "compress is lz4"),
         ({"ssh_ciphers": ["arcfour"]}, None, "arcfour"),
@@ -276,7 +305,8 @@ def test_an_ordinary_user_keeps_what_it_may_and_is_told_the_rest():
 def test_what_an_rsync_cannot_keep_is_told_once():
     programs = copy.deepcopy(PROGRAMS)
     programs["rsync"].update(acls=False, xattrs=False)
-    assert plan(to_end=end("dest", programs=programs)).warnings == (
+    assert plan(to_end=end("dest", programs=programs)).warnings == ()
+    assert plan(to_end=end("dest", programs=programs), method="rsync").warnings == (
         "acls cannot be kept: the rsync on dest was built without acls",
         "xattrs cannot be kept: the rsync on dest was built without xattrs",
     )
@@ -294,13 +324,14 @@ def test_what_an_rsync_cannot_keep_is_told_once():
     ],
 )
 def test_the_hosts_own_sshd_serves_unless_it_cannot(dest, given, ssh):
-    assert plan(to_end=dest, **given).serve["ssh"] == ssh
+    assert plan(to_end=dest, method="rsync", **given).serve["ssh"] == ssh
 
 
 def test_the_destination_connects_where_only_that_works():
-    assert plan(without("ssh", side="source")).driver == "dest"
+    assert plan(without("ssh", side="source"), avoid=NO_STREAM).driver == "dest"
     assert plan(without("ssh", side="source"), method="sftp").driver == "dest"
-    assert plan(without("ssh", side="source"), without("ssh"), encryption="none").driver == "source"
+    assert plan(without("ssh", side="source"), without("ssh"), encryption="none", avoid=NO_STREAM).driver == "source"
+    assert plan(without("ssh", side="source")).driver == "source"  # stream needs no ssh
 
 
 def test_a_missing_link_dest_is_a_warning():
@@ -318,7 +349,8 @@ def test_pull_makes_the_destination_drive():
     [({}, 10000, None), ({}, 100, "zstd"), ({"bwlimit": "5M"}, 10000, "zstd"), ({"compress": "none"}, 100, None)],
 )
 def test_compression_is_automatic_on_slow_lines_only(given, link, algorithm):
-    assert plan(end("source", link_mbit=link), **given).settings["compress"]["algorithm"] == algorithm
+    made = plan(end("source", link_mbit=link), method="rsync", **given)
+    assert made.settings["compress"]["algorithm"] == algorithm
 
 
 def test_filter_rules_keep_their_order():
