@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -183,6 +184,26 @@ def _take_lock(path: str) -> int | None:
         if same:
             return descriptor
         os.close(descriptor)  # the holder before us removed the file between our open and our lock: take the new one
+
+
+def destination_key(root: bytes) -> str:
+    """Give the name of the lock on a destination root."""
+    return hashlib.sha256(root).hexdigest()[:32]
+
+
+def destination_holder(root: bytes) -> str | None:
+    """Say which transfer of this user writes to a destination root at this moment; None where none does."""
+    path = os.path.join(state_root(), "locks", destination_key(root))
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            try:
+                # Shared, so that two who ask do not take each other for a writer.
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return stream.read() or "another transfer"
+    except OSError:
+        pass  # no lock, no writer
+    return None
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Iterable, Iterator, Union
+from typing import Callable, Iterable, Iterator, Union
 
 from .entry import REGULAR, Entry
 from .place import Root
@@ -59,26 +59,31 @@ def hash_file(root: Root, path: bytes, algorithm: str, buffer: bytearray | None 
 
 
 def with_contents(
-    entries: Iterable[Entry], root: bytes, algorithm: str, workers: int = 2
+    entries: Iterable[Entry],
+    root: bytes | int,
+    algorithm: str,
+    workers: int = 2,
+    known: Callable[[Entry], bytes] | None = None,
 ) -> Iterator[tuple[Entry, Content]]:
     """Give each entry with the hash of its contents: ``b""`` for what has none, the OSError where it cannot be read.
 
     The order stays. Files are read by ``workers`` threads (hashing and reading release Python's lock), a bounded
-    number ahead of the one that is given.
+    number ahead of the one that is given. ``root`` is a path or the fd of an open directory. ``known`` is asked for
+    every entry, once and in order, by the thread that takes the results; a file for which it gives a hash is not read.
     """
     local = threading.local()
     roots: list[Root] = []
 
-    def run(batch: list[Entry]) -> list[tuple[Entry, Content]]:
+    def run(batch: list[tuple[Entry, bytes]]) -> list[tuple[Entry, Content]]:
         if not hasattr(local, "root"):
             local.root, local.buffer = Root(root), bytearray(BUFFER)
             roots.append(local.root)
-        return [(entry, _content(local.root, entry, algorithm, local.buffer)) for entry in batch]
+        return [(entry, found or _content(local.root, entry, algorithm, local.buffer)) for entry, found in batch]
 
     pool = ThreadPoolExecutor(max_workers=workers)
     under_way: deque[Future[list[tuple[Entry, Content]]]] = deque()
     try:
-        for batch in _batches(entries):
+        for batch in _batches(entries, known):
             under_way.append(pool.submit(run, batch))
             if len(under_way) > 2 * workers:
                 yield from under_way.popleft().result()
@@ -101,12 +106,13 @@ def _content(root: Root, entry: Entry, algorithm: str, buffer: bytearray) -> Con
         return error
 
 
-def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    batch: list[Entry] = []
+def _batches(entries: Iterable[Entry], known: Callable[[Entry], bytes] | None) -> Iterator[list[tuple[Entry, bytes]]]:
+    batch: list[tuple[Entry, bytes]] = []
     size = 0
     for entry in entries:
-        batch.append(entry)
-        size += entry.size
+        found = b"" if known is None else known(entry)
+        batch.append((entry, found))
+        size += 0 if found else entry.size
         if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0

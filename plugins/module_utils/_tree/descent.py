@@ -24,6 +24,13 @@ OUT_OF_FDS = (errno.EMFILE, errno.ENFILE)
 _Result = TypeVar("_Result")
 
 
+def open_root(root: bytes | int) -> int:
+    """Open a directory by its path, which must not end in a symlink, or once more by an fd; the fd is the caller's."""
+    if isinstance(root, int):
+        return os.open(b".", DIRECTORY_FLAGS, dir_fd=root)
+    return os.open(root, DIRECTORY_FLAGS)
+
+
 class _Level:
     """One directory on the way down."""
 

@@ -17,7 +17,7 @@ import time
 from collections import OrderedDict
 from typing import Callable, Iterator
 
-from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, Descent
+from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, Descent, open_root
 from .entry import BLOCK, CHARACTER, DIRECTORY, FIFO, SOCKET, Entry
 from .look import read_entry
 from .metadata import chmod
@@ -34,15 +34,15 @@ class InTheWay(OSError):
 
 
 class Root:
-    """A destination root. Use one for each thread, and close it (it is a context manager).
+    """A destination root, named by its path or an open fd. Use one for each thread, and close it (a context manager).
 
     Paths are relative to the root; all methods raise ValueError for one that a peer must not send (see
     :func:`names.components`) and OSError where the file system refuses.
     """
 
-    def __init__(self, path: bytes) -> None:
-        self.path = path
-        self.fd = os.open(path, DIRECTORY_FLAGS)
+    def __init__(self, root: bytes | int) -> None:
+        self.path = b"" if isinstance(root, int) else root
+        self.fd = open_root(root)
         self._open: OrderedDict[bytes, tuple[int, float]] = OrderedDict()  # directory -> (fd, when opened)
 
     def __enter__(self) -> Root:

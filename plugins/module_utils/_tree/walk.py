@@ -10,7 +10,7 @@ import os
 from typing import Callable, Iterator
 
 from . import xattr
-from .descent import DIRECTORY_FLAGS, Descent
+from .descent import Descent, open_root
 from .entry import DIRECTORY, Entry
 from .filters import Filters
 from .look import read_entry
@@ -20,7 +20,7 @@ OnError = Callable[[bytes, OSError], None]
 
 
 def walk(
-    root: bytes,
+    root: bytes | int,
     *,
     filters: Filters | None = None,
     side: str = "source",
@@ -34,6 +34,7 @@ def walk(
 
     Names come in byte order, and a directory's contents right behind it. Nothing but directories is ever
     opened, no symlink below the root is followed, and every entry is as it was at the moment it is given.
+    The root is a path, or the fd of an open directory, which stays the caller's.
 
     ``filters`` and ``side`` leave out what the rules hide on that side, and everything below it.
     ``one_file_system`` gives a mount point as an empty directory, as ``rsync -x`` does. ``xattrs`` reads the
@@ -45,7 +46,7 @@ def walk(
     cannot be read (the entry is given without them). A root that cannot be opened gives no entry at all.
     """
     try:
-        root_fd = os.open(root, DIRECTORY_FLAGS)
+        root_fd = open_root(root)
     except OSError as error:
         on_error(b"", error)
         return

@@ -361,6 +361,25 @@ def test_many_files_are_hashed_in_order_and_errors_are_kept_with_them(tmp_path, 
     assert isinstance(by_path[b"101"], OSError)
 
 
+def test_files_whose_hash_is_known_are_not_read(tmp_path):
+    same(tmp_path / "known", b"1")
+    same(tmp_path / "read", b"2")
+    root = os.open(tmp_path, os.O_RDONLY)
+    asked = []
+
+    def known(entry):
+        asked.append(entry.path)
+        return b"as before" if entry.path == b"known" else b""
+
+    try:
+        entries = walk(root, on_error=lambda *_: None)
+        found = {entry.path: content for entry, content in with_contents(entries, root, "sha256", known=known)}
+    finally:
+        os.close(root)
+    assert asked == [b"", b"known", b"read"]
+    assert found == {b"": b"", b"known": b"as before", b"read": hashlib.sha256(b"2").digest()}
+
+
 def test_both_sides_take_the_algorithm_that_suits_the_slower():
     assert set(speeds()) == {"blake2b", "sha256"}
     fast, slow = {"blake2b": 900.0, "sha256": 1600.0}, {"blake2b": 300.0, "sha256": 150.0}

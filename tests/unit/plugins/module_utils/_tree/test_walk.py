@@ -288,6 +288,19 @@ def test_a_root_that_is_missing_or_no_directory_gives_nothing(tmp_path):
         assert [(path, type(error)) for path, error in errors] == [(b"", kind)]
 
 
+def test_a_root_can_be_an_open_directory(tmp_path):
+    (tmp_path / "sub" / "dir").mkdir(parents=True)
+    fd = os.open(tmp_path / "sub", os.O_RDONLY)
+    try:
+        os.rename(tmp_path / "sub", tmp_path / "moved")
+        os.symlink("/etc", tmp_path / "sub")
+        for _time in range(2):  # it stays open, and is read from the start
+            found = list(walk(fd, on_error=lambda *what: pytest.fail(str(what))))
+            assert [entry.path for entry in found] == [b"", b"dir"]
+    finally:
+        os.close(fd)
+
+
 def test_filters_prune(tmp_path):
     (tmp_path / "keep" / "sub").mkdir(parents=True)
     (tmp_path / "drop" / "sub").mkdir(parents=True)

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decide about what is not a complete snapshot: take one that was set aside, or drop it. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable
+
+from . import names
+from .disk import write_json
+from .prune import remove_tree
+from .refusal import Refused
+from .repository import Series
+
+
+def accept(series: Series, name: str, now: int, *, check: bool = False) -> bool:
+    """Make a snapshot that was set aside a complete one; says whether that was to be done. The lock is the caller's."""
+    final = _time(name)
+    if not series.has(names.ASIDE_PREFIX + final):
+        if series.has(final):
+            return series.settle(now, check)
+        raise _missing(series, name)
+    if series.has(final):
+        raise Refused(f"{series.path} has a complete snapshot {final} already: discard one of the two")
+    if not check:
+        with series.snapshot(names.ASIDE_PREFIX + final) as snapshot:
+            facts = snapshot.facts()
+            series.step("facts")
+            write_json(snapshot.fd, names.FACTS, {**facts, "aside": ""})
+        series.step("rename")
+        series.rename(names.ASIDE_PREFIX + final, final)
+        series.step("settle")
+        series.settle(now)
+    return True
+
+
+def discard(
+    series: Series, name: str, writer: Callable[[str], str | None] = lambda path: None, *, check: bool = False
+) -> bool:
+    """Remove a snapshot that was set aside, or the unfinished one (``unfinished``); says whether there was one.
+
+    A complete snapshot is not removed this way. ``writer`` says who writes to a path. The lock is the caller's.
+    """
+    if name in ("unfinished", names.UNFINISHED):
+        found = names.UNFINISHED
+        holder = writer(os.path.join(series.path, found, names.DATA))
+        if holder is not None:
+            raise Refused(
+                f"{holder} is writing to the unfinished snapshot at this moment: wait for it to end, or end it first"
+            )
+    else:
+        found = names.ASIDE_PREFIX + _time(name)
+        if not name.startswith(names.ASIDE_PREFIX):
+            raise Refused(
+                f"'{name}' would be a complete snapshot, and those go by prune alone. Discard takes unfinished or "
+                "aside-…"
+            )
+    if not series.has(found):
+        return False
+    if not check:
+        at = names.time_of(found[len(names.ASIDE_PREFIX) :]) if found != names.UNFINISHED else 0
+        removing = names.REMOVING_PREFIX + names.name_of(_free(series, at or 0))
+        series.step("set apart")
+        series.rename(found, removing)
+        series.step("remove")
+        remove_tree(series, removing)
+    return True
+
+
+def _free(series: Series, at: int) -> int:
+    """Give a time under which nothing is being removed yet."""
+    return names.next_time(at, series.times(names.REMOVING), None)
+
+
+def _time(name: str) -> str:
+    """Give the time in the name of a snapshot, set aside or not."""
+    final = name[len(names.ASIDE_PREFIX) :] if name.startswith(names.ASIDE_PREFIX) else name
+    if names.time_of(final) is None:
+        raise Refused(
+            f"'{name}' is no name of a snapshot: those look like 2026-11-21T173009Z or aside-2026-11-21T173009Z"
+        )
+    return final
+
+
+def _missing(series: Series, name: str) -> Refused:
+    return Refused(f"there is no snapshot {name} in {series.path}: list shows those that there are")

@@ -1,0 +1,167 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Begin a snapshot, or go on with the one that was interrupted. Private to the collection.
+
+There is one unfinished snapshot at most, always under the same name, so a transfer into it that is run again is the
+same transfer and finds what it had. Who begins leaves a token in it, and only who has the token can finish.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, Callable, NamedTuple
+
+from . import names
+from .disk import write_json
+from .loosen import loosen
+from .refusal import Refused
+from .repository import FORMAT, Series
+
+TRANSFER, RSNAPSHOT = "transfer", "rsnapshot"  # where the tree of a snapshot comes from
+
+
+class Begun(NamedTuple):
+    """What a transfer must know to fill the snapshot, and what was done."""
+
+    changed: bool
+    name: str  # that it will have
+    resumed: bool
+    base: str  # the name of the snapshot before; empty for the first
+    path: str  # where the tree belongs
+    link_dest: list[str]  # the tree of the snapshot before
+    finished: bool = False  # this run finished its snapshot already, and there is nothing to transfer
+
+
+def begin(
+    series: Series,
+    run: str,
+    now: int,
+    writer: Callable[[str], str | None] = lambda path: None,
+    *,
+    check: bool = False,
+) -> Begun:
+    """Make the unfinished snapshot, or take over the one that is there, for the run with the token ``run``.
+
+    ``now`` is in seconds since 1970. ``writer`` says who writes to a path at this moment. The lock is the caller's.
+    Raises Refused where another run's transfer is still writing.
+    """
+    path = os.path.join(series.path, names.UNFINISHED, names.DATA)
+    settled = series.settle(now, check)
+    done = finished_by(series, run)
+    if done is not None:
+        name, facts = done
+        return Begun(settled, name, False, facts.get("base", ""), os.path.join(series.path, name, names.DATA), [], True)
+    complete = series.times()
+    taken = series.all_times()
+    at = names.next_time(now, taken, names.latest_of(now, complete))
+    resumed = series.has(names.UNFINISHED)
+    old = unfinished_facts(series) if resumed else {}
+    if old.get("origin") == RSNAPSHOT:
+        raise Refused(
+            f"the adoption of rsnapshot's {old.get('adopted')} was interrupted: run adopt_rsnapshot again, which "
+            "completes it, or discard the unfinished snapshot"
+        )
+    holder = writer(path) if resumed else None
+    if holder is not None and old.get("run") != run:
+        raise Refused(
+            f"{holder} is writing to the unfinished snapshot {path} at this moment, for another run. Two runs of one "
+            "job would undo each other's work; nothing was changed. Wait for it to end, and run this again"
+        )
+    if old.get("run") == run and isinstance(old.get("time"), int) and old["time"] not in taken:
+        at = old["time"]
+    base = names.base_of(at, complete)
+    facts = {
+        "format": FORMAT,
+        "host": series.host,
+        "job": series.job,
+        "origin": TRANSFER,
+        "run": run,
+        "time": at,
+        "base": "" if base is None else names.name_of(base),
+    }
+    changed = settled or facts != old
+    if not check:
+        changed |= _write(series, facts, old, holder is not None)
+    elif resumed:
+        changed |= _touch(series, old, holder is not None, check=True)
+    link_dest = [os.path.join(series.path, facts["base"], names.DATA)] if base is not None else []
+    return Begun(changed, names.name_of(at), resumed, facts["base"], path, link_dest)
+
+
+def _write(series: Series, facts: dict[str, Any], old: dict[str, Any], busy: bool) -> bool:
+    """Put the unfinished snapshot in order; says whether something was left in it that had to go."""
+    series.step("begin")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(names.UNFINISHED, 0o755, dir_fd=series.fd)
+        os.fsync(series.fd)
+    touched = _touch(series, old, busy)
+    with series.snapshot(names.UNFINISHED) as unfinished:
+        series.step("data")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(names.DATA, 0o700, dir_fd=unfinished.fd)
+        series.step("claim")
+        if facts != old:
+            write_json(unfinished.fd, names.FACTS, facts)
+    return touched
+
+
+def _touch(series: Series, old: dict[str, Any], busy: bool, *, check: bool = False) -> bool:
+    """Take out what an interrupted run left and must not stay; says whether there was something.
+
+    ``busy``: the run's own transfer is still at work, and knows best what is in the tree.
+    """
+    with contextlib.ExitStack() as stack:
+        unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
+        stale = [name for name in (names.MANIFEST, names.CHECKED) if name in os.listdir(unfinished.fd)]
+        for name in stale if not check else ():
+            os.unlink(name, dir_fd=unfinished.fd)  # of a run that was killed while it finished
+        try:
+            data_fd = unfinished.open_data()
+        except FileNotFoundError:
+            return bool(stale)
+        stack.callback(os.close, data_fd)
+        if busy:
+            return bool(stale)
+        base_fd = None
+        if names.time_of(str(old.get("base"))) is not None:
+            with contextlib.suppress(FileNotFoundError):
+                base_fd = stack.enter_context(series.snapshot(old["base"])).open_data()
+                stack.callback(os.close, base_fd)
+        return loosen(data_fd, base_fd, check=check) or bool(stale)
+
+
+def finished_by(series: Series, run: str) -> tuple[str, dict[str, Any]] | None:
+    """Give name and facts of the snapshot, complete or set aside, that this run finished; None where there is none."""
+    for kind, prefix in ((names.COMPLETE, ""), (names.ASIDE, names.ASIDE_PREFIX)):
+        for at in reversed(series.times(kind)):
+            name = prefix + names.name_of(at)
+            with contextlib.suppress(Refused, OSError), series.snapshot(name) as snapshot:
+                facts = snapshot.facts()
+                if facts.get("run") == run:
+                    return name, facts
+    return None
+
+
+def is_blank(series: Series) -> bool:
+    """Whether the unfinished snapshot is one that a kill left before anything was known of it, and put into it."""
+    with series.snapshot(names.UNFINISHED) as unfinished:
+        try:
+            data_fd = unfinished.open_data()
+        except FileNotFoundError:
+            return not unfinished_facts(series)
+        try:
+            return not unfinished_facts(series) and not os.listdir(data_fd)
+        finally:
+            os.close(data_fd)
+
+
+def unfinished_facts(series: Series) -> dict[str, Any]:
+    """Give the facts of the unfinished snapshot; empty where a kill left none."""
+    try:
+        with series.snapshot(names.UNFINISHED) as unfinished:
+            return unfinished.facts()
+    except (FileNotFoundError, Refused):
+        return {}

@@ -1,0 +1,213 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check that snapshots are what their manifests say. Private to the collection.
+
+Three levels, each with those before it: ``structure`` reads facts and manifests and takes seconds; ``files`` looks at
+every name; ``contents`` reads files, all or a share. A file that several snapshots share is read once. Nothing is
+changed, and nothing stops a backup that runs at the same time: a snapshot that is pruned meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from typing import Any, Iterator
+
+from .._tree.entry import DIRECTORY
+from .._tree.manifest import ManifestError
+from .._tree.names import escape
+from .._tree.record import FIELDS, Describer, Record
+from .._tree.walk import walk
+from . import names
+from .manifest import order
+from .refusal import Refused
+from .repository import Series, Snapshot
+
+STRUCTURE, FILES, CONTENTS = LEVELS = ("structure", "files", "contents")
+MAX_PROBLEMS = 1000  # listed; all are counted
+
+_COMPARED = FIELDS - {"content", "links"}
+
+
+@dataclass
+class Problem:
+    """Something that is not as it should be, in one or more snapshots."""
+
+    kind: str  # structure, missing, extra, differs, damaged (contents), unreadable
+    path: bytes | None  # None: it concerns the snapshot
+    detail: str
+    snapshots: list[str] = field(default_factory=list)
+    intact_in: list[str] = field(default_factory=list)  # snapshots with the same contents, in another file, just read
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give plain data for JSON."""
+        path = None if self.path is None else escape(self.path) or "."
+        return {**vars(self), "path": path}
+
+
+@dataclass
+class Report:
+    """What a check looked at and found."""
+
+    snapshots: list[str] = field(default_factory=list)
+    entries: int = 0  # names that were looked at
+    files_read: int = 0
+    bytes_read: int = 0
+    not_permitted: int = 0  # files that this user may not read
+    problems_total: int = 0
+    problems: dict[tuple[Any, ...], Problem] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, snapshot: str, path: bytes | None, detail: str) -> None:
+        """Count a problem; the same one in several snapshots is listed once."""
+        self.problems_total += 1
+        key = (kind, path, detail)
+        if key in self.problems or len(self.problems) < MAX_PROBLEMS:
+            self.problems.setdefault(key, Problem(kind, path, detail)).snapshots.append(snapshot)
+
+    def of(self, snapshot: str) -> list[Problem]:
+        """Give the listed problems of a snapshot."""
+        return [problem for problem in self.problems.values() if snapshot in problem.snapshots]
+
+    def drop(self, snapshot: str) -> None:
+        """Forget a snapshot that was removed meanwhile."""
+        self.snapshots.remove(snapshot)
+        for key, problem in list(self.problems.items()):
+            if snapshot in problem.snapshots:
+                problem.snapshots.remove(snapshot)
+                self.problems_total -= 1
+                if not problem.snapshots:
+                    del self.problems[key]
+
+
+def check_structure(series: Series, snapshot: Snapshot, report: Report) -> bool:
+    """Check the folder of a snapshot and its manifest as a whole; says whether its records can be used."""
+    name = snapshot.name
+    before = report.problems_total
+    facts: dict[str, Any] = {}
+    try:
+        facts = snapshot.facts()
+    except Refused as refused:
+        report.add(STRUCTURE, name, None, str(refused))
+    try:
+        os.close(snapshot.open_data())
+    except OSError as error:
+        report.add(STRUCTURE, name, None, f"its folder {names.DATA} cannot be opened: {error.strerror}")
+    try:
+        with snapshot.manifest() as manifest:
+            about, totals = manifest.about, manifest.verify()
+    except (ManifestError, OSError) as error:
+        report.add(STRUCTURE, name, None, f"its manifest cannot be used: {error}")
+        return False
+    if facts and {key: facts.get(key) for key in totals} != totals:
+        report.add(
+            STRUCTURE, name, None, f"its manifest is not the one that {names.FACTS} was written for: the totals differ"
+        )
+    if (about.get("host"), about.get("job")) != (series.host, series.job):
+        report.add(STRUCTURE, name, None, f"its manifest is of {about.get('host')}/{about.get('job')}")
+    return report.problems_total == before
+
+
+def check_names(series: Series, report: Report) -> None:
+    """Check what else is in the folder of the job."""
+    if series.missing:
+        return
+    latest = series.latest()
+    complete = [names.name_of(at) for at in series.times()]
+    if complete and latest not in complete:
+        report.add(
+            STRUCTURE,
+            names.LATEST,
+            None,
+            "it does not lead to a complete snapshot; the next backup or prune sets it right",
+        )
+    known = {
+        names.UNFINISHED,
+        names.LATEST,
+        names.NEW_LATEST,
+        names.LOCK,
+        names.CHECKS,
+        names.CHECKS + names.NEW_SUFFIX,
+    }
+    with os.scandir(series.fd) as entries:
+        found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    for name, is_dir in found:
+        if names.kind_of(name):
+            if not is_dir:
+                report.add(STRUCTURE, name, None, "it has the name of a snapshot, but is no folder and counts as none")
+        elif name not in known:
+            report.warnings.append(
+                f"{series.path} has {name!r}, which is none of its names; nothing here looks at it or removes it"
+            )
+
+
+def check_files(snapshot: Snapshot, report: Report) -> None:
+    """Look at every name of a snapshot, and compare it with the manifest."""
+    describer = Describer(_COMPARED)
+    data_fd = snapshot.open_data()
+
+    def fail(path: bytes, error: OSError) -> None:
+        if not isinstance(error, PermissionError):
+            report.add("unreadable", snapshot.name, path, f"it cannot be looked at: {error.strerror}")
+        else:
+            hidden.append(order(path) + b"\0")
+            report.not_permitted += 1
+
+    hidden: list[bytes] = []  # directories whose contents this user may not see
+    try:
+        found = walk(data_fd, xattrs=True, on_error=fail)
+        with snapshot.manifest() as manifest:
+            for there, record in _beside(found, manifest.records()):
+                report.entries += 1
+                if there is None:
+                    if not hidden or not order(record.entry.path).startswith(hidden[-1]):
+                        report.add("missing", snapshot.name, record.entry.path, "it is not there any more")
+                elif record is None:
+                    report.add("extra", snapshot.name, there.entry.path, "it is not in the manifest")
+                else:
+                    _compare(describer, there, record, snapshot.name, report)
+    finally:
+        os.close(data_fd)
+
+
+def _compare(describer: Describer, there: Record, record: Record, name: str, report: Report) -> None:
+    if there.entry[1:7] == record.entry[1:7] and there.entry[11:] == record.entry[11:]:
+        return  # nearly always, and faster: type, mode, owner, group, size and time, then device, target and attributes
+    now, then = describer.describe(there), describer.describe(record)
+    fields = sorted(key for key in {**now, **then} if now.get(key) != then.get(key))
+    if fields:
+        shown = ", ".join(f"{key} is {now.get(key)} and was {then.get(key)}" for key in fields)
+        report.add("differs", name, record.entry.path, shown)
+
+
+def _beside(found: Iterator[Any], records: Iterator[Record]) -> Iterator[tuple[Any, Any]]:
+    """Lay a walk and a manifest side by side; gives (what is there, the record), either of them None."""
+    entry, record = next(found, None), next(records, None)
+    while entry is not None or record is not None:
+        here = None if entry is None else order(entry.path)
+        there = None if record is None else order(record.entry.path)
+        as_record = None if entry is None else Record(entry, b"", entry.path)
+        if there is None or (here is not None and here < there):
+            yield as_record, None
+            entry = next(found, None)
+        elif here is None or there < here:
+            yield None, record
+            record = next(records, None)
+        else:
+            yield as_record, record
+            entry, record = next(found, None), next(records, None)
+
+
+def still_there(series: Series, snapshot: Snapshot) -> bool:
+    """Whether a snapshot has not been pruned since it was opened."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(snapshot.fd), os.stat(snapshot.name, dir_fd=series.fd, follow_symlinks=False))
+    return False
+
+
+def is_file(record: Record) -> bool:
+    """Whether the record has contents that can be read and compared."""
+    return record.entry.type != DIRECTORY and bool(record.content)

@@ -1,0 +1,164 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Make the unfinished snapshot a complete one. Private to the collection.
+
+The order is what makes it safe: the tree and its manifest are on the disk before one rename makes them a snapshot, and
+``latest`` moves behind that. A kill before the rename leaves an unfinished snapshot, a kill behind it a complete one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, NamedTuple
+
+from .._tree.content import common_algorithm, speeds
+from .._tree.manifest import ManifestError
+from . import names
+from .begin import finished_by, unfinished_facts
+from .disk import replacing, sync_file_system, write_json
+from .manifest import ManifestWriter
+from .refusal import Refused
+from .repository import Series, Snapshot
+from .shrink import suspicion
+from .take import Totals, figures, take
+
+
+class Finished(NamedTuple):
+    """What became of the snapshot."""
+
+    changed: bool
+    name: str  # empty in check mode, where nothing was begun
+    aside: str  # why it was set aside; empty where it is complete
+    facts: dict[str, Any]
+    warnings: list[str]
+
+
+def finish(
+    series: Series,
+    run: str,
+    now: int,
+    *,
+    shrink_limit: float = 100,
+    expected_entries: int | None = None,
+    expected_bytes: int | None = None,
+    check: bool = False,
+) -> Finished:
+    """Finish the snapshot that the run with this token began; a second time it changes nothing.
+
+    ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes
+    of all regular files. The lock is the caller's. Raises Refused where that is not what is there, where another run
+    took the snapshot over, and where the tree cannot be read; then it stays unfinished.
+    """
+    facts = unfinished_facts(series)
+    if not facts or facts.get("run") != run:
+        return _finished_before(series, run, now, facts, check)
+    with contextlib.ExitStack() as stack:
+        unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
+        before = _before(series, facts, stack)
+        algorithm = _algorithm(before)
+        if check:
+            totals, problem = _take(unfinished, before, algorithm, None)
+        else:
+            series.step("sync")
+            sync_file_system(unfinished.fd)
+            series.step("manifest")
+            totals, problem = _write_manifest(series, unfinished, before, algorithm)
+        _reconcile(totals, expected_entries, expected_bytes)
+        aside = suspicion(totals.gone, totals.before, shrink_limit)
+        at = names.next_time(facts["time"], series.all_times(), None)
+        complete = {**facts, **totals.as_dict(), "time": at, "algorithm": algorithm, "finished": now, "aside": aside}
+        name = (names.ASIDE_PREFIX if aside else "") + names.name_of(at)
+        if not check:
+            series.step("facts")
+            write_json(unfinished.fd, names.FACTS, complete)
+            series.step("rename")
+            series.rename(names.UNFINISHED, name)
+            series.step("settle")
+            series.settle(now)
+    return Finished(True, name, aside, complete, _warnings(totals, problem, facts))
+
+
+def _finished_before(series: Series, run: str, now: int, facts: dict[str, Any], check: bool) -> Finished:
+    """Find the snapshot that this run finished already, and put right what was left to do behind the rename."""
+    done = finished_by(series, run)
+    if done is not None:
+        name, found = done
+        return Finished(series.settle(now, check), name, found.get("aside", ""), found, [])
+    if check:  # nothing was begun, because beginning was only predicted, too
+        return Finished(True, "", "", {}, [])
+    if facts:
+        raise Refused(
+            "another run has taken over the unfinished snapshot and goes on with what this run had transferred. "
+            "Nothing is lost: leave it to that run"
+        )
+    raise Refused(f"there is no unfinished snapshot of this run in {series.path}: begin one first")
+
+
+def _before(series: Series, facts: dict[str, Any], stack: contextlib.ExitStack) -> Snapshot | None:
+    if names.time_of(str(facts.get("base"))) is None:
+        return None
+    try:
+        return stack.enter_context(series.snapshot(facts["base"]))
+    except FileNotFoundError:
+        return None
+
+
+def _algorithm(before: Snapshot | None) -> str:
+    """Give the algorithm of the snapshot before, so that its hashes can be taken over; else the fastest here."""
+    if before is not None:
+        with contextlib.suppress(ManifestError, OSError), before.manifest() as manifest:
+            return manifest.algorithm
+    return common_algorithm(speeds())
+
+
+def _take(
+    unfinished: Snapshot, before: Snapshot | None, algorithm: str, writer: ManifestWriter | None
+) -> tuple[Totals, str]:
+    data_fd = unfinished.open_data()
+    try:
+        return take(data_fd, before, algorithm, writer)
+    finally:
+        os.close(data_fd)
+
+
+def _write_manifest(
+    series: Series, unfinished: Snapshot, before: Snapshot | None, algorithm: str
+) -> tuple[Totals, str]:
+    with replacing(unfinished.fd, names.MANIFEST) as file:
+        writer = ManifestWriter(file, algorithm, {"host": series.host, "job": series.job})
+        totals, problem = _take(unfinished, before, algorithm, writer)
+        writer.finish(figures(totals))
+        series.step("manifest in place")
+    return totals, problem
+
+
+def _reconcile(totals: Totals, entries: int | None, size: int | None) -> None:
+    found = (("entries", totals.entries, entries), ("bytes", totals.bytes, size))
+    wrong = [
+        f"{there} {what} where the transfer counted {counted}"
+        for what, there, counted in found
+        if counted not in (None, there)
+    ]
+    if wrong:
+        raise Refused(
+            f"the unfinished snapshot has {' and '.join(wrong)}. So it is not what the source was, and it is not made "
+            "a complete one; it stays as it is. Run the backup again: it goes on where it stopped"
+        )
+
+
+def _warnings(totals: Totals, problem: str, facts: dict[str, Any]) -> list[str]:
+    warnings = []
+    if problem:
+        warnings.append(
+            f"the manifest of {facts['base']} cannot be used: {problem}. So every file was read, and neither what is "
+            "new nor whether too much is gone since then is known. Check that snapshot"
+        )
+    if totals.unreadable:
+        warnings.append(
+            f"{totals.unreadable} files of the snapshot cannot be read by this user, so the manifest has no hash of "
+            f"them and a check cannot tell whether they are intact: {', '.join(totals.unreadable_paths)}"
+        )
+    return warnings

@@ -1,0 +1,195 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The manifest of a snapshot: a file that tells every entry with the hash of its contents. Private to the collection.
+
+It is written and read as a stream: what is in memory is one frame, whatever the size of the tree. The file is the magic
+``LHSNAP1\\n`` and frames. A frame is a head (type, length, stored length, check) and its payload, compressed by zlib.
+The check is BLAKE2b (16 bytes) over the check of the frame before (zeros for the first), the type, the length of the
+payload (4 bytes) and what is stored, so a flipped bit, a frame that is missing, doubled or moved, and a file that is
+cut short are all found.
+
+``H``, the first frame, is JSON: ``algorithm`` of the content hashes, ``host``, ``job``. ``R`` frames carry records: the
+length of the hashes (4 bytes), for each record the length of its hash (1 byte) and the hash, and then the entries as
+``_tree/manifest.py`` packs them. ``E``, the last frame, is JSON: the totals. Numbers are little endian.
+
+Records come in the order of a walk, which is that of :func:`order`; the first is the root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from typing import Any, BinaryIO, Iterator
+
+from .._tree.content import ALGORITHMS
+from .._tree.entry import Entry
+from .._tree.manifest import RECORD_LIMIT, Decoder, ManifestError, encode
+from .._tree.record import Record
+
+MAGIC = b"LHSNAP1\n"
+HASH_BYTES = 32
+
+_HEADER, _RECORDS, _END = b"H", b"R", b"E"
+_CHECK_BYTES = 16
+_FRAME = struct.Struct(f"<cII{_CHECK_BYTES}s")
+_LENGTH = struct.Struct("<I")
+_FULL = 1 << 20  # bytes of records after which a frame is written
+_LIMIT = 2 * RECORD_LIMIT  # bytes of a payload
+_COMPRESSION = 1  # the fastest: names compress well enough
+
+
+def order(path: bytes) -> bytes:
+    """Give what sorts paths as a walk gives them: a directory right before its contents, names in byte order."""
+    return path.replace(b"/", b"\0")
+
+
+class ManifestWriter:
+    """Writes a manifest; without ``finish`` it is none."""
+
+    def __init__(self, file: BinaryIO, algorithm: str, about: dict[str, str]) -> None:
+        self._file = file
+        self._check = bytes(_CHECK_BYTES)
+        self._hashes = bytearray()
+        self._entries = bytearray()
+        file.write(MAGIC)
+        self._frame(_HEADER, _json({"algorithm": algorithm, **about}))
+
+    def add(self, entry: Entry, content: bytes) -> None:
+        """Add the next entry of a walk with the hash of its contents (empty: there is none)."""
+        self._hashes += bytes([len(content)]) + content
+        self._entries += encode(entry)
+        if len(self._entries) >= _FULL:
+            self._flush()
+
+    def finish(self, totals: dict[str, Any]) -> None:
+        """Write the end. The file itself is the caller's to sync and close."""
+        self._flush()
+        self._frame(_END, _json(totals))
+
+    def _flush(self) -> None:
+        if self._entries:
+            self._frame(_RECORDS, _LENGTH.pack(len(self._hashes)) + self._hashes + self._entries)
+            self._hashes.clear()
+            self._entries.clear()
+
+    def _frame(self, kind: bytes, payload: bytes) -> None:
+        stored = zlib.compress(payload, _COMPRESSION)
+        self._check = _chained(self._check, kind, len(payload), stored)
+        self._file.write(_FRAME.pack(kind, len(payload), len(stored), self._check) + stored)
+
+
+class ManifestReader:
+    """Reads a manifest. Everything raises ManifestError where it is damaged."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._check = bytes(_CHECK_BYTES)
+        self.totals: dict[str, Any] | None = None  # known when all records were read
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ManifestError("it does not begin as a manifest of a snapshot does")
+        kind, payload = self._frame()
+        self.about = _table(payload)
+        if kind != _HEADER or self.about.get("algorithm") not in ALGORITHMS:
+            raise ManifestError("its head is missing, or names a hash algorithm that is not known here")
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm of the content hashes."""
+        return self.about["algorithm"]
+
+    def records(self) -> Iterator[Record]:
+        """Give every record, and at the end make sure that this was the whole manifest."""
+        last: bytes | None = None
+        while True:
+            kind, payload = self._frame()
+            if kind == _END:
+                break
+            if kind != _RECORDS:
+                raise ManifestError("it has a frame where none can be")
+            for record in _records(payload):
+                key = order(record.entry.path)
+                if (last is None) != (key == b"") or (last is not None and key <= last):
+                    raise ManifestError("its records are not in order")
+                last = key
+                yield record
+        totals = _table(payload)
+        if last is None or self._file.read(1):
+            raise ManifestError("it has no records, or something behind its end")
+        self.totals = totals
+
+    def verify(self) -> dict[str, Any]:
+        """Read the whole manifest without looking into its records, which takes a fraction of the time.
+
+        Give its totals.
+        """
+        kind = _RECORDS
+        while kind == _RECORDS:
+            kind, payload = self._frame()
+        if kind != _END or self._file.read(1):
+            raise ManifestError("it has a frame where none can be, or something behind its end")
+        self.totals = _table(payload)
+        return self.totals
+
+    def _frame(self) -> tuple[bytes, bytes]:
+        head = self._file.read(_FRAME.size)
+        if len(head) < _FRAME.size:
+            raise ManifestError("it is cut short")
+        kind, length, stored_length, check = _FRAME.unpack(head)
+        if max(length, stored_length) > _LIMIT:
+            raise ManifestError("a frame has an impossible length")
+        stored = self._file.read(stored_length)
+        if len(stored) < stored_length:
+            raise ManifestError("it is cut short")
+        self._check = _chained(self._check, kind, length, stored)
+        if check != self._check:
+            raise ManifestError("the check of a frame is wrong")
+        inflater = zlib.decompressobj()
+        try:
+            payload = inflater.decompress(stored, length + 1)
+        except zlib.error as error:
+            raise ManifestError(f"a frame cannot be unpacked: {error}") from None
+        if len(payload) != length or not inflater.eof or inflater.unused_data:
+            raise ManifestError("a frame has another length than its head says")
+        return kind, payload
+
+
+def _records(payload: bytes) -> Iterator[Record]:
+    if len(payload) < _LENGTH.size:
+        raise ManifestError("a frame is too short")
+    end = _LENGTH.size + _LENGTH.unpack_from(payload)[0]
+    at = _LENGTH.size
+    decoder = Decoder()
+    for entry in decoder.feed(payload[end:]):
+        if at >= end or payload[at] not in (0, HASH_BYTES):
+            raise ManifestError("a frame has fewer hashes than entries, or impossible ones")
+        behind = at + 1 + payload[at]
+        yield Record(entry, payload[at + 1 : behind], entry.path)
+        at = behind
+    decoder.finish()
+    if at != end:
+        raise ManifestError("a frame has more hashes than entries")
+
+
+def _chained(before: bytes, kind: bytes, length: int, stored: bytes) -> bytes:
+    digest = hashlib.blake2b(before, digest_size=_CHECK_BYTES)
+    digest.update(kind + _LENGTH.pack(length))
+    digest.update(stored)
+    return digest.digest()
+
+
+def _json(data: dict[str, Any]) -> bytes:
+    return json.dumps(data, sort_keys=True).encode("ascii")
+
+
+def _table(payload: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(payload)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise ManifestError("a frame that must be a table is none")
+    return data

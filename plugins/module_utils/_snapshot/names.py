@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The names in the folder of a job, and which time a snapshot has. Private to the collection.
+
+Pure. A complete snapshot is named by its UTC time, ``2026-11-21T173009Z``, so names sort as times do and contain
+nothing that a shell or rsync takes for something else. Everything that is no complete snapshot has another form:
+what begins with a dot is not meant for people, and what is set aside waits for a decision.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+import time
+from typing import Collection
+
+from .refusal import Refused
+
+# In the folder of a job
+UNFINISHED = ".unfinished"  # the one that is being written
+ASIDE_PREFIX = "aside-"  # before the time: complete, but it lost so much that somebody must look first
+REMOVING_PREFIX = ".removing-"  # before the time: what is left of one that is being removed
+LATEST = "latest"  # a symlink to the newest complete snapshot
+NEW_LATEST = ".latest-new"
+LOCK = ".lock"
+CHECKS = ".checks.json"
+
+# In the folder of a snapshot
+DATA = "data"
+MANIFEST = "manifest"
+FACTS = "snapshot.json"
+CHECKED = "checked.json"
+NEW_SUFFIX = ".new"  # of a file that is written before it takes its place
+
+COMPLETE, ASIDE, REMOVING = "complete", "aside", "removing"
+
+LARGEST_STEP = 86400  # seconds that a clock may have been ahead for the next snapshot to be named after the newest
+
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
+_FORMAT = "%Y-%m-%dT%H%M%SZ"
+_LAST_SECOND = 253402300799  # 9999-12-31T23:59:59Z: later ones would need a longer name
+
+
+def name_of(seconds: int) -> str:
+    """Give the name of the snapshot of a time, in seconds since 1970. Raises ValueError before 1970 and after 9999."""
+    if not 0 <= seconds <= _LAST_SECOND:
+        raise ValueError(f"no snapshot can be named after {seconds} seconds since 1970")
+    return time.strftime(_FORMAT, time.gmtime(seconds))
+
+
+def time_of(name: str) -> int | None:
+    """Give the time of a complete snapshot's name, in seconds since 1970; None where it is no such name."""
+    if not _NAME.fullmatch(name) or not name.isascii():
+        return None
+    try:
+        seconds = calendar.timegm(time.strptime(name, _FORMAT))
+        return seconds if name_of(seconds) == name else None  # not one with a 61st second
+    except ValueError:
+        return None
+
+
+def kind_of(name: str) -> str:
+    """Say what a name in the folder of a job is: complete, aside or removing; an empty text for anything else."""
+    for prefix, kind in ((ASIDE_PREFIX, ASIDE), (REMOVING_PREFIX, REMOVING)):
+        if name.startswith(prefix):
+            return kind if time_of(name[len(prefix) :]) is not None else ""
+    return COMPLETE if time_of(name) is not None else ""
+
+
+def next_time(now: int, taken: Collection[int], newest: int | None) -> int:
+    """Give the time that names a new snapshot. All in seconds since 1970.
+
+    ``now`` where possible. ``taken`` are the times that cannot be used again. A clock that was set back by up to
+    :data:`LARGEST_STEP` makes no snapshot that seems older than ``newest``: it comes a second behind. One that was
+    set back further was wrong before, and is followed.
+    """
+    if newest is not None and now <= newest <= now + LARGEST_STEP:
+        now = newest + 1
+    while now in taken:
+        now += 1
+    return now
+
+
+def base_of(seconds: int, complete: Collection[int]) -> int | None:
+    """Give the time of the snapshot that one of ``seconds`` continues: the newest before it, else the newest of all."""
+    before = [other for other in complete if other < seconds]
+    return max(before or complete, default=None)
+
+
+def latest_of(now: int, complete: Collection[int]) -> int | None:
+    """Give the time of the snapshot that ``latest`` leads to: the newest, without those of a clock that was wrong.
+
+    Those are more than :data:`LARGEST_STEP` ahead of now. Where there are no others, it is the newest of them.
+    """
+    return base_of(now + LARGEST_STEP + 1, complete)
+
+
+def check_part(what: str, text: str) -> str:
+    """Give the name of a host or a job back. Raises Refused unless it can be one visible name in a folder."""
+    if not text or text.startswith(".") or "/" in text or not text.isprintable() or len(text.encode()) > 200:
+        raise Refused(
+            f"the {what} '{text}' cannot be the name of a folder in the repository: it takes up to 200 bytes of "
+            "printable characters without a slash, and does not begin with a dot"
+        )
+    return text

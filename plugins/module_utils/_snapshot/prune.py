@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Remove the snapshots that a policy does not keep. Private to the collection.
+
+First every one of them gets a name that is no snapshot's, in one step each; then their trees are removed, which takes
+time. A kill in between leaves only trees under such names, and the next run removes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import NamedTuple
+
+from .._tree.place import Root
+from . import names
+from .begin import unfinished_facts
+from .policy import Policy, decide
+from .refusal import Refused
+from .repository import Series
+from .zones import Calendar, utc
+
+
+class Pruned(NamedTuple):
+    """What a pruning did, or would do."""
+
+    changed: bool
+    kept: dict[str, list[str]]  # name -> the rules that keep it
+    removed: list[str]  # names of snapshots that were complete
+    leftovers: list[str]  # names that an earlier run had not removed to the end
+
+
+def prune(
+    series: Series, policy: Policy, now: int, calendar: Calendar = utc, *, lazy: bool = False, check: bool = False
+) -> Pruned:
+    """Remove complete snapshots that no rule keeps. The lock is the caller's.
+
+    ``lazy`` leaves the trees for the next run, under names that are no snapshots'. Raises Refused where a snapshot was
+    set aside, for then the old ones may be the only good ones, and where a tree cannot be removed.
+    """
+    aside = series.times(names.ASIDE)
+    if aside:
+        name = names.ASIDE_PREFIX + names.name_of(aside[-1])
+        raise Refused(
+            f"{series.path} has a snapshot that was set aside because it lost suspiciously much: {name}. Until "
+            "somebody has decided about it, the snapshots before may be the only good ones, so none is pruned. "
+            "Compare it with them, then accept or discard it"
+        )
+    settled = series.settle(now, check)
+    leftovers = [names.REMOVING_PREFIX + names.name_of(at) for at in series.times(names.REMOVING)]
+    complete = series.times()
+    kept = decide(complete, policy, now, calendar)
+    _protect(series, kept, now)
+    going = [names.name_of(at) for at in complete if not kept[at]]
+    if not check:
+        for name in going:
+            series.step(f"set {name} apart")
+            series.rename(name, names.REMOVING_PREFIX + name)
+        if not lazy:
+            remove_leftovers(series)
+    return Pruned(
+        bool(settled or going or (leftovers and not lazy)),
+        {names.name_of(at): rules for at, rules in kept.items() if rules},
+        going,
+        leftovers,
+    )
+
+
+def _protect(series: Series, kept: dict[int, list[str]], now: int) -> None:
+    """Keep what is in use, whatever the policy says."""
+    latest = names.latest_of(now, list(kept))
+    base = names.time_of(str(unfinished_facts(series).get("base"))) if series.has(names.UNFINISHED) else None
+    for at, rule in ((latest, "latest"), (base, "base of the unfinished one")):
+        if at in kept and rule not in kept[at]:
+            kept[at].append(rule)
+
+
+def remove_leftovers(series: Series) -> list[str]:
+    """Remove everything that stands under a name for it; gives these names. Raises Refused for what does not go."""
+    gone = []
+    for at in series.times(names.REMOVING):
+        name = names.REMOVING_PREFIX + names.name_of(at)
+        series.step(f"remove {name}")
+        remove_tree(series, name)
+        gone.append(name)
+    return gone
+
+
+def remove_tree(series: Series, name: str) -> None:
+    """Remove a folder of a snapshot. Raises Refused where it does not go, and says why."""
+    try:
+        with Root(series.fd) as root, contextlib.suppress(FileNotFoundError):
+            root.remove(os.fsencode(name))
+    except OSError as error:
+        where = error.filename if isinstance(error.filename, str) else name
+        raise Refused(
+            f"{where} in {series.path} cannot be removed: {error.strerror}. It is no snapshot any more, and the next "
+            "prune tries again. Look for immutable files (lsattr) and mounts in it"
+        ) from None

@@ -1,0 +1,35 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why something is not done, as a text for the user. Private to the collection."""
+
+from __future__ import annotations
+
+import errno
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Refused(Exception):
+    """What was asked for is not done; the text says what was found, why it matters, and what to do."""
+
+
+def unexpected(error: OSError, where: str) -> Refused:
+    """Give the refusal for what the file system would not do with the repository at ``where``."""
+    what = error.strerror or str(error)
+    if error.filename is not None:
+        name = error.filename if isinstance(error.filename, str) else repr(error.filename)
+        what += f" ({name})"
+    if error.errno in _FULL:
+        advice = "Its file system is full: make room, by prune for instance"
+    elif error.errno == errno.EROFS:
+        advice = "Its file system is read-only: look into the system's log for why, and mount it writable"
+    elif error.errno == errno.EIO:
+        advice = "Its disk does not read or write: look into the system's log"
+    else:
+        advice = "Set that right"
+    return Refused(
+        f"the repository {where} cannot be worked on: {what}. Complete snapshots are as they were, and an unfinished "
+        f"one is kept. {advice}, and run this again: it goes on where it stopped"
+    )

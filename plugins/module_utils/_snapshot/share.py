@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which share of the files a check reads, so that some runs together read all. Private to the collection.
+
+Pure. Every path belongs to one of N parts, by its hash, so it is the same part in every snapshot and in every run. Runs
+take the parts in turn.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .._tree.record import path_hash
+from .refusal import Refused
+
+_SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+
+
+class Share(NamedTuple):
+    """Some of the parts that all paths are divided into."""
+
+    parts: frozenset[int]
+    of: int
+
+    def has(self, path: bytes) -> bool:
+        """Whether a path is in it."""
+        return self.of == len(self.parts) or part_of(path, self.of) in self.parts
+
+
+ALL = Share(frozenset([0]), 1)
+
+
+def part_of(path: bytes, of: int) -> int:
+    """Give the part of a path, 0 to ``of`` - 1."""
+    return int.from_bytes(path_hash(path)[:8], "big") % of
+
+
+def parse(text: str) -> tuple[int, int]:
+    """Read a share such as ``1/7``. Raises Refused for anything that is none."""
+    found = _SHARE.fullmatch(text)
+    count, of = (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    if not 1 <= count <= of:
+        raise Refused(
+            f"the share '{text}' cannot be read: write how many of how many parts a run checks, such as 1/7, or 1/1 "
+            "for all"
+        )
+    return count, of
+
+
+def next_share(count: int, of: int, last: dict[str, int]) -> tuple[Share, dict[str, int]]:
+    """Give the share of this run, and what to remember for the next; ``last`` is what the run before remembered.
+
+    Within ``of / count`` runs, rounded up, every part has its turn. Another ``of`` begins from the start.
+    """
+    first = last.get("next", 0) if last.get("of") == of else 0
+    if not isinstance(first, int) or not 0 <= first < of:
+        first = 0
+    parts = frozenset((first + number) % of for number in range(count))
+    return Share(parts, of), {"of": of, "next": (first + count) % of}

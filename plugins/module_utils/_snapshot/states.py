@@ -1,0 +1,83 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The names in the folder of a job and what they are, as a diff shows them. Private to the collection.
+
+Pure but for :meth:`States.of`. Check mode shows what a run would leave: each method gives the names behind one action.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, NamedTuple
+
+from . import names
+from .begin import unfinished_facts
+from .repository import Series
+
+
+class States(NamedTuple):
+    """What there is, or would be."""
+
+    snapshots: frozenset[str]  # whatever their state, by name
+    latest: str | None
+    becomes: str = ""  # the name that the unfinished snapshot will have, where that is known
+
+    @classmethod
+    def of(cls, series: Series) -> States:
+        """Look."""
+        prefixes = {names.COMPLETE: "", names.ASIDE: names.ASIDE_PREFIX, names.REMOVING: names.REMOVING_PREFIX}
+        found = {prefix + names.name_of(at) for kind, prefix in prefixes.items() for at in series.times(kind)}
+        becomes = ""
+        if series.has(names.UNFINISHED):
+            found.add(names.UNFINISHED)
+            at = unfinished_facts(series).get("time")
+            becomes = names.name_of(at) if isinstance(at, int) else ""
+        return cls(frozenset(found), series.latest(), becomes)
+
+    def text(self) -> str:
+        """Give one line for each name."""
+        lines = []
+        for name in sorted(self.snapshots, key=lambda name: name[-len(names.name_of(0)) :]):
+            what = names.kind_of(name) or f"unfinished{', to be ' if self.becomes else ''}{self.becomes}"
+            lines.append(f"{name} {what}")
+        if self.latest is not None:
+            lines.append(f"{names.LATEST} -> {self.latest}")
+        return "".join(line + "\n" for line in lines)
+
+    def settled(self, now: int) -> States:
+        """Let ``latest`` lead to the newest."""
+        complete = [at for at in map(names.time_of, self.snapshots) if at is not None]
+        newest = names.latest_of(now, complete)
+        return self if newest is None else self._replace(latest=names.name_of(newest))
+
+    def begun(self, name: str) -> States:
+        """Add the unfinished snapshot that will have the name."""
+        return self._with([names.UNFINISHED])._replace(becomes=name)
+
+    def finished(self, name: str) -> States:
+        """Make the unfinished snapshot one of the name; nothing where there is none."""
+        return self._with([name], [names.UNFINISHED]) if name and name not in self.snapshots else self
+
+    def accepted(self, name: str) -> States:
+        """Take the snapshot that was set aside."""
+        final = name[len(names.ASIDE_PREFIX) :] if name.startswith(names.ASIDE_PREFIX) else name
+        return self._with([final], [names.ASIDE_PREFIX + final])
+
+    def discarded(self, name: str) -> States:
+        """Take away what is not complete."""
+        return self._with([], [names.UNFINISHED if name == "unfinished" else name])
+
+    def adopted(self, found: Iterable[str]) -> States:
+        """Add snapshots; what an interrupted adoption left is gone."""
+        return self._with(found, [names.UNFINISHED])
+
+    def pruned(self, removed: Iterable[str], lazy: bool) -> States:
+        """Take snapshots away, or give them the name of what is to be removed."""
+        removed = list(removed)
+        if lazy:
+            return self._with([names.REMOVING_PREFIX + name for name in removed], removed)
+        return self._with([], [*removed, *(name for name in self.snapshots if names.kind_of(name) == names.REMOVING)])
+
+    def _with(self, more: Iterable[str], less: Iterable[str] = ()) -> States:
+        return self._replace(snapshots=(self.snapshots - frozenset(less)) | frozenset(more))

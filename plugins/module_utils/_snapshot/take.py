@@ -1,0 +1,216 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a tree into its manifest beside that of the snapshot before. Private to the collection.
+
+Both come in the order of a walk, so they are laid side by side as streams. A file that is hard-linked to the one of the
+snapshot before is not read: its hash is taken from there. That it is the same file is asked of the file system now, not
+of numbers that were written down, so a repository that was copied to another disk is no danger; and its size and time
+must be those of the manifest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Iterator
+
+from .._tree.content import with_contents
+from .._tree.entry import DIRECTORY, REGULAR, Entry
+from .._tree.manifest import ManifestError
+from .._tree.names import escape
+from .._tree.place import Root
+from .._tree.record import Record
+from .._tree.walk import walk
+from .manifest import ManifestWriter, order
+from .refusal import Refused
+from .repository import Snapshot
+
+MAX_LISTED = 20
+_GROUPS = 100_000  # files with several names, all new, that are remembered at once
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
+
+
+@dataclass
+class Totals:
+    """What a snapshot holds. Sizes are bytes of contents, a file with several names once for each."""
+
+    entries: int = 0
+    files: int = 0  # regular ones
+    bytes: int = 0
+    new_files: int = 0  # regular ones that the snapshot before has not
+    new_bytes: int = 0  # in them, a file with several names once
+    gone: int = 0  # names of the snapshot before that are no directories and are not in this one
+    before: int = 0  # names of the snapshot before that are no directories
+    unreadable: int = 0  # files whose contents this user may not read, so they have no hash
+    unreadable_paths: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, int]:
+        """Give the figures, for JSON."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, int)}
+
+
+class Before:
+    """The snapshot before, as a stream beside the walk of the new one. Close it when done."""
+
+    def __init__(self, snapshot: Snapshot | None, algorithm: str, totals: Totals) -> None:
+        self._stack = contextlib.ExitStack()
+        self._totals = totals
+        self._root: Root | None = None
+        self._records: Iterator[Record] = iter(())
+        self._same_algorithm = False
+        self._at: Record | None = None
+        self._groups: OrderedDict[tuple[int, int], int] = OrderedDict()  # new files -> names still to come
+        self.problem = ""  # why the rest of its manifest cannot be used
+        if snapshot is not None:
+            try:
+                reader = self._stack.enter_context(snapshot.manifest())
+                self._same_algorithm = reader.algorithm == algorithm
+                self._records = reader.records()
+                fd = snapshot.open_data()
+            except (ManifestError, OSError) as error:
+                self._fail(error)
+            else:
+                self._root = self._stack.enter_context(_root_of(fd))
+            self._next()
+
+    def close(self) -> None:
+        """Close its files."""
+        self._stack.close()
+
+    def known(self, entry: Entry) -> bytes:
+        """Give the hash of the next entry's contents where it need not be read; count what is new and what is gone."""
+        record = self._meet(entry)
+        if entry.type != REGULAR:
+            return b""
+        if record is not None and self._is_linked(entry, record):
+            return record.content if self._same_algorithm else b""
+        if self._is_first_name(entry):
+            self._totals.new_files += 1
+            self._totals.new_bytes += entry.size
+        return b""
+
+    def finish(self) -> None:
+        """Count the rest as gone."""
+        while self._at is not None:
+            self._pass(self._at)
+
+    def _meet(self, entry: Entry) -> Record | None:
+        """Go on to the place of the entry; give what was at its path, if that is no directory."""
+        key = order(entry.path)
+        while self._at is not None and order(self._at.entry.path) < key:
+            self._pass(self._at)
+        record = self._at
+        if record is None or record.entry.path != entry.path:
+            return None
+        self._totals.before += record.entry.type != DIRECTORY
+        self._totals.gone += record.entry.type != DIRECTORY and entry.type == DIRECTORY
+        self._next()
+        return record if record.entry.type == REGULAR else None
+
+    def _pass(self, record: Record) -> None:
+        counts = record.entry.type != DIRECTORY
+        self._totals.before += counts
+        self._totals.gone += counts
+        self._next()
+
+    def _next(self) -> None:
+        try:
+            self._at = next(self._records, None)
+        except (ManifestError, OSError) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.problem, self._at, self._records = str(error), None, iter(())
+
+    def _is_linked(self, entry: Entry, record: Record) -> bool:
+        """Whether the file is the very one that the snapshot before has at this path, and as it was written down."""
+        old = record.entry
+        if self._root is None or entry.nlink < 2 or (old.size, old.mtime_ns) != (entry.size, entry.mtime_ns):
+            return False
+        try:
+            there = self._root.lstat(entry.path)
+        except OSError:
+            return False
+        return there is not None and (there.dev, there.ino) == (entry.dev, entry.ino)
+
+    def _is_first_name(self, entry: Entry) -> bool:
+        """Whether no name of this new file came before."""
+        shared = entry.link_id
+        if shared is None:
+            return True
+        left = self._groups.pop(shared, None)
+        to_come = (entry.nlink if left is None else left) - 1
+        if to_come:
+            self._groups[shared] = to_come
+            if len(self._groups) > _GROUPS:
+                self._groups.popitem(last=False)
+        return left is None
+
+
+@contextlib.contextmanager
+def _root_of(fd: int) -> Iterator[Root]:
+    try:
+        with Root(fd) as root:
+            yield root
+    finally:
+        os.close(fd)
+
+
+def take(data_fd: int, before: Snapshot | None, algorithm: str, writer: ManifestWriter | None) -> tuple[Totals, str]:
+    """Walk a tree that nothing writes to; give its totals, and why the manifest of the snapshot before is of no use.
+
+    With a ``writer`` all contents that are not known yet are read, and the manifest is written. Without one the figures
+    alone are found. Raises Refused where something cannot be read, for then the snapshot is not whole.
+    """
+
+    def fail(path: bytes, error: OSError) -> None:
+        raise _broken(path, error)
+
+    totals = Totals()
+    beside = Before(before, algorithm, totals)
+    try:
+        entries = walk(data_fd, xattrs=True, on_error=fail)
+        if writer is None:
+            for entry in entries:
+                beside.known(entry)
+                _count(totals, entry)
+        else:
+            for entry, content in with_contents(entries, data_fd, algorithm, known=beside.known):
+                if isinstance(content, OSError):
+                    if content.errno not in _FORBIDDEN:
+                        raise _broken(entry.path, content)
+                    totals.unreadable += 1
+                    if len(totals.unreadable_paths) < MAX_LISTED:
+                        totals.unreadable_paths.append(escape(entry.path))
+                    content = b""
+                _count(totals, entry)
+                writer.add(entry, content)
+        beside.finish()
+    finally:
+        beside.close()
+    return totals, beside.problem
+
+
+def _count(totals: Totals, entry: Entry) -> None:
+    totals.entries += 1
+    if entry.type == REGULAR:
+        totals.files += 1
+        totals.bytes += entry.size
+
+
+def _broken(path: bytes, error: OSError) -> Refused:
+    return Refused(
+        f"'{escape(path) or '.'}' of the unfinished snapshot cannot be read: {error.strerror}. A snapshot is complete "
+        "only when all of it can be read, so this one stays unfinished. Look into the system's log for errors of the "
+        "disk, then run the backup again: it goes on where it stopped"
+    )
+
+
+def figures(totals: Totals) -> dict[str, Any]:
+    """Give what the end of a manifest says."""
+    return {name: value for name, value in totals.as_dict().items() if name in ("entries", "files", "bytes")}

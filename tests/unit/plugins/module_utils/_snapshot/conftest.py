@@ -1,0 +1,145 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the tests of snapshots share: a repository, a source, and a transfer between them that links what it can."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
+
+DAY = 86400
+NOON = 1795262400  # 2026-11-21T12:00:00Z
+
+
+def no_step(_name):
+    """Do nothing."""
+
+
+class Bench:
+    """A source tree and the series that it is backed up to."""
+
+    def __init__(self, top):
+        self.source = top / "source"
+        self.repository = top / "repository"
+        self.source.mkdir()
+        self.repository.mkdir()
+        self.folder = self.repository / "web1" / "data"
+        self.now = NOON
+        self.on_step = no_step
+
+    def series(self, create=True):
+        series = Series(str(self.repository), "web1", "data", create=create)
+        series.step = self.on_step
+        return series
+
+    def write(self, path, content, mtime=NOON - DAY):
+        """Put a file into the source as programs do: beside its place, then renamed."""
+        place = self.source / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        new = place.with_name(place.name + ".tmp")
+        new.write_bytes(content)
+        os.utime(new, (mtime, mtime))
+        os.replace(new, place)
+
+    def backup(self, run=None, **options):
+        """Make a whole snapshot at ``now``, and let a day pass; gives what finish said."""
+        run = run or f"run {self.now}"
+        with self.series() as series, series.lock("test"):
+            begun = begin(series, run, self.now)
+            if not begun.finished:
+                transfer(self.source, begun.path, begun.link_dest)
+            series.step("transferred")
+            done = finish(series, run, self.now, **options)
+        self.now += DAY
+        return done
+
+    def path(self, name, *parts):
+        return self.folder.joinpath(name, *parts)
+
+    def data(self, name):
+        """Give {path: contents, target or None} of a snapshot."""
+        return contents(self.path(name, "data"))
+
+    def complete(self):
+        with self.series() as series:
+            return series.times()
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path)
+
+
+def transfer(source, dest, link_dest=()):
+    """Make one tree like another; what is the same in a tree of link_dest is linked to it, as a transfer does it."""
+    source, dest = os.fspath(source), os.fspath(dest)
+    for folder, folders, files in os.walk(dest, topdown=False):
+        below = os.path.relpath(folder, dest)
+        for name in folders + files:
+            if not os.path.lexists(os.path.join(source, below, name)):
+                gone = os.path.join(folder, name)
+                shutil.rmtree(gone) if name in folders and not os.path.islink(gone) else os.unlink(gone)
+    first = {}
+    for folder, folders, files in os.walk(source):
+        below = os.path.relpath(folder, source)
+        os.makedirs(os.path.join(dest, below), exist_ok=True)
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in files + links:
+            here, there = os.path.join(folder, name), os.path.join(dest, below, name)
+            status = os.lstat(here)
+            if os.path.lexists(there):
+                if same(here, there):
+                    first.setdefault((status.st_dev, status.st_ino), there)
+                    continue
+                os.unlink(there)
+            older = [os.path.join(tree, below, name) for tree in link_dest]
+            older = [path for path in older if os.path.lexists(path) and same(here, path)]
+            known = first.setdefault((status.st_dev, status.st_ino), there)
+            if known != there:
+                os.link(known, there, follow_symlinks=False)
+            elif older:
+                os.link(older[0], there, follow_symlinks=False)
+            elif stat.S_ISFIFO(status.st_mode):
+                os.mkfifo(there)
+            else:
+                shutil.copy2(here, there, follow_symlinks=False)
+    for folder, _folders, _files in os.walk(source, topdown=False):
+        shutil.copystat(folder, os.path.join(dest, os.path.relpath(folder, source)))
+
+
+def same(one, other):
+    """Say what the quick check says."""
+    found = [os.lstat(path) for path in (one, other)]
+    kinds = {stat.S_IFMT(status.st_mode) for status in found}
+    if kinds == {stat.S_IFLNK}:
+        return os.readlink(one) == os.readlink(other)
+    return len(kinds) == 1 and len({(s.st_size, s.st_mtime_ns, s.st_mode) for s in found}) == 1
+
+
+def contents(top):
+    """Read a tree."""
+    found = {}
+    for folder, folders, files in os.walk(top):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            mode = os.lstat(path).st_mode
+            below = os.path.relpath(path, top)
+            if stat.S_ISLNK(mode):
+                found[below] = os.readlink(path)
+            elif stat.S_ISREG(mode):
+                with open(path, "rb") as file:
+                    found[below] = file.read()
+            else:
+                found[below] = None
+    return found
