@@ -9,12 +9,12 @@ TOOLS := tests/tools
 
 help:
 	@echo 'make demo    move a tree between two inventory hosts on this machine, and look at it (no root)'
-	@echo 'make test    all tests; those between hosts need root and Linux, those of the roles Docker'
+	@echo 'make test    all tests; those between hosts need root and Linux'
 	@echo 'make bench   every transfer method beside its raw peer, in a table (root and Linux; ARGS="--mib 512")'
 	@echo 'make lint    the checks that read the code'
 	@echo 'make clean   remove what these targets made'
-	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
-	@echo 'More: unit-all-pythons; make integration ARGS="-k testbed -x"; molecule ARGS=rsyncd; guest'
+	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core'
+	@echo 'More: unit-all-pythons; make integration ARGS="-k testbed -x"; molecule (ARGS=rsyncd); guest'
 
 demo:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 METHODS = ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
 PROGRAMS = ("rsync", "ssh", "sftp", "scp", "sftp-server", "tar", "nc", "nc.openbsd")
 MIB = 1 << 20
-START_RATE = "1mbit"  # so slow that none has ended when the last one begins
+START_RATE = "2mbit"  # so slow that none has ended when the last one begins
 UNDER_WAY = 32 << 10  # bytes at the destination
 
 

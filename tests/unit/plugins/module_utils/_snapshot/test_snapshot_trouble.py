@@ -107,9 +107,7 @@ def test_a_file_that_cannot_be_read_leaves_the_snapshot_unfinished(bench, monkey
         with pytest.raises(Refused, match="'a' of the unfinished snapshot cannot be read"):
             bench.backup()
         assert bench.complete() == []
-        patch.setattr(
-            content, "hash_file", lambda *what: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
-        )
+        patch.setattr(content, "hash_file", forbid)
         done = bench.backup()
     assert done.facts["unreadable"] == 1
     assert "1 files of the snapshot cannot be read by this user" in done.warnings[0]
