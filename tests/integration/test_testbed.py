@@ -92,11 +92,21 @@ def test_two_testbeds_at_once(hosts: Testbed) -> None:
         assert other.address("alpha") != hosts.address("alpha")
 
 
+# What runs in the background ignores the interrupt, and so do the programs that it starts.
+MAKER = """
+import signal, time
+from testbed import Testbed
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with Testbed() as bed:
+    print(bed.number, flush=True)
+    time.sleep(60)
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_it_goes_with_the_program_that_made_it(number: int) -> None:
     package = Path(bed_module.__file__).parent
-    code = "from testbed import *; import time\nwith Testbed() as bed:\n print(bed.number, flush=True); time.sleep(60)"
-    maker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=package.parent, text=True)
+    maker = subprocess.Popen([sys.executable, "-c", MAKER], stdout=subprocess.PIPE, cwd=package.parent, text=True)
     assert maker.stdout
     testbed_number = int(maker.stdout.readline())
     pids = [path for path in Path("/proc").glob("[0-9]*/cmdline") if f"/{testbed_number}/alpha".encode() in _read(path)]
