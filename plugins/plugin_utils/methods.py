@@ -117,7 +117,7 @@ def obstacle(method: str, driving: Endpoint, serving: Endpoint) -> str:
 
 
 def choose_method(
-    wanted: str, encryption: str, driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str] | None = None
+    wanted: str, encryption: str, driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str]
 ) -> Choice:
     """Choose among the methods that the pair can use and the encryption option allows.
 
@@ -127,9 +127,9 @@ def choose_method(
     if wanted != "auto":
         return _named(wanted, encryption, driving, serving)
     order = ("stream", *UNENCRYPTED, *SSH) if encryption == "none" else ("stream", *SSH)
-    if not set(order) - set(unfit or ()):
+    if set(order) <= set(unfit):
         unfit = {}  # options that belong to other methods: they are refused by name
-    obstacles = {method: (unfit or {}).get(method) or obstacle(method, driving, serving) for method in order}
+    obstacles = {method: unfit.get(method) or obstacle(method, driving, serving) for method in order}
     if encryption != "none":
         obstacles["stream"] = obstacles["stream"] or _no_tls(driving, serving)
     if "rsyncd" in obstacles and not serving.is_root:

@@ -10,9 +10,10 @@ import json
 import os
 import stat
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import pytest
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
@@ -70,14 +71,6 @@ def break_it(bed: Testbed) -> None:
     bed.exec("alpha", ["ip", "link", "set", "eth1", "down"])
 
 
-def wait_until(what: Callable[[], bool], seconds: float) -> float:
-    begun = time.monotonic()
-    while not what():
-        assert time.monotonic() - begun < seconds
-        time.sleep(0.05)
-    return time.monotonic() - begun
-
-
 def last(bed: Testbed) -> dict[str, Any]:
     path = bed.root("alpha") / "var/lib/longhaul-network/network.last.json"
     return json.loads(path.read_text()) if path.exists() else {}
@@ -96,11 +89,11 @@ def test_it_reverts_by_itself_when_nobody_confirms(host: Testbed, playbooks: Pla
     begun = time.time()
     break_it(host)
     assert state_of(host) != before
-    wait_until(lambda: bool(last(host)), 20)
+    wait_for(lambda: bool(last(host)), seconds=20)
     assert last(host)["outcome"] == "reverted" and last(host)["by"] == "timer" and last(host)["errors"] == []
     assert time.time() - begun < 12
     assert state_of(host) == before
-    wait_until(lambda: host.processes("alpha") == [], 5)
+    wait_for(lambda: host.processes("alpha") == [], seconds=5)
     # what is left is the record of it, and a later confirmation says so
     late = run(playbooks, task("confirmed"))
     assert late.rc and "was reverted by its own timer" in late.failures[0]
@@ -114,11 +107,11 @@ def test_the_death_of_the_controller_changes_nothing(host: Testbed, playbooks: P
         {"name": "Think", "ansible.builtin.pause": {"seconds": 100}},
     ]
     running = playbooks.start(tasks, hosts="alpha")
-    wait_until(lambda: state_of(host)["mtu"] == 1300, 30)
+    wait_for(lambda: state_of(host)["mtu"] == 1300, seconds=30)
     running.kill()
     running.process.wait()
-    wait_until(lambda: state_of(host)["mtu"] == 1500, 20)
-    wait_until(lambda: bool(last(host)), 20)
+    wait_for(lambda: state_of(host)["mtu"] == 1500, seconds=20)
+    wait_for(lambda: bool(last(host)), seconds=20)
     assert state_of(host) == before
 
 
@@ -182,7 +175,7 @@ def test_a_timer_that_was_killed_is_started_again(host: Testbed, playbooks: Play
     host.exec("alpha", ["ip", "link", "set", "eth1", "mtu", "1400"])
     again = run(playbooks, arm(timeout=5)).expect_success().result("armed")
     assert again["changed"] and again["timer"]["alive"]
-    wait_until(lambda: state_of(host)["mtu"] == 1500, 15)
+    wait_for(lambda: state_of(host)["mtu"] == 1500, seconds=15)
 
 
 def test_a_boot_before_the_confirmation_reverts(host: Testbed, playbooks: Playbooks) -> None:

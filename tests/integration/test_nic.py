@@ -184,10 +184,7 @@ def test_the_controller_is_killed_before_it_can_confirm(pair: Testbed, playbooks
 
 
 def _wait_for_mtu(bed: Testbed, mtu: int, seconds: float) -> float:
-    until = time.monotonic() + seconds
-    while mtu_of(bed) != mtu:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_for(lambda: mtu_of(bed) == mtu, seconds=seconds)
     return time.monotonic()
 
 

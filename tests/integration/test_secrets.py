@@ -10,11 +10,11 @@ import re
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Callable
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import leftovers, secrets_search
 from ansible_collections.longhaul.fleet.tests.support.beside import beside
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
@@ -34,20 +34,13 @@ def start(playbooks: Playbooks, **options: object) -> Running:
 def test_the_search_finds_a_secret(hosts: Testbed, unpiped: Playbooks) -> None:
     pause = {"ansible.builtin.command": {"argv": ["/usr/bin/python3", "-c", f"import time; time.sleep(60) # {TOKEN}"]}}
     running = unpiped.start([{**pause, "delegate_to": "localhost"}], hosts="beta")
-    _wait_until(lambda: bool(secrets_search.in_processes(Path("/"), of=running.record)))
+    wait_for(lambda: bool(secrets_search.in_processes(Path("/"), of=running.record)), seconds=20)
     running.kill()
     hosts.exec("beta", ["sh", "-c", f"echo {TOKEN} >/tmp/left"])
     with beside(hosts, "beta", ["/usr/bin/python3", "-c", f"import time; time.sleep(60) # {TOKEN}"]):
-        _wait_until(lambda: bool(secrets_search.in_processes(hosts.root("beta"))))
+        wait_for(lambda: bool(secrets_search.in_processes(hosts.root("beta"))), seconds=20)
     assert secrets_search.in_processes(hosts.root("beta")) == []
     assert secrets_search.in_files(hosts.root("beta")) == ["file: tmp/left"]
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("connect", ["push", "pull"])

@@ -41,7 +41,7 @@ def run(part: str, reports: str, beside: bool) -> str:
     )
     if beside:
         print(f"==== {part}\n{ended.stdout}", end="", flush=True)
-    passed, failed, lines = results.count(results.read(name=reports))
+    passed, failed, lines = results.count(results.read(parts=reports))
     if (ended.returncode and not failed) or not (passed or failed or lines):
         failed += 1
         said = f"make {part} ended with {ended.returncode}, and no result says why"

@@ -38,10 +38,10 @@ def write(part: str, cases: list[Case]) -> None:
     ElementTree.ElementTree(suite).write(FOLDER / f"{part}.xml", encoding="utf-8")
 
 
-def read(folder: Path = FOLDER, name: str = "*") -> list[Case]:
-    """Read the results of all parts (of those with such a ``name``), also what others wrote (pytest, ansible-test)."""
+def read(folder: Path = FOLDER, parts: str = "*") -> list[Case]:
+    """Read the results of all parts (of those whose names match), also what others wrote (pytest, ansible-test)."""
     cases = []
-    for path in sorted(folder.glob(f"{name}.xml")):
+    for path in sorted(folder.glob(f"{parts}.xml")):
         for element in ElementTree.parse(path).iter("testcase"):
             name = f"{element.get('classname', '')}::{element.get('name')}".strip(":")
             bad = [one for tag in ("failure", "error") for one in element.iter(tag)]

@@ -47,7 +47,7 @@ class Meter:
         """So many bytes went by, packed or not."""
         count = min(count, self._left)
         self._left -= count
-        self._progress.bytes_done += count
+        self._progress.moved(count)
 
     def end(self) -> None:
         """All of it went by."""

@@ -33,6 +33,10 @@ class Progress:
     files_total: int = 0
     current: str = ""  # the path at work, escaped
 
+    def moved(self, count: int) -> None:
+        """So many bytes more went by."""
+        self.bytes_done += count
+
 
 @dataclass
 class Context:

@@ -207,15 +207,15 @@ def destination_holder(root: bytes) -> str | None:
 
 
 @contextlib.contextmanager
-def destination_lock(key: str, holder: str) -> Iterator[str | None]:
+def destination_lock(root: bytes, holder: str) -> Iterator[str | None]:
     """Hold the lock on a destination root; yields None when it is ours, else who has it.
 
-    ``key`` names the root (device, inode and path, as text); ``holder`` is told to the next one who finds it taken.
+    ``holder`` is told to the next one who finds it taken.
     """
     folder = os.path.join(state_root(), "locks")
     private_folder(state_root())
     private_folder(folder)
-    path = os.path.join(folder, key)
+    path = os.path.join(folder, destination_key(root))
     descriptor = _take_lock(path)
     if descriptor is None:
         with open(path, encoding="utf-8", errors="replace") as stream:

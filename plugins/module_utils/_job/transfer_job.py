@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator
 from . import staging
 from .context import Context, Server, TransferFailed
 from .reporter import Reporter
-from .state import JobFolder, destination_key, destination_lock
+from .state import JobFolder, destination_lock
 
 FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end to come
 CHECK_INTERVAL = 0.1  # seconds
@@ -137,7 +137,7 @@ def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
         yield
         return
     holder = f"transfer {context.settings['id']} (process {os.getpid()})"
-    with destination_lock(destination_key(context.root), holder) as taken_by:
+    with destination_lock(context.root, holder) as taken_by:
         if taken_by is not None:
             raise TransferFailed(
                 f"{taken_by} is writing to {os.fsdecode(context.root)} at this moment. Two transfers into one "

@@ -61,8 +61,8 @@ def discard(
     if not series.has(found):
         return False
     if not check:
-        at = names.time_of(found[len(names.ASIDE_PREFIX) :]) if found != names.UNFINISHED else 0
-        removing = names.REMOVING_PREFIX + names.name_of(_free(series, at or 0))
+        at = names.time_of(names.once_accepted(found)) or 0  # the unfinished one has none
+        removing = names.name_of(_free(series, at), names.REMOVING)
         series.step("set apart")
         series.rename(found, removing)
         series.step("remove")
@@ -77,7 +77,7 @@ def _free(series: Series, at: int) -> int:
 
 def _time(name: str) -> str:
     """Give the time in the name of a snapshot, set aside or not."""
-    final = name[len(names.ASIDE_PREFIX) :] if name.startswith(names.ASIDE_PREFIX) else name
+    final = names.once_accepted(name)
     if names.time_of(final) is None:
         raise Refused(
             f"'{name}' is no name of a snapshot: those look like 2026-11-21T173009Z or aside-2026-11-21T173009Z"

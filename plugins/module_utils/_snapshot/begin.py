@@ -135,9 +135,8 @@ def _touch(series: Series, old: dict[str, Any], busy: bool, *, check: bool = Fal
 
 def finished_by(series: Series, run: str) -> tuple[str, dict[str, Any]] | None:
     """Give name and facts of the snapshot, complete or set aside, that this run finished; None where there is none."""
-    for kind, prefix in ((names.COMPLETE, ""), (names.ASIDE, names.ASIDE_PREFIX)):
-        for at in reversed(series.times(kind)):
-            name = prefix + names.name_of(at)
+    for kind in (names.COMPLETE, names.ASIDE):
+        for name in reversed(series.named(kind)):
             with contextlib.suppress(Refused, OSError), series.snapshot(name) as snapshot:
                 facts = snapshot.facts()
                 if facts.get("run") == run:

@@ -116,7 +116,7 @@ def check_names(series: Series, report: Report) -> None:
     if series.missing:
         return
     latest = series.latest()
-    complete = [names.name_of(at) for at in series.times()]
+    complete = series.named()
     if complete and latest not in complete:
         report.add(
             STRUCTURE,

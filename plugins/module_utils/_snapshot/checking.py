@@ -67,8 +67,7 @@ def check(
 
 
 def _opened(series: Series, only: list[str] | None, report: Report) -> list[Snapshot]:
-    there = [names.name_of(at) for at in series.times()]
-    there += [names.ASIDE_PREFIX + names.name_of(at) for at in series.times(names.ASIDE)]
+    there = series.named() + series.named(names.ASIDE)
     unknown = sorted(set(only or ()) - set(there))
     if unknown:
         raise Refused(f"{series.path} has no snapshot {', '.join(unknown)}: list shows those that there are")

@@ -70,7 +70,7 @@ def finish(
         aside = suspicion(totals.gone, totals.before, shrink_limit)
         at = names.next_time(facts["time"], series.all_times(), None)
         complete = {**facts, **totals.as_dict(), "time": at, "algorithm": algorithm, "finished": now, "aside": aside}
-        name = (names.ASIDE_PREFIX if aside else "") + names.name_of(at)
+        name = names.name_of(at, names.ASIDE if aside else names.COMPLETE)
         if not check:
             series.step("facts")
             write_json(unfinished.fd, names.FACTS, complete)

@@ -25,13 +25,9 @@ def listing(series: Series, now: int) -> list[dict[str, Any]]:
     """
     latest = series.latest()
     found = []
-    for kind, prefix in (
-        (names.COMPLETE, ""),
-        (names.ASIDE, names.ASIDE_PREFIX),
-        (names.REMOVING, names.REMOVING_PREFIX),
-    ):
+    for kind in names.PREFIXES:
         for at in series.times(kind):
-            found.append(_describe(series, prefix + names.name_of(at), kind, at, now, latest))
+            found.append(_describe(series, names.name_of(at, kind), kind, at, now, latest))
     found.sort(key=lambda item: item["time"])
     if series.has(names.UNFINISHED):
         found.append(_describe(series, names.UNFINISHED, UNFINISHED, None, now, latest))

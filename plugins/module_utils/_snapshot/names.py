@@ -35,6 +35,7 @@ CHECKED = "checked.json"
 NEW_SUFFIX = ".new"  # of a file that is written before it takes its place
 
 COMPLETE, ASIDE, REMOVING = "complete", "aside", "removing"
+PREFIXES = {COMPLETE: "", ASIDE: ASIDE_PREFIX, REMOVING: REMOVING_PREFIX}
 
 LARGEST_STEP = 86400  # seconds that a clock may have been ahead for the next snapshot to be named after the newest
 
@@ -43,11 +44,11 @@ _FORMAT = "%Y-%m-%dT%H%M%SZ"
 _LAST_SECOND = 253402300799  # 9999-12-31T23:59:59Z: later ones would need a longer name
 
 
-def name_of(seconds: int) -> str:
+def name_of(seconds: int, kind: str = COMPLETE) -> str:
     """Give the name of the snapshot of a time, in seconds since 1970. Raises ValueError before 1970 and after 9999."""
     if not 0 <= seconds <= _LAST_SECOND:
         raise ValueError(f"no snapshot can be named after {seconds} seconds since 1970")
-    return time.strftime(_FORMAT, time.gmtime(seconds))
+    return PREFIXES[kind] + time.strftime(_FORMAT, time.gmtime(seconds))
 
 
 def time_of(name: str) -> int | None:
@@ -61,12 +62,21 @@ def time_of(name: str) -> int | None:
         return None
 
 
+def read(name: str) -> tuple[str, int | None]:
+    """Read a name in the folder of a job: its kind and its time; an empty text and None for anything else."""
+    kind = next((kind for kind in (ASIDE, REMOVING) if name.startswith(PREFIXES[kind])), COMPLETE)
+    at = time_of(name[len(PREFIXES[kind]) :])
+    return (kind, at) if at is not None else ("", None)
+
+
 def kind_of(name: str) -> str:
     """Say what a name in the folder of a job is: complete, aside or removing; an empty text for anything else."""
-    for prefix, kind in ((ASIDE_PREFIX, ASIDE), (REMOVING_PREFIX, REMOVING)):
-        if name.startswith(prefix):
-            return kind if time_of(name[len(prefix) :]) is not None else ""
-    return COMPLETE if time_of(name) is not None else ""
+    return read(name)[0]
+
+
+def once_accepted(name: str) -> str:
+    """Give the name that a snapshot has once it is no longer set aside; any other name as it is."""
+    return name[len(ASIDE_PREFIX) :] if name.startswith(ASIDE_PREFIX) else name
 
 
 def next_time(now: int, taken: Collection[int], newest: int | None) -> int:

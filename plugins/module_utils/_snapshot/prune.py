@@ -40,16 +40,15 @@ def prune(
     ``lazy`` leaves the trees for the next run, under names that are no snapshots'. Raises Refused where a snapshot was
     set aside, for then the old ones may be the only good ones, and where a tree cannot be removed.
     """
-    aside = series.times(names.ASIDE)
+    aside = series.named(names.ASIDE)
     if aside:
-        name = names.ASIDE_PREFIX + names.name_of(aside[-1])
         raise Refused(
-            f"{series.path} has a snapshot that was set aside because it lost suspiciously much: {name}. Until "
+            f"{series.path} has a snapshot that was set aside because it lost suspiciously much: {aside[-1]}. Until "
             "somebody has decided about it, the snapshots before may be the only good ones, so none is pruned. "
             "Compare it with them, then accept or discard it"
         )
     settled = series.settle(now, check)
-    leftovers = [names.REMOVING_PREFIX + names.name_of(at) for at in series.times(names.REMOVING)]
+    leftovers = series.named(names.REMOVING)
     complete = series.times()
     kept = decide(complete, policy, now, calendar)
     _protect(series, kept, now)
@@ -59,7 +58,7 @@ def prune(
             series.step(f"set {name} apart")
             series.rename(name, names.REMOVING_PREFIX + name)
         if not lazy:
-            remove_leftovers(series)
+            _remove_leftovers(series)
     return Pruned(
         bool(settled or going or (leftovers and not lazy)),
         {names.name_of(at): rules for at, rules in kept.items() if rules},
@@ -77,15 +76,11 @@ def _protect(series: Series, kept: dict[int, list[str]], now: int) -> None:
             kept[at].append(rule)
 
 
-def remove_leftovers(series: Series) -> list[str]:
-    """Remove everything that stands under a name for it; gives these names. Raises Refused for what does not go."""
-    gone = []
-    for at in series.times(names.REMOVING):
-        name = names.REMOVING_PREFIX + names.name_of(at)
+def _remove_leftovers(series: Series) -> None:
+    """Remove everything that stands under a name for it. Raises Refused for what does not go."""
+    for name in series.named(names.REMOVING):
         series.step(f"remove {name}")
         remove_tree(series, name)
-        gone.append(name)
-    return gone
 
 
 def remove_tree(series: Series, name: str) -> None:

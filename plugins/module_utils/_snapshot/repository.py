@@ -17,7 +17,7 @@ import fcntl
 import os
 import stat
 import time
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterator
 
 from .._tree.manifest import ManifestError
 from . import names
@@ -157,12 +157,17 @@ class Series:
         if self.missing:
             return []
         with os.scandir(self.fd) as entries:
-            found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return sorted(_times(name for name in found if names.kind_of(name) == kind))
+            found = [names.read(entry.name) for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return sorted(at for what, at in found if what == kind and at is not None)
+
+    def named(self, kind: str = names.COMPLETE) -> list[str]:
+        """Give the names of the snapshots of a kind, the oldest first."""
+        return [names.name_of(at, kind) for at in self.times(kind)]
 
     def all_times(self) -> set[int]:
         """Give every time that a name in this folder has already, whatever stands under it."""
-        return set() if self.missing else set(_times(name for name in os.listdir(self.fd) if names.kind_of(name)))
+        found = [] if self.missing else [names.read(name)[1] for name in os.listdir(self.fd)]
+        return {at for at in found if at is not None}
 
     def has(self, name: str) -> bool:
         """Whether there is such a name in the folder."""
@@ -216,14 +221,6 @@ class Series:
     def snapshot(self, name: str) -> Snapshot:
         """Open the snapshot of that name, to be closed. Raises OSError where it cannot be opened."""
         return Snapshot(open_directory(self.fd, name), name)
-
-
-def _times(found: Iterable[str]) -> Iterator[int]:
-    """Give the times in names that have one."""
-    for name in found:
-        at = names.time_of(name[-len(names.name_of(0)) :])
-        if at is not None:
-            yield at
 
 
 class Snapshot:

@@ -26,8 +26,7 @@ class States(NamedTuple):
     @classmethod
     def of(cls, series: Series) -> States:
         """Look."""
-        prefixes = {names.COMPLETE: "", names.ASIDE: names.ASIDE_PREFIX, names.REMOVING: names.REMOVING_PREFIX}
-        found = {prefix + names.name_of(at) for kind, prefix in prefixes.items() for at in series.times(kind)}
+        found = {name for kind in names.PREFIXES for name in series.named(kind)}
         becomes = ""
         if series.has(names.UNFINISHED):
             found.add(names.UNFINISHED)
@@ -61,7 +60,7 @@ class States(NamedTuple):
 
     def accepted(self, name: str) -> States:
         """Take the snapshot that was set aside."""
-        final = name[len(names.ASIDE_PREFIX) :] if name.startswith(names.ASIDE_PREFIX) else name
+        final = names.once_accepted(name)
         return self._with([final], [names.ASIDE_PREFIX + final])
 
     def discarded(self, name: str) -> States:

@@ -228,7 +228,7 @@ class StreamDest(DestCarrier):
         if record.offset + record.length > partial.size:
             raise FrameError("contents arrived from behind the end of a file")
         if record.kind == RAW:
-            link.receive_file(partial.fd, record.offset, record.length, self._moved)
+            link.receive_file(partial.fd, record.offset, record.length, self._context.progress.moved)
             return
         if record.kind == ZERO:
             if not partial.fresh:
@@ -251,10 +251,7 @@ class StreamDest(DestCarrier):
             while data:
                 written = os.pwrite(partial.fd, data, offset)
                 data, offset = data[written:], offset + written
-        self._moved(record.length)
-
-    def _moved(self, count: int) -> None:
-        self._context.progress.bytes_done += count
+        self._context.progress.moved(record.length)
 
     # the journal's thread
 

@@ -194,7 +194,7 @@ class StreamSource(SourceCarrier):
             return
         if same:
             link.send_head(Record(SAME, item.shard, item.index, start, end - start))
-            self._moved(end - start)
+            self._context.progress.moved(end - start)
         elif item.is_sparse:
             self._send_sparse(link, item, start, end)
         else:
@@ -211,16 +211,13 @@ class StreamSource(SourceCarrier):
                 self._bucket.take(len(data))
                 link.send_head(Record(kind, item.shard, item.index, start, count, len(data)))
                 link.send(memoryview(data))
-                self._moved(count)
+                self._context.progress.moved(count)
             else:
                 self._bucket.take(count)
                 link.send_head(Record(RAW, item.shard, item.index, start, count, count))
-                link.send_file(item.fd, start, count, self._moved)
+                link.send_file(item.fd, start, count, self._context.progress.moved)
             packing.gain.record(packed is not None, count, time.monotonic() - started)
             start += count
-
-    def _moved(self, count: int) -> None:
-        self._context.progress.bytes_done += count
 
     def close(self) -> None:
         """Let all threads end, and the connections with them."""

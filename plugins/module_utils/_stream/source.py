@@ -140,7 +140,7 @@ class StreamSourceEnd(SourceEnd):
         self._bucket.take(len(payload))
         self._talk.send(kind, payload)
         self._packer.gain.record(kind == frames.DEFLATED, len(data), time.monotonic() - started)
-        self._context.progress.bytes_done += len(data)
+        self._context.progress.moved(len(data))
 
     def _read(self, entry: Entry) -> bytes | None:
         """Read a small file; None where it is no longer what its entry says. Raises OSError."""

@@ -94,11 +94,11 @@ def test_a_torn_status_file_is_no_status():
 
 
 def test_the_destination_lock_names_its_holder_and_leaves_no_file(own_root):
-    with state.destination_lock("k", "transfer 1") as first:
+    with state.destination_lock(b"/k", "transfer 1") as first:
         assert first is None
-        with state.destination_lock("k", "transfer 2") as second:
+        with state.destination_lock(b"/k", "transfer 2") as second:
             assert second == "transfer 1"
-        with state.destination_lock("other", "transfer 3") as third:
+        with state.destination_lock(b"/other", "transfer 3") as third:
             assert third is None
     assert os.listdir(own_root / "locks") == []
 
@@ -106,11 +106,11 @@ def test_the_destination_lock_names_its_holder_and_leaves_no_file(own_root):
 def test_who_writes_to_a_destination_can_be_asked_and_keeps_nobody_away(own_root):
     root = b"/srv/backup"
     assert state.destination_holder(root) is None
-    with state.destination_lock(state.destination_key(root), "transfer 1"):
+    with state.destination_lock(root, "transfer 1"):
         assert state.destination_holder(root) == "transfer 1"
         assert state.destination_holder(b"/srv/other") is None
     assert state.destination_holder(root) is None
     (own_root / "locks" / state.destination_key(root)).write_text("one that was killed")
     assert state.destination_holder(root) is None
-    with state.destination_lock(state.destination_key(root), "transfer 2") as taken_by:
+    with state.destination_lock(root, "transfer 2") as taken_by:
         assert taken_by is None

@@ -11,12 +11,15 @@ import shutil
 import stat
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content
 
 DAY = 86400
 NOON = 1795262400  # 2026-11-21T12:00:00Z
+FIRST, SECOND, THIRD = (names.name_of(NOON + day * DAY) for day in range(3))
 
 
 def no_step(_name):
@@ -143,3 +146,21 @@ def contents(top):
             else:
                 found[below] = None
     return found
+
+
+def hashed(monkeypatch):
+    """Note which files are read for their hash."""
+    read = []
+    real = content.hash_file
+
+    def hash_file(root, path, *rest):
+        read.append(path)
+        return real(root, path, *rest)
+
+    monkeypatch.setattr(content, "hash_file", hash_file)
+    return read
+
+
+def records(bench, name):
+    with bench.series() as series, series.snapshot(name) as snapshot, snapshot.manifest() as manifest:
+        return {record.entry.path: record for record in manifest.records()}

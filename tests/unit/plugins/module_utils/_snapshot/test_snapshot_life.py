@@ -17,33 +17,17 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing i
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
+    FIRST,
     NOON,
+    SECOND,
+    THIRD,
     contents,
+    hashed,
+    records,
     transfer,
 )
-
-FIRST, SECOND, THIRD = (names.name_of(NOON + day * DAY) for day in range(3))
-
-
-def hashed(monkeypatch):
-    """Note which files are read for their hash."""
-    read = []
-    real = content.hash_file
-
-    def hash_file(root, path, *rest):
-        read.append(path)
-        return real(root, path, *rest)
-
-    monkeypatch.setattr(content, "hash_file", hash_file)
-    return read
-
-
-def records(bench, name):
-    with bench.series() as series, series.snapshot(name) as snapshot, snapshot.manifest() as manifest:
-        return {record.entry.path: record for record in manifest.records()}
 
 
 def test_a_hard_tree_becomes_a_snapshot_with_all_of_it_in_the_manifest(bench):
