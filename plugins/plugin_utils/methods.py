@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.equipment import SSH_METHODS
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_argv import OLDEST
 
 from .endpoint import Endpoint, Refusal
 
-SSH = ("rsync", "sftp", "scp")  # that encrypt by ssh, the best first: ``auto`` chooses among them
+SSH = SSH_METHODS  # that encrypt by ssh, the best first: ``auto`` chooses among them
 OLDEST_PYTHON = (3, 8)
 UNENCRYPTED = ("rsyncd", "tar_nc")
 OWN_PORT = ("stream", *UNENCRYPTED)  # the others use ssh's
@@ -80,6 +81,11 @@ def _stream(driving: Endpoint, serving: Endpoint) -> str:
     return ""
 
 
+def no_stream(encryption: str, driving: Endpoint, serving: Endpoint) -> str:
+    """Say why a pair cannot use the stream engine with this encryption; empty where it can."""
+    return _stream(driving, serving) or (_no_tls(driving, serving) if encryption != "none" else "")
+
+
 def _no_tls(*hosts: Endpoint) -> str:
     lacking = [host.name for host in hosts if not host.probe["tls13"]]
     return f"the Python of {' and '.join(lacking)} has no TLS 1.3" if lacking else ""
@@ -130,8 +136,7 @@ def choose_method(
     if set(order) <= set(unfit):
         unfit = {}  # options that belong to other methods: they are refused by name
     obstacles = {method: unfit.get(method) or obstacle(method, driving, serving) for method in order}
-    if encryption != "none":
-        obstacles["stream"] = obstacles["stream"] or _no_tls(driving, serving)
+    obstacles["stream"] = obstacles["stream"] or no_stream(encryption, driving, serving)
     if "rsyncd" in obstacles and not serving.is_root:
         # Without chroot, which needs root, a daemon rewrites symlinks that lead out of the tree, so they are refused.
         obstacles["rsyncd"] = obstacles["rsyncd"] or f"a daemon on {serving.name} without root cannot keep all symlinks"
@@ -152,9 +157,7 @@ def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -
             f"method {method} does not encrypt, and encryption is required: use one of stream, {', '.join(SSH)}, or "
             "leave method out"
         )
-    why = obstacle(method, driving, serving)
-    if method == "stream" and encryption != "none":
-        why = why or _no_tls(driving, serving)
+    why = no_stream(encryption, driving, serving) if method == "stream" else obstacle(method, driving, serving)
     if why:
         raise Refusal(
             f"method {method} cannot be used: {why}, or leave method out to use what is there"

@@ -18,7 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_cipher
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.sshd_config import authorized_keys_path
 
 from .endpoint import Endpoint, Refusal
-from .methods import METHODS, SSH, Choice, choose_method, obstacle
+from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
 from .options import filter_rules, wanted_ports
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
 from .units import parse_rate
@@ -61,6 +61,24 @@ class Plan:
 def transfer_id(src_host: str, src: str, dest_host: str, dest: str) -> str:
     """Name a transfer: the same whenever the same tree goes to the same place."""
     return hashlib.sha256(json.dumps([src_host, src, dest_host, dest]).encode()).hexdigest()[:16]
+
+
+def first_look(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the methods whose programs the first probe looks at: the one that is named, or that ``auto`` would like.
+
+    Looking at all of them costs more than a small transfer. Where ``needs_all`` finds that ``auto`` must look further,
+    the hosts are probed again.
+    """
+    if options["method"] != "auto":
+        return (options["method"],)
+    return METHODS if "stream" in _not_knowing(options) else ("stream",)
+
+
+def needs_all(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> bool:
+    """Whether the plan must know the programs of all methods, where the probe looked at those of ``first_look``."""
+    if first_look(options) != ("stream",) or options["method"] == "stream":
+        return False
+    return "stream" in _ruled_out(options, source, dest) or bool(no_stream(options["encryption"], source, dest))
 
 
 def make_plan(
@@ -178,14 +196,20 @@ def _usable(options: Mapping[str, Any], driving: Endpoint, serving: Endpoint, un
 
 
 def _ruled_out(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> dict[str, str]:
-    """Say which methods ``auto`` leaves alone, and why: they do not know an option that is set."""
+    """Say which methods ``auto`` leaves alone, and why: they do not know an option that is set, or not as it is set."""
+    found = _not_knowing(options)
+    wanted = options["compress"]
+    if wanted not in ("auto", "none") and wanted not in _stream_algorithms(source, dest):
+        found["stream"] = f"it does not offer {wanted} here"
+    return found
+
+
+def _not_knowing(options: Mapping[str, Any]) -> dict[str, str]:
+    """Say which methods do not know an option that is set."""
     found = {}
     for option, methods in _OPTIONS_OF_METHODS:
         if options[option]:
             found.update({method: f"it does not know {option}" for method in METHODS if method not in methods})
-    wanted = options["compress"]
-    if wanted not in ("auto", "none") and wanted not in _stream_algorithms(source, dest):
-        found["stream"] = f"it does not offer {wanted} here"
     return found
 
 

@@ -21,7 +21,7 @@ from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .host_runner import HostFailed, HostRunner
 from .methods import METHODS, OWN_PORT
 from .options import check_options
-from .plan import Plan, make_plan, transfer_id
+from .plan import Plan, first_look, make_plan, needs_all, transfer_id
 from .report import failure_of_paths, shape_result, verified_fields, with_earlier, with_server_side
 from .roots import child_name
 from .side_by_side import side_by_side
@@ -65,8 +65,7 @@ class Session:
     def run(self) -> dict[str, Any]:
         """Do it all and give the result. Raises Refusal, HostFailed or TransferError."""
         check_options(self._options)
-        with self._phase("probe"):
-            source, dest = self._probe()
+        source, dest = self._probe()
         running = self._running_driver(source, dest)
         if running:
             plan = self._attach(source, dest, running)
@@ -95,18 +94,28 @@ class Session:
     # Probe
 
     def _probe(self) -> tuple[Endpoint, Endpoint]:
-        ends = side_by_side(
-            {"source": lambda: self._probe_end("source", "src"), "dest": lambda: self._probe_end("dest", "dest")}
-        )
+        source, dest = self._probe_for(first_look(self._options))
+        return self._probe_for(METHODS) if needs_all(self._options, source, dest) else (source, dest)
+
+    def _probe_for(self, methods: tuple[str, ...]) -> tuple[Endpoint, Endpoint]:
+        """Ask both hosts for what they have, as far as the methods need it."""
+        with self._phase("probe"):
+            ends = side_by_side(
+                {
+                    "source": partial(self._probe_end, "source", "src", methods),
+                    "dest": partial(self._probe_end, "dest", "dest", methods),
+                }
+            )
         return ends["source"], ends["dest"]
 
-    def _probe_end(self, side: str, option: str) -> Endpoint:
+    def _probe_end(self, side: str, option: str, methods: tuple[str, ...]) -> Endpoint:
         runner = self._runners[side]
         port = ssh_port(runner.variables, runner.connection)
         step = {
             "do": "probe",
             "path": self._options[option],
             "child": child_name(self._options["src"]) if side == "dest" else "",
+            "methods": methods,
             "ssh_ports": [self._options["port"] or port, port],
             "rsyncd_module": self._options["rsyncd_module"],
             "link_dest": self._options["link_dest"] if side == "dest" else [],
@@ -139,7 +148,10 @@ class Session:
                 "Wait for its end, run the task with the same options to attach to it, or end that process"
             )
         self._say(f"{self._label}: attached to the running transfer {self.id}")
-        others = dict.fromkeys(set(METHODS) - {request["settings"]["method"]}, "another is running")
+        method = request["settings"]["method"]
+        if method not in source.probe["methods"]:
+            source, dest = self._probe_for((method,))
+        others = dict.fromkeys(set(METHODS) - {method}, "another is running")
         return make_plan(self._options, source, dest, self._check, pull=side == "dest", avoid=others)
 
     def _earlier_outcome(self, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
@@ -179,8 +191,9 @@ class Session:
         self._stop(plan, succeeded=False, clear=True)
         avoid = dict.fromkeys(OWN_PORT, status["failure"])
         try:
+            source, dest = self._probe_for(METHODS)
             other = make_plan(self._options, source, dest, self._check, avoid=avoid)
-        except Refusal as error:
+        except (Refusal, HostFailed) as error:
             return plan, _both(status, "Methods that use the port of ssh were looked at too", str(error))
         advice = (
             f"method {plan.choice.method} was tried first, and its port could not be reached, which took time: open "

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
-import platform
 import pwd
 import re
 import socket
@@ -22,29 +21,20 @@ import sys
 import time
 from typing import Any
 
-from .._methods import netcat, tar
 from .._methods.ask import ask, find_program
-from .._methods.sshd_config import parse_sshd_config
-from .._rsyncd.conf import load_from_disk
-from .._stream.packing import ALGORITHMS
+from .._methods.equipment import SSH_METHODS, look_at_programs
 from .._tree.walk import walk
 from .state import JobFolder
 
-_SFTP_SERVERS = (
-    "/usr/lib/openssh/sftp-server",
-    "/usr/libexec/openssh/sftp-server",
-    "/usr/libexec/sftp-server",
-    "/usr/lib/ssh/sftp-server",
-    "/usr/lib64/ssh/sftp-server",
-)
 _RSYNCD_CONFIGS = ("/etc/rsyncd.conf", "/usr/local/etc/rsync/rsyncd.conf", "/usr/local/etc/rsyncd.conf")
 
 
 def probe(request: dict[str, Any]) -> dict[str, Any]:
     """Describe this host as one end of a transfer.
 
-    ``request`` has ``side``, ``path`` (absolute), ``id`` of the transfer, ``ssh_ports`` to look for an sshd at, and
-    optionally ``child`` (a name inside the path to describe as well), ``rsyncd_module`` and ``link_dest`` (paths).
+    ``request`` has ``side``, ``path`` (absolute), ``id`` of the transfer, ``methods`` whose programs are looked at,
+    ``ssh_ports`` to look for an sshd at where one of them uses ssh, and optionally ``child`` (a name inside the path to
+    describe as well), ``rsyncd_module`` and ``link_dest`` (paths).
     """
     path = describe_with_child(request)
     if request["side"] == "source" and path["type"] == "directory":
@@ -53,9 +43,11 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         path["measured"] = {"entries": 1, "allocated": os.stat(path["real"]).st_blocks * 512, "complete": True}
     folder = JobFolder(request["id"], request["side"])
     status = folder.status
+    own_addresses = addresses()
+    ssh_addresses = ["127.0.0.1", *own_addresses] if set(request["methods"]) & set(SSH_METHODS) else []
     return {
         "python": list(sys.version_info[:3]),
-        "system": platform.system(),
+        "system": os.uname().sysname,
         "user": getpass.getuser(),
         "uid": os.geteuid(),
         "now_ns": time.time_ns(),
@@ -63,13 +55,14 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         "cores": os.cpu_count() or 1,
         "aes": _has_aes(),
         "tls13": bool(getattr(ssl_library, "HAS_TLSv1_3", False)),
-        "zstd": "zstd" in ALGORITHMS,
-        "addresses": addresses(),
+        "zstd": _has_zstd(),
+        "addresses": own_addresses,
         "link_mbit": _link_speed(),
         "path": path,
         "no_folders": [other for other in request.get("link_dest") or () if not os.path.isdir(other)],
-        "programs": _programs(),
-        "sshd": _sshd(request.get("ssh_ports") or [22]),
+        "methods": request["methods"],
+        "programs": look_at_programs(request["methods"]),
+        "sshd": _sshd(request["ssh_ports"], ssh_addresses),
         "rsyncd_module": _rsyncd_module(request.get("rsyncd_module")),
         "job": {
             "running": folder.is_running(),
@@ -86,7 +79,7 @@ def _machine() -> str:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
             parts.append(stream.read().strip())
     except OSError:
-        parts.append(platform.node())
+        parts.append(os.uname().nodename)
     with contextlib.suppress(OSError):
         parts.append(os.readlink("/proc/self/ns/mnt"))
     return " ".join(parts)
@@ -100,6 +93,14 @@ def _has_aes() -> bool:
     except OSError:
         return True
     return flags is None or "aes" in flags.group(1).split()
+
+
+def _has_zstd() -> bool:
+    if sys.version_info < (3, 14):  # which brought it; so the others need not import what follows
+        return False
+    from .._stream.packing import ALGORITHMS
+
+    return "zstd" in ALGORITHMS
 
 
 def addresses() -> list[str]:
@@ -203,63 +204,23 @@ def measure(root: bytes, seconds: float = 0.5) -> dict[str, Any]:
     return {"entries": entries, "allocated": allocated, "complete": True}
 
 
-def _programs() -> dict[str, Any]:
-    """Give what is known of each program that a method may run; a missing one has no key."""
-    programs: dict[str, Any] = {}
-    if find_program("rsync"):
-        text = ask(["rsync", "--version"])
-        version = re.search(r"version v?(\d+)\.(\d+)\.(\d+)", text)
-        lists = re.search(r"^Compress list:\n\s*(.*)$", text, re.MULTILINE)
-        programs["rsync"] = {
-            "path": find_program("rsync"),
-            "version": [int(part) for part in version.groups()] if version else [0, 0, 0],
-            "compress": lists.group(1).split() if lists else ["zlib"],
-            "acls": "no ACLs" not in text,
-            "xattrs": "no xattrs" not in text,
-        }
-    if find_program("tar"):
-        text = ask(["tar", "--version"])
-        programs["tar"] = {"path": find_program("tar"), "flavour": tar.detect(text), "text": text.split("\n")[0]}
-    if find_program("nc"):
-        path = find_program("nc") or ""
-        programs["nc"] = {"path": path, "dialect": netcat.detect(ask([path, "-h"]), platform.system())}
-    if find_program("ssh"):
-        programs["ssh"] = {
-            "path": find_program("ssh"),
-            "version": ask(["ssh", "-V"]).strip(),
-            "ciphers": ask(["ssh", "-Q", "cipher"]).split(),
-            "configured": parse_sshd_config(ask(["ssh", "-G", "longhaul.invalid"])).get("ciphers", []),
-        }
-    if find_program("scp"):
-        programs["scp"] = {"path": find_program("scp"), "legacy_flag": "-O" in _scp_flags()}
-    if find_program("sftp"):
-        programs["sftp"] = {"path": find_program("sftp")}
-    server = next((path for path in _SFTP_SERVERS if os.access(path, os.X_OK)), None)
-    if server:
-        programs["sftp_server"] = {"path": server}
-    if find_program("sshd"):
-        programs["sshd"] = {"path": find_program("sshd")}
-    return programs
+def _sshd(ports: list[int], own_addresses: list[str]) -> dict[str, Any]:
+    """Say whether the system's sshd answers on this host, and what it is configured to; neither without addresses."""
+    found = {"listening": [], "config": {}, "home": pwd.getpwuid(os.geteuid()).pw_dir}
+    if not own_addresses:
+        return found
+    from .._methods.sshd_config import parse_sshd_config
+
+    found["listening"] = [port for port in dict.fromkeys(ports) if _speaks_ssh(port, own_addresses)]
+    sshd = find_program("sshd")
+    if sshd and os.geteuid() == 0:
+        text = ask([sshd, "-T", "-C", f"user={getpass.getuser()},host=peer,addr=192.0.2.1"])
+        found["config"] = parse_sshd_config(text)
+    return found
 
 
-def _scp_flags() -> list[str]:
-    """List the single-letter flags that scp names in its usage."""
-    found = re.search(r"usage: scp \[-([A-Za-z0-9]+)\]", ask(["scp"]))
-    return ["-" + letter for letter in found.group(1)] if found else []
-
-
-def _sshd(ports: list[int]) -> dict[str, Any]:
-    """Say whether the system's sshd answers on this host, what it is configured to, and its public host keys."""
-    listening = [port for port in dict.fromkeys(ports) if _speaks_ssh(port)]
-    config = ""
-    if find_program("sshd") and os.geteuid() == 0:
-        config = ask([find_program("sshd") or "", "-T", "-C", f"user={getpass.getuser()},host=peer,addr=192.0.2.1"])
-    home = pwd.getpwuid(os.geteuid()).pw_dir
-    return {"listening": listening, "config": parse_sshd_config(config), "home": home}
-
-
-def _speaks_ssh(port: int) -> bool:
-    for address in ["127.0.0.1", *addresses()]:
+def _speaks_ssh(port: int, own_addresses: list[str]) -> bool:
+    for address in own_addresses:
         try:
             with socket.create_connection((address, port), timeout=1) as connection:
                 connection.settimeout(2)
@@ -274,6 +235,8 @@ def _rsyncd_module(name: str | None) -> dict[str, Any] | None:
     """Give the options of a module of the rsync daemon that is configured here; None where there is none."""
     if not name:
         return None
+    from .._rsyncd.conf import load_from_disk
+
     for path in _RSYNCD_CONFIGS:
         try:
             module = load_from_disk(path).module(name)

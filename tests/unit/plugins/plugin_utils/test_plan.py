@@ -12,8 +12,9 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal, make_endpoint
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import filter_rules
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import make_plan, transfer_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import first_look, make_plan, needs_all, transfer_id
 
 PROGRAMS = {
     "rsync": {
@@ -148,6 +149,43 @@ def test_without_stream_it_is_the_best_that_both_hosts_can(given, dest, expected
     made = plan(to_end=dest, avoid=NO_STREAM, **given)
     assert made.choice.method == expected
     assert made.encrypted == (expected in ("rsync", "sftp", "scp"))
+
+
+@pytest.mark.parametrize(
+    ("given", "looked"),
+    [
+        ({}, ("stream",)),
+        ({"encryption": "none"}, ("stream",)),
+        ({"compress": "zstd"}, ("stream",)),
+        ({"method": "rsync"}, ("rsync",)),
+        ({"method": "tar_nc", "encryption": "required"}, ("tar_nc",)),
+        ({"rsync_opts": ["--fuzzy"]}, METHODS),
+        ({"sftp_requests": 99}, METHODS),
+    ],
+)
+def test_the_first_probe_looks_at_no_more_than_is_likely_to_be_used(given, looked):
+    assert first_look(options(**given)) == looked
+
+
+@pytest.mark.parametrize(
+    ("given", "dest", "expected"),
+    [
+        ({}, {}, False),
+        ({}, {"tls13": False}, True),
+        ({}, {"python": [3, 6, 8]}, True),
+        ({"encryption": "none"}, {"tls13": False}, False),
+        ({"compress": "zstd"}, {}, True),
+        ({"compress": "zlib"}, {}, False),
+        ({"method": "stream"}, {"tls13": False}, False),  # refused by name
+        ({"method": "rsync"}, {"tls13": False}, False),
+        ({"rsync_opts": ["--fuzzy"]}, {"tls13": False}, False),  # all were looked at first
+    ],
+)
+def test_all_methods_are_looked_at_where_auto_cannot_have_the_first(given, dest, expected):
+    ends = end("source", programs={}), end("dest", programs={}, **dest)
+    assert needs_all(options(**given), *ends) == expected
+    if not expected and "method" not in given and "rsync_opts" not in given:
+        assert plan(*ends, **given).choice.method == "stream"  # without a look at any program
 
 
 def test_auto_takes_a_daemon_where_the_end_that_is_connected_to_is_root():
