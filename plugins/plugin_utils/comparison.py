@@ -21,6 +21,7 @@ from .side_by_side import side_by_side
 from .watching import watch
 
 _SHORT = 5.0  # seconds in which most trees are read, so that no poll is needed
+_GLANCE = 2.0  # seconds in which a small tree is read by the module itself, which costs less than a job
 SIDES = ("source", "dest")
 
 Steps = Mapping[str, list[dict[str, Any]]]
@@ -50,14 +51,26 @@ class Comparison:
     changed_after_ns: int | None = None  # by the source's clock; what changed later is "unstable"
     label: str = ""
     patience: float = 300.0  # seconds that a host may be out of reach
+    short: bool = False  # whether the trees are small as far as is known, and likely to be equal: a glance may do
 
-    def run(self, say: Callable[[str], None], before: Steps = _NO_STEPS, after: Steps = _NO_STEPS) -> dict[str, Any]:
+    def run(
+        self,
+        say: Callable[[str], None],
+        before: Steps = _NO_STEPS,
+        after: Steps = _NO_STEPS,
+        glanced: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    ) -> dict[str, Any]:
         """Compare, and give ``differences`` (listed), ``differences_total``, ``unstable`` (count) and both ``counts``.
 
-        ``before`` and ``after`` are steps of the caller's that travel in the same executions of the module.
+        ``before`` and ``after`` are steps of the caller's that travel in the same executions of the module. ``glanced``
+        has what ``glance_step`` gave for a side, whose own such steps are done.
         Raises ComparisonFailed where a tree could not be read completely, HostFailed where a host failed.
         """
         try:
+            digests = self._glance(before, after, glanced) if self.short else {}
+            if digests:
+                result: dict[str, Any] = {"differences": [], "differences_total": 0, "unstable": 0}
+                return dict(result, counts={side: _counts(digests[side]) for side in SIDES})
             digests = self._digests(say, before)
             result = self._differences(digests)
         except BaseException:
@@ -66,6 +79,25 @@ class Comparison:
             raise
         self._end(after)
         return dict(result, counts={side: _counts(digests[side]) for side in SIDES})
+
+    def glance_step(self, side: str, then: list[dict[str, Any]]) -> dict[str, Any]:
+        """Give the step that reads a small tree at once; ``then`` are the steps that follow where it is one."""
+        return {"do": "glance", "request": self._request(side), "seconds": _GLANCE, "then": then}
+
+    def _glance(self, before: Steps, after: Steps, glanced: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Give both digests where both trees can be read at once and are equal, which most often is so; else nothing.
+
+        Nothing is kept of trees that are equal, so that no execution is needed to clear it.
+        """
+        if any(found["digest"] is None for found in glanced.values()):
+            return {}
+        steps = {side: [*before[side], self.glance_step(side, after[side])] for side in SIDES if side not in glanced}
+        given = side_by_side({side: partial(self.runners[side].run, *asked) for side, asked in steps.items()})
+        found = {**glanced, **{side: results[-1] for side, results in given.items()}}
+        digests = {side: found[side]["digest"] for side in SIDES}
+        if any(digest is None or digest["errors_total"] for digest in digests.values()):
+            return {}
+        return {} if differing_buckets(digests["source"], digests["dest"]) else digests
 
     def _end(self, after: Steps) -> None:
         """Leave nothing on either host, whatever happens to the other."""
@@ -92,8 +124,8 @@ class Comparison:
             digests[side] = status["digest"]
         return digests
 
-    def _start_step(self, side: str) -> dict[str, Any]:
-        request = {
+    def _request(self, side: str) -> dict[str, Any]:
+        return {
             "side": side,
             "part": "compare",
             "root": self.roots[side],
@@ -106,11 +138,13 @@ class Comparison:
             "algorithm": self.algorithm,
             "peer_name": self.runners["dest" if side == "source" else "source"].name,
         }
+
+    def _start_step(self, side: str) -> dict[str, Any]:
         return {
             "do": "start",
             "kind": "digest",
-            "request": request,
-            "until": ["finished"],
+            "request": self._request(side),
+            "until": [],
             "wait": _SHORT,
             **self._folder(side),
         }

@@ -8,6 +8,40 @@ from __future__ import annotations
 
 import secrets
 
+from .methods import SSH
+
+Parts = dict[str, dict[str, str]]  # the secrets of the driving and of the serving end, by name
+
+
+def for_transfer(method: str, encrypt: bool, daemon_password: str | None) -> tuple[Parts, dict[str, str]]:
+    """Make what a transfer needs: the secrets of each part, and what the serving end may know openly.
+
+    ``encrypt`` counts for ``stream``. ``daemon_password`` is that of a daemon that is there already, None where there
+    is none.
+    """
+    if method in SSH:
+        private, public = ssh_key_pair()
+        host_private, _host_public = ssh_key_pair()
+        return {"drive": {"identity": private}, "serve": {"host_key": host_private}}, {"public_key": public}
+    if daemon_password is not None:
+        return {"drive": {"rsyncd_password": daemon_password}, "serve": {}}, {}
+    if method == "stream":
+        return _of_stream(encrypt), {}
+    shared = {"rsyncd": "daemon", "tar_nc": "exchange"}[method]
+    made = token()
+    return {"drive": {shared: made}, "serve": {shared: made}}, {}
+
+
+def _of_stream(encrypt: bool) -> Parts:
+    """Make what the two ends of a stream know each other by."""
+    shared = token()
+    found = {"drive": {"exchange": shared}, "serve": {"exchange": shared}}
+    if encrypt:
+        made = {part: certificate(part) for part in found}
+        for part, other in (("drive", "serve"), ("serve", "drive")):
+            found[part].update(tls_key=made[part][0], tls_certificate=made[part][1], tls_peer=made[other][1])
+    return found
+
 
 def ssh_key_pair() -> tuple[str, str]:
     """Give a new Ed25519 key as (private, public), each in OpenSSH's own format."""

@@ -50,6 +50,7 @@ class Plan:
     peer: Mapping[str, Any]  # for the driving end; what the serving end publishes comes on top
     started_ns: int  # by the source's clock
     both_root: bool  # or neither
+    short: bool  # comparing both trees takes a moment only, as far as is known
     warnings: tuple[str, ...] = field(default=())
 
     @property
@@ -154,6 +155,7 @@ def make_plan(
         },
         started_ns=source.probe["now_ns"],
         both_root=source.is_root == dest.is_root,
+        short=options["verify"] != "checksum" and source.probe["path"].get("measured", {}).get("complete", False),
         warnings=choice.warnings + lost + _no_links(dest),
     )
 

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from .watching import watch
 
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
-_DRIVE_WAIT = 1.0  # seconds in which a short transfer ends, so that it needs no poll
+_DRIVE_WAIT = 2.0  # seconds in which a short transfer ends, so that it needs no poll
 _NOT_COMPARED = ("wait", "timeout", "verify")  # options in which a run that attaches may differ
 
 
@@ -222,33 +222,21 @@ class Session:
         driver, server = plan.driver, "dest" if plan.driver == "source" else "source"
         try:
             with self._phase("connect"):
-                secrets, public = self._secrets(plan)
-                serve = dict(plan.serve, **public)
-                ready = self._start_end(ends[server], plan, "serve", {"serve": serve}, secrets, "serving", _SERVE_WAIT)
+                password = (self._options["rsyncd_password"] or "") if self._options["rsyncd_module"] else None
+                secrets, public = credentials.for_transfer(plan.choice.method, plan.settings["encrypt"], password)
+                serve = {"serve": dict(plan.serve, **public)}
+                wait = {"until": ["serving"], "wait": _SERVE_WAIT}
+                ready = self._start_end(ends[server], plan, "serve", serve, secrets["serve"], wait)
                 if ready["state"] != "serving":
                     said = ready.get("failure") or "the serving end is not ready"
                     raise TransferError(f"{ends[server].name}: {said}")
             with self._phase("transfer"):
                 peer = {**ready["ready"], **plan.peer}  # the inventory's address wins over the one that it listens at
-                return self._start_end(ends[driver], plan, "drive", {"peer": peer}, secrets, "finished", _DRIVE_WAIT)
+                wait = {"until": [], "wait": _DRIVE_WAIT, "then": self._last_steps(plan, driver)}
+                return self._start_end(ends[driver], plan, "drive", {"peer": peer}, secrets["drive"], wait)
         except BaseException:  # nothing may remain, whatever ended it; a driving job that was started is stopped too
             self._give_up(plan)
             raise
-
-    def _secrets(self, plan: Plan) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-        """Make what this transfer needs: the secrets of each part, and what the serving end may know openly."""
-        method = plan.choice.method
-        if method in ("rsync", "scp", "sftp"):
-            private, public = credentials.ssh_key_pair()
-            host_private, _host_public = credentials.ssh_key_pair()
-            return {"drive": {"identity": private}, "serve": {"host_key": host_private}}, {"public_key": public}
-        if self._options["rsyncd_module"]:
-            return {"drive": {"rsyncd_password": self._options["rsyncd_password"] or ""}, "serve": {}}, {}
-        if method == "stream":
-            return _stream_secrets(bool(plan.settings["encrypt"])), {}
-        shared = {"rsyncd": "daemon", "tar_nc": "exchange"}[method]
-        token = credentials.token()
-        return {"drive": {shared: token}, "serve": {shared: token}}, {}
 
     def _start_end(
         self,
@@ -256,9 +244,8 @@ class Session:
         plan: Plan,
         part: str,
         connection: dict[str, Any],
-        secrets: dict[str, dict[str, str]],
-        until: str,
-        wait: float,
+        secrets: dict[str, str],
+        wait: dict[str, Any],
     ) -> dict[str, Any]:
         request = {
             "side": end.side,
@@ -273,13 +260,12 @@ class Session:
             "do": "start",
             "kind": "job",
             "request": request,
-            "secrets": list(secrets[part]),
-            "until": [until],
-            "wait": wait,
+            "secrets": list(secrets),
             "replace": end.probe["job"]["status"].get("pid") if end.probe["job"]["running"] else None,
+            **wait,
             **self._folder(end.side),
         }
-        (status,) = self._runners[end.side].run(step, secrets=secrets[part])
+        (status,) = self._runners[end.side].run(step, secrets=secrets)
         return status
 
     def _watch_driver(self, plan: Plan) -> dict[str, Any]:
@@ -301,19 +287,23 @@ class Session:
             raise TransferError(with_server_side(message, said, plan.driver), result)
         result = shape_result(plan, status, "finished", self._phases)
         result["attached"] = attached
-        if self._check or self._options["verify"] == "none":
-            with self._phase("finish"):
-                self._stop(plan, succeeded=True, clear=True)
+        done = {plan.driver: status["then"][-1]} if "then" in status else {}
+        if self._compares:
+            self._verify(plan, result, done)
         else:
-            self._verify(plan, result)
+            with self._phase("finish"):
+                self._finish(done)
         result["phases"] = dict(self._phases)
         result["duration"] = round(sum(self._phases.values()), 3)
         return result
 
-    def _verify(self, plan: Plan, result: dict[str, Any]) -> None:
-        """Compare both trees by each host's own walk. The last steps of the transfer travel in the same executions."""
+    @property
+    def _compares(self) -> bool:
+        return not self._check and self._options["verify"] != "none"
+
+    def _comparison(self, plan: Plan) -> Comparison:
         settings = plan.settings
-        comparison = Comparison(
+        return Comparison(
             runners=self._runners,
             roots={"source": plan.roots.source, "dest": plan.roots.dest},
             identity=self.id,
@@ -327,13 +317,30 @@ class Session:
             changed_after_ns=plan.started_ns,
             label=f"{self._label}: comparing",
             patience=self._options["timeout"],
+            short=plan.short,
         )
+
+    def _last_steps(self, plan: Plan, side: str) -> list[dict[str, Any]]:
+        """Give what follows on the driving side at once where the transfer has ended by then: it costs no execution."""
+        stop, clear = self._stop_step(side), self._clear_step(side)
+        if not self._compares:
+            return [stop, clear]
+        return [stop, self._comparison(plan).glance_step(side, [clear])] if plan.short else []
+
+    def _finish(self, done: Collection[str]) -> None:
+        """End what both sides have, but for those where that is done."""
+        left = [side for side in self._runners if side not in done]
+        side_by_side({side: partial(self._stop_end, side, succeeded=True, clear=True) for side in left})
+
+    def _verify(self, plan: Plan, result: dict[str, Any], glanced: Mapping[str, dict[str, Any]]) -> None:
+        """Compare both trees by each host's own walk. The last steps of the transfer travel in the same executions."""
         with self._phase("verify"):
             try:
-                compared = comparison.run(
+                compared = self._comparison(plan).run(
                     self._say,
-                    before={side: [{"do": "stop", "succeeded": True, **self._folder(side)}] for side in self._runners},
-                    after={side: [{"do": "clear", **self._folder(side)}] for side in self._runners},
+                    before={side: [self._stop_step(side)] for side in self._runners},
+                    after={side: [self._clear_step(side)] for side in self._runners},
+                    glanced=glanced,
                 )
             except ComparisonFailed as error:
                 raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
@@ -356,10 +363,14 @@ class Session:
         return side_by_side({side: partial(self._stop_end, side, succeeded, clear) for side in sides})
 
     def _stop_end(self, side: str, succeeded: bool, clear: bool) -> dict[str, Any]:
-        steps: list[dict[str, Any]] = [{"do": "stop", "succeeded": succeeded, **self._folder(side)}]
-        if clear:
-            steps.append({"do": "clear", **self._folder(side)})
+        steps = [self._stop_step(side, succeeded), *([self._clear_step(side)] if clear else [])]
         return self._runners[side].run(*steps)[0]
+
+    def _stop_step(self, side: str, succeeded: bool = True) -> dict[str, Any]:
+        return {"do": "stop", "succeeded": succeeded, **self._folder(side)}
+
+    def _clear_step(self, side: str) -> dict[str, Any]:
+        return {"do": "clear", **self._folder(side)}
 
     def _give_up(self, plan: Plan) -> None:
         """Stop and clear both hosts, the one that can be reached although the other cannot."""
@@ -367,20 +378,7 @@ class Session:
             self._stop(plan, succeeded=False, clear=True)
 
     def _clear(self) -> None:
-        side_by_side(
-            {side: partial(runner.run, {"do": "clear", **self._folder(side)}) for side, runner in self._runners.items()}
-        )
-
-
-def _stream_secrets(encrypt: bool) -> dict[str, dict[str, str]]:
-    """Make what the two ends of a stream know each other by."""
-    token = credentials.token()
-    found = {"drive": {"exchange": token}, "serve": {"exchange": token}}
-    if encrypt:
-        made = {part: credentials.certificate(part) for part in found}
-        for part, other in (("drive", "serve"), ("serve", "drive")):
-            found[part].update(tls_key=made[part][0], tls_certificate=made[part][1], tls_peer=made[other][1])
-    return found
+        side_by_side({side: partial(runner.run, self._clear_step(side)) for side, runner in self._runners.items()})
 
 
 def _has_not_met(status: dict[str, Any]) -> bool:

@@ -10,7 +10,8 @@ The steps of a comparison, and what travels between the hosts, are described in 
 from __future__ import annotations
 
 import os
-from typing import Any
+import time
+from typing import Any, Callable
 
 from .._tree.content import with_contents
 from .._tree.digest import TreeDigest
@@ -19,12 +20,16 @@ from .._tree.filters import FilterError, Filters
 from .._tree.record import Describer
 from .._tree.spool import Listing, Spool, SpoolWriter
 from .._tree.walk import walk
-from .context import Progress, TransferFailed
+from .context import TransferFailed
 from .reporter import Reporter
 from .state import JobFolder
 
 _SPOOL = "spool"
 _WORKERS = 2  # threads that read and hash
+
+
+class _TooLong(Exception):
+    """There is more to read than a glance has time for."""
 
 
 def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
@@ -33,7 +38,40 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     The request has ``root``, ``rules``, ``only``, ``one_file_system``, ``fields``, ``numeric_ids`` and ``algorithm``.
     Without ``special_files`` device nodes, FIFOs and sockets are passed over: what a transfer was not to keep.
     """
-    request = folder.request
+    progress = reporter.progress
+    progress.phase = "reading"
+    reporter.set(state="running")
+
+    def count(size: int) -> None:
+        progress.files_done += 1
+        progress.bytes_done += size
+
+    with SpoolWriter(folder.file(_SPOOL)) as spool:
+        digest = _read(folder.request, spool, count)
+    reporter.set(state="finished", digest=digest)
+    return 0
+
+
+def glance(request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
+    """Give the digest of a tree that can be read in ``seconds``; None for any other. Nothing is kept on this host.
+
+    It is for two trees that are likely to be small and equal. Where they are not, a job reads them, and keeps what
+    questions about the differences need; it also says what is wrong with a tree that cannot be read.
+    """
+    deadline = time.monotonic() + seconds
+
+    def count(_size: int) -> None:
+        if time.monotonic() > deadline:
+            raise _TooLong
+
+    try:
+        return _read(request, None, count)
+    except (TransferFailed, _TooLong):
+        return None
+
+
+def _read(request: dict[str, Any], spool: SpoolWriter | None, count: Callable[[int], None]) -> dict[str, Any]:
+    """Walk a tree and give its digest; ``count`` is told the size of each entry."""
     root = os.fsencode(request["root"])
     if not os.path.isdir(root):
         raise TransferFailed(f"there is no directory {request['root']} to compare")
@@ -42,38 +80,28 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
         filters = Filters.parse(request["rules"]) if request["rules"] else None
     except FilterError as error:
         raise TransferFailed(str(error)) from error
-    progress = reporter.progress
-    progress.phase = "reading"
-    reporter.set(state="running")
-    with SpoolWriter(folder.file(_SPOOL)) as spool:
-        digest = TreeDigest(Describer(fields, request["numeric_ids"]), spool)
-        entries = walk(
-            root,
-            filters=filters,
-            one_file_system=request["one_file_system"],
-            xattrs=bool(fields & {"xattrs", "acls"}),
-            only=os.fsencode(request["only"]) if request["only"] else None,
-            on_error=digest.error,
-        )
-        if request["only"]:  # the root is not what was transferred
-            entries = (entry for entry in entries if entry.path)
-        if not request["special_files"]:
-            entries = (entry for entry in entries if entry.type in (REGULAR, DIRECTORY, SYMLINK))
-        if "content" in fields:
-            for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS):
-                digest.add(entry, content)
-                _count(progress, entry.size)
-        else:
-            for entry in entries:
-                digest.add(entry)
-                _count(progress, entry.size)
-    reporter.set(state="finished", digest=digest.as_dict())
-    return 0
-
-
-def _count(progress: Progress, size: int) -> None:
-    progress.files_done += 1
-    progress.bytes_done += size
+    digest = TreeDigest(Describer(fields, request["numeric_ids"]), spool)
+    entries = walk(
+        root,
+        filters=filters,
+        one_file_system=request["one_file_system"],
+        xattrs=bool(fields & {"xattrs", "acls"}),
+        only=os.fsencode(request["only"]) if request["only"] else None,
+        on_error=digest.error,
+    )
+    if request["only"]:  # the root is not what was transferred
+        entries = (entry for entry in entries if entry.path)
+    if not request["special_files"]:
+        entries = (entry for entry in entries if entry.type in (REGULAR, DIRECTORY, SYMLINK))
+    if "content" in fields:
+        for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS):
+            digest.add(entry, content)
+            count(entry.size)
+    else:
+        for entry in entries:
+            digest.add(entry)
+            count(entry.size)
+    return digest.as_dict()
 
 
 def drill_down(folder: JobFolder, step: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 from .state import JobFolder, StateError
 from .sweep import sweep
 
-_POLL = 0.02  # seconds; doubled up to half a second
+_POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
 _RUNNING = ("starting", "running", "serving")
 
 
@@ -73,7 +73,8 @@ def watch(
 ) -> dict[str, Any]:
     """Give the job's status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
 
-    A job that died without a last word has the state ``died``, with the end of its log as ``failure``.
+    ``until`` names states of a living job only: one that says that it has finished ends in the next moment. A job that
+    died without a last word has the state ``died``, with the end of its log as ``failure``.
     """
     deadline, pause = time.monotonic() + wait, _POLL
     while True:
@@ -86,8 +87,17 @@ def watch(
                 return dict(status, state="died", failure=_last_words(folder), alive=False)
         if not alive or state in until or time.monotonic() >= deadline:
             return dict(status, state=status.get("state", "starting"), alive=alive)
-        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
-        pause = min(pause * 1.5, 0.5)
+        _wait(min(pause, max(0.0, deadline - time.monotonic())), process)
+        pause = min(pause * 1.2, 0.5)
+
+
+def _wait(seconds: float, process: subprocess.Popen[bytes] | None) -> None:
+    """Let time pass, until the end of the process where that is ours."""
+    if process is None:
+        time.sleep(seconds)
+        return
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
 
 
 def _last_words(folder: JobFolder) -> str:

@@ -43,13 +43,14 @@ def _describe(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
 def _start(step: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
     """Start a job: ``kind``, ``request``, ``until`` and ``wait`` as launcher.start has them.
 
-    ``replace`` is the process id of a job that the probe found and that shall make way.
+    ``replace`` is the process id of a job that the probe found and that shall make way. ``then`` are steps that follow
+    at once where the job has finished by now; their results stand in the status under the same name.
     """
     folder = _folder(step)
     if step.get("replace") and folder.status.get("pid") == step["replace"]:
         launcher.stop(folder, succeeded=False)
     names = step.get("secrets", [])
-    return launcher.start(
+    status = launcher.start(
         folder,
         step["kind"],
         step["request"],
@@ -57,6 +58,9 @@ def _start(step: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
         tuple(step["until"]),
         float(step["wait"]),
     )
+    if step.get("then") and status["state"] == "finished" and not status["alive"]:
+        status["then"] = run_steps(step["then"], secrets)
+    return status
 
 
 def _poll(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
@@ -80,6 +84,16 @@ def _clear(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
     return {}
 
 
+def _glance(step: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
+    """Give the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``."""
+    from .digest_job import glance
+
+    digest = glance(step["request"], float(step["seconds"]))
+    if digest is not None:
+        run_steps(step["then"], secrets)
+    return {"digest": digest}
+
+
 def _drill_down(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
     """Answer a question about the differences that two digests show."""
     from .digest_job import drill_down
@@ -94,5 +108,6 @@ _STEPS: dict[str, Callable[[dict[str, Any], dict[str, str]], dict[str, Any]]] = 
     "poll": _poll,
     "stop": _stop,
     "clear": _clear,
+    "glance": _glance,
     "drill_down": _drill_down,
 }
