@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Steps that save an execution: a glance at a tree, and what follows a job that has ended already."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, launcher, state, steps
+
+ID = "0123456789abcdef"
+CLEAR = {"do": "clear", "id": ID, "side": "source"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Give the folder of a job in a state root of the test's own."""
+    monkeypatch.setattr(state, "state_root", lambda: str(tmp_path / "state"))
+    made = state.JobFolder(ID, "source")
+    made.create()
+    return made
+
+
+@pytest.fixture
+def tree(tmp_path):
+    root = tmp_path / "tree"
+    (root / "folder").mkdir(parents=True)
+    (root / "folder/file").write_text("text")
+    return root
+
+
+def request_for(root, **more):
+    request = {"root": str(root), "rules": [], "only": None, "one_file_system": False, "fields": ["size", "mode"]}
+    return dict(request, numeric_ids=True, special_files=True, algorithm="blake2b", **more)
+
+
+def glance(root, seconds=20.0, **more):
+    step = {"do": "glance", "request": request_for(root, **more), "seconds": seconds, "then": [CLEAR]}
+    return steps.run_steps([step], {})[0]["digest"]
+
+
+def test_a_glance_gives_the_digest_and_does_what_follows(folder, tree):
+    digest = glance(tree)
+    assert (digest["entries"], digest["bytes"], digest["errors_total"]) == (3, 4, 0)
+    assert not os.path.exists(folder.path)
+    (tree / "folder/file").chmod(0o600)
+    assert glance(tree)["sums"] != digest["sums"]
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 20.0])
+def test_a_glance_that_fails_leaves_all_to_a_job(folder, tree, seconds):
+    root = tree if seconds < 0 else tree / "missing"
+    assert glance(root, seconds) is None
+    assert os.path.isdir(folder.path)
+
+
+def test_a_glance_and_a_job_see_the_same(folder, tree):
+    class Said:
+        progress = type("Progress", (), {"phase": "", "files_done": 0, "bytes_done": 0})()
+
+        def set(self, **values):
+            self.__dict__.update(values)
+
+    said = Said()
+    folder.request = request_for(tree, fields=["size", "mode", "mtime", "content"])
+    assert digest_job.run_digest(folder, {}, said) == 0
+    assert said.digest == digest_job.glance(folder.request, 20.0)
+    assert (said.progress.files_done, said.state) == (3, "finished")
+
+
+@pytest.mark.parametrize(
+    ("status", "follows"),
+    [
+        ({"state": "finished", "alive": False}, True),
+        ({"state": "failed", "alive": False}, False),
+        ({"state": "died", "alive": False}, False),
+        ({"state": "running", "alive": True}, False),
+        ({"state": "finished", "alive": True}, False),
+    ],
+)
+def test_what_follows_a_start_follows_a_finished_job_only(folder, monkeypatch, status, follows):
+    monkeypatch.setattr(launcher, "start", lambda *_given: dict(status))
+    step = {"do": "start", "kind": "job", "request": {}, "until": [], "wait": 2.0, "then": [CLEAR]}
+    (given,) = steps.run_steps([{**step, "id": ID, "side": "source"}], {})
+    assert given == (dict(status, then=[{}]) if follows else status)
+    assert os.path.exists(folder.path) != follows
+
+
+def test_a_job_that_says_it_has_finished_is_waited_for(folder):
+    folder.status = {"state": "finished"}
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)"])
+    status = launcher.watch(folder, (), 60.0, process)
+    assert status == {"state": "finished", "alive": False}
+    assert process.poll() == 0
+
+
+def test_a_wait_ends_with_a_state_or_its_time(folder):
+    folder.status = {"state": "serving"}
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        assert launcher.watch(folder, ("serving",), 60.0, process)["alive"]
+        begun = time.monotonic()
+        assert launcher.watch(folder, (), 0.2, process) == {"state": "serving", "alive": True}
+        assert time.monotonic() - begun >= 0.2
+    finally:
+        process.kill()
+        process.wait()
