@@ -30,6 +30,7 @@ from .watching import watch
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
 _DRIVE_WAIT = 2.0  # seconds in which a short transfer ends, so that it needs no poll
+_UNWATCHED = 1.0  # seconds in which it can fail at once, where the task does not wait for its end
 _NOT_COMPARED = ("wait", "timeout", "verify")  # options in which a run that attaches may differ
 
 
@@ -232,7 +233,8 @@ class Session:
                     raise TransferError(f"{ends[server].name}: {said}")
             with self._phase("transfer"):
                 peer = {**ready["ready"], **plan.peer}  # the inventory's address wins over the one that it listens at
-                wait = {"until": [], "wait": _DRIVE_WAIT, "then": self._last_steps(plan, driver)}
+                seconds = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED
+                wait = {"until": [], "wait": seconds, "then": self._last_steps(plan, driver)}
                 return self._start_end(ends[driver], plan, "drive", {"peer": peer}, secrets["drive"], wait)
         except BaseException:  # nothing may remain, whatever ended it; a driving job that was started is stopped too
             self._give_up(plan)
