@@ -323,7 +323,10 @@ class Session:
         )
 
     def _last_steps(self, plan: Plan, side: str) -> list[dict[str, Any]]:
-        """Give what follows on the driving side at once where the transfer has ended by then: it costs no execution."""
+        """Give what follows on the driving side at once where the transfer has ended by then: it costs no execution.
+
+        It never follows a poll, which is asked again where its answer was lost, and would find nothing then.
+        """
         stop, clear = self._stop_step(side), self._clear_step(side)
         if not self._compares:
             return [stop, clear]
