@@ -227,6 +227,11 @@ class DestEnd:
                 if index in problems:
                     again[index] = str(problems[index])
                     continue
+                content = arrived.content(index)
+                if content is not None:
+                    self._write(work.shard.entries[index], work.found[index], work.verdicts[index], content)
+                    work.accounted += 1
+                    continue
                 reason = self._put(work, index, arrived, sums.get(index))
                 if reason:
                     again[index] = reason
@@ -240,10 +245,6 @@ class DestEnd:
     def _put(self, work: OpenShard, index: int, arrived: Arrived, expected_sum: str | None) -> str:
         """Check one file and put it in place; gives why it must come again, or nothing."""
         entry, found, verdict = work.shard.entries[index], work.found[index], work.verdicts[index]
-        content = arrived.content(index)
-        if content is not None:
-            self._write(entry, found, verdict, content)
-            return ""
         try:
             folder_fd, name = arrived.locate(index)
             status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)

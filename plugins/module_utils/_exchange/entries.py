@@ -92,6 +92,9 @@ class Entries:
 
     def _meet_file(self, work: OpenShard, index: int, entry: Entry, found: Entry | None) -> None:
         verdict = self._placer.judge(entry, found)
+        if found is None and not self._has_snapshots:
+            self._want(work, index, None, verdict, None)
+            return
         is_file = found is not None and found.type == REGULAR
         if self._checksum and is_file and found is not None and found.size == entry.size:
             work.found[index] = found

@@ -26,10 +26,11 @@ from .._tree.walk import walk
 class Level:
     """A directory on the way down."""
 
-    __slots__ = ("is_new", "names", "path")
+    __slots__ = ("is_new", "names", "path", "prefix")
 
     def __init__(self, path: bytes, is_new: bool, counts: bool) -> None:
         self.path = path
+        self.prefix = join(path, b"")  # of the paths of all that is in it
         self.is_new = is_new  # made in this run: nothing can be below it
         self.names: set[bytes] | None = set() if counts else None
 
@@ -51,14 +52,14 @@ class Extras:
         path = entry.path
         while self._levels:
             level = self._levels[-1]
-            if not level.path or (path.startswith(level.path) and path[len(level.path) : len(level.path) + 1] == b"/"):
+            if path.startswith(level.prefix):
                 break
             self._close(self._levels.pop())
         if not self._levels:
             return None
         level = self._levels[-1]
         if level.names is not None:
-            level.names.add(path[len(level.path) + 1 :] if level.path else path)
+            level.names.add(path[len(level.prefix) :])
         return level
 
     def enter(self, path: bytes, is_new: bool, is_opaque: bool) -> None:

@@ -115,7 +115,9 @@ def number(values: dict[str, Any], name: str) -> int:
 def indexes(values: dict[str, Any], name: str, count: int) -> list[int]:
     """Read a list of positions in a shard of ``count`` entries; raises FrameError for any outside of it."""
     found = values.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(i, int) and 0 <= i < count for i in found):
+    if not isinstance(found, list) or not set(map(type, found)) <= {int}:
+        raise FrameError(f"a message names entries ({name}) in a way that cannot be read")
+    if found and not 0 <= min(found) <= max(found) < count:
         raise FrameError(f"a message names entries ({name}) that its shard does not have")
     return found
 

@@ -28,6 +28,7 @@ from .links import Follower
 from .sparse import make_sparse
 from .spool import Spool
 
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile
 _MADE_KNOWN = 20_000  # directories that this run made and remembers; what is in others is renamed into place
 _UNCHANGED = Verdict(NONE, " " * 11, frozenset())  # nobody is shown what did not change
@@ -43,12 +44,14 @@ class Placer:
         self.preserve = frozenset(settings["preserve"])
         self.wants_xattrs = bool({"xattrs", "acls"} & self.preserve)
         self.powers = metadata.Powers.of_this_process()
+        self._is_root = self.powers.all
         self._users = {0: "root"}
         self._groups = {0: "root"}
         self.ids = metadata.NUMERIC if settings["numeric_ids"] else IdMap(self._users, self._groups)
         self._numeric = self.ids is metadata.NUMERIC
         self._limit = int(settings["changes_max"])
         self._arrow = ">" if context.part == "drive" else "<"
+        self._created: dict[str, Verdict] = {}  # by type: what is new is all the same
         self._spool = Spool(context.folder)
         self._deletes = bool(settings["delete"])
         self._fresh = 0
@@ -87,8 +90,13 @@ class Placer:
 
     def judge(self, entry: Entry, found: Entry | None, equal: bool | None = None, link_ok: bool = True) -> Verdict:
         """Compare an entry with what is there, under this transfer's settings."""
-        if equal is None and link_ok and found is not None and self._is_same(entry, found):
-            return _UNCHANGED
+        if equal is None and link_ok:
+            if found is None:
+                if entry.type not in self._created:
+                    self._created[entry.type] = compare(entry, None, preserve=self.preserve, arrow=self._arrow)
+                return self._created[entry.type]
+            if self._is_same(entry, found):
+                return _UNCHANGED
         return compare(
             entry,
             found,
@@ -117,14 +125,15 @@ class Placer:
         """Count a verdict that has been carried out (or would be)."""
         if verdict.action == NONE:
             return
+        outcome = self.outcome
         if verdict.itemized.endswith("+"):
-            self.outcome.files_created += 1
+            outcome.files_created += 1
         elif verdict.action == ATTRIBUTES:
-            self.outcome.attributes_changed += 1
+            outcome.attributes_changed += 1
         else:
-            self.outcome.files_updated += 1
-        if len(self.outcome.changes) >= self._limit:  # it is counted, and nobody will see the text
-            self.outcome.changes_total += 1
+            outcome.files_updated += 1
+        if len(outcome.changes) >= self._limit:  # it is counted, and nobody will see the text
+            outcome.changes_total += 1
             return
         shown = (escape(entry.path) or ".") + ("/" if entry.type == DIRECTORY and entry.path else "")
         self.outcome.change(f"{verdict.itemized} {shown}", self._limit)
@@ -282,10 +291,12 @@ class Placer:
         With many small files every call counts: what was just made here is known without a look, and where nothing
         else can be seen in a directory yet the file gets its name at once. Its time, set last, says that it is whole.
         """
-        uid, gid = self.ids.uid(entry.uid), self.ids.gid(entry.gid)
+        path, _type, mode, uid, gid, _size, mtime_ns = entry[:7]
+        if not self._numeric:
+            uid, gid = self.ids.uid(uid), self.ids.gid(gid)
         is_own = (uid, gid) == self._own
-        folder, _slash, final = entry.path.rpartition(b"/")
-        if entry.xattrs or not self._keeps_all or not (is_own or self.powers.all):
+        folder, _slash, final = path.rpartition(b"/")
+        if entry.xattrs or not (is_own or self._is_root) or not self._keeps_all:
             name = self.temporary_name()
             os.close(self._write_new(self.temporary_fd, name, 0o600, content))
             status = os.stat(name, dir_fd=self.temporary_fd, follow_symlinks=False)
@@ -294,14 +305,14 @@ class Placer:
         folder_fd = self._folder(folder)
         at_once = found is None and folder == self._new_folder
         target, name = (folder_fd, final) if at_once else (self.temporary_fd, self.temporary_name())
-        permissions = entry.mode & 0o777
+        permissions = mode & 0o777
         fd = self._write_new(target, name, permissions if is_own else permissions & 0o700, content)
         try:
             if not is_own:
                 os.fchown(fd, uid, gid)
-            if not is_own or permissions & ~self._umask != entry.mode:
-                os.fchmod(fd, entry.mode)
-            os.utime(fd, ns=(self._now, entry.mtime_ns))
+            if not is_own or permissions & ~self._umask != mode:
+                os.fchmod(fd, mode)
+            os.utime(fd, ns=(self._now, mtime_ns))
         finally:
             os.close(fd)
         if not at_once:
@@ -311,10 +322,14 @@ class Placer:
     @staticmethod
     def _write_new(folder_fd: int, name: bytes, mode: int, content: memoryview) -> int:
         """Make a file that is not there yet; the fd is the caller's."""
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder_fd)
+        fd = os.open(name, _NEW_FILE, mode, dir_fd=folder_fd)
         try:
-            while content:
-                content = content[os.write(fd, content) :]
+            left = len(content)
+            while left:
+                written = os.write(fd, content)
+                left -= written
+                if left:
+                    content = content[written:]
         except BaseException:
             os.close(fd)
             os.unlink(name, dir_fd=folder_fd)

@@ -27,15 +27,15 @@ def gather(
     batch: list[Entry] = []
     size, since = 0, clock()
     for entry in entries:
-        large = entry.type == REGULAR and entry.size > max_bytes
-        if batch and (large or clock() - since > max_seconds):
+        content = entry.size if entry.type == REGULAR else 0
+        if batch and (content > max_bytes or clock() - since > max_seconds):
             yield batch
             batch, size = [], 0
         if not batch:
             since = clock()
         batch.append(entry)
-        size += entry.size if entry.type == REGULAR else 0
-        if large or size >= max_bytes or len(batch) >= max_entries:
+        size += content
+        if size >= max_bytes or len(batch) >= max_entries:
             yield batch
             batch, size = [], 0
     if batch:

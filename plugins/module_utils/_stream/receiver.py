@@ -118,11 +118,10 @@ class StreamDest(DestCarrier):
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
         """Open what an earlier run left of the large files."""
         batch = self._batches[shard]
-        for index, entry in files:
-            if bundles.fits(entry):
-                batch.small.append((index, entry))
-                batch.announced += entry.size
-                continue
+        batch.small = [file for file in files if bundles.fits(file[1])]
+        batch.announced = sum(entry.size for _index, entry in batch.small)
+        large = [file for file in files if not bundles.fits(file[1])] if len(batch.small) < len(files) else []
+        for index, entry in large:
             journal = entry.size >= JOURNAL_BYTES
             try:
                 partial = Partial(self._folder(journal), entry, journal)

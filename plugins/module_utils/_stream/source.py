@@ -18,7 +18,7 @@ from typing import Any, Iterator
 from .._exchange import frames
 from .._exchange.carrier import Wanted
 from .._exchange.frames import Frame, FrameError
-from .._exchange.messages import Shard, by_index, number, pack, unpack
+from .._exchange.messages import Shard, by_index, indexes, number, pack, unpack
 from .._exchange.shards import gather
 from .._exchange.source import UNSTABLE, VANISHED, SourceEnd
 from .._exchange.talk import Talk
@@ -90,46 +90,51 @@ class StreamSourceEnd(SourceEnd):
 
     def _answer(self, shard: Shard, values: dict[str, Any]) -> None:
         """Send the small files now; the others are the workers' business, who then say that all is sent."""
-        files = self._wanted(shard, values)
-        small = [file for file in files if bundles.fits(file.entry)]
+        entries = shard.entries
+        wanted = indexes(values, "index", len(entries))
+        small = [(index, entries[index]) for index in wanted if bundles.fits(entries[index])]
         problems: dict[int, str] = {}
-        if small:
-            self._send_small(shard, small, problems)
-        if len(small) < len(files):
-            large = [file for file in files if not bundles.fits(file.entry)]
-            self._work.put((frames.WANT, shard, {"large": large, "problems": problems, "small": small}))
+        count = self._send_small(shard, small, problems) if small else 0
+        if len(small) < len(wanted):
+            large = self._wanted(shard, {**values, "index": [i for i in wanted if not bundles.fits(entries[i])]})
+            self._work.put((frames.WANT, shard, {"large": large, "problems": problems, "count": count}))
         else:
-            self._tell_sent(shard, problems, {}, sum(file.entry.size for file in small))
+            self._tell_sent(shard, problems, {}, count)
 
     def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
         """In a worker: let the large files travel, then account for the whole shard."""
         large, problems = values["large"], values["problems"]
         sent = self._ranges.send(stream, shard.id, large, self._talk.send)
         problems.update(self._changed(root, large, sent))
-        self._tell_sent(shard, problems, {}, sent.bytes + sum(file.entry.size for file in values["small"]))
+        self._tell_sent(shard, problems, {}, sent.bytes + values["count"])
 
-    def _send_small(self, shard: Shard, files: list[Wanted], problems: dict[int, str]) -> None:
-        """Send whole contents, one behind the other. Each has the length that its entry says, whatever happened."""
+    def _send_small(self, shard: Shard, files: list[tuple[int, Entry]], problems: dict[int, str]) -> int:
+        """Send whole contents, one behind the other; gives how many bytes.
+
+        Each has the length that its entry says, whatever happened.
+        """
         self._talk.send(frames.BEGIN, pack({"id": shard.id}))
         pieces: list[bytes] = []
-        size = 0
-        for file in files:
-            entry = file.entry
-            if size + entry.size > bundles.BUNDLE_BYTES:
+        size = total = 0
+        for index, entry in files:
+            path, _type, _mode, _uid, _gid, length, *identity = entry[:10]
+            if size + length > bundles.BUNDLE_BYTES:
                 self._send_bundle(pieces)
                 pieces, size = [], 0
             try:
-                data = self._read(entry)
+                data = self._read(path, length, identity)
             except FileNotFoundError:
-                data, problems[file.index] = None, VANISHED
+                data, problems[index] = None, VANISHED
             except OSError as error:
-                data, problems[file.index] = None, f"cannot be read: {error.strerror}"
+                data, problems[index] = None, f"cannot be read: {error.strerror}"
             if data is None:
-                problems.setdefault(file.index, UNSTABLE)
-                data = bytes(entry.size)
+                problems.setdefault(index, UNSTABLE)
+                data = bytes(length)
             pieces.append(data)
-            size += entry.size
+            size += length
+            total += length
         self._send_bundle(pieces)
+        return total
 
     def _send_bundle(self, pieces: list[bytes]) -> None:
         data = b"".join(pieces)
@@ -142,25 +147,23 @@ class StreamSourceEnd(SourceEnd):
         self._packer.gain.record(kind == frames.DEFLATED, len(data), time.monotonic() - started)
         self._context.progress.moved(len(data))
 
-    def _read(self, entry: Entry) -> bytes | None:
-        """Read a small file; None where it is no longer what its entry says. Raises OSError."""
-        folder, _slash, name = entry.path.rpartition(b"/")
+    def _read(self, path: bytes, size: int, identity: list[int]) -> bytes | None:
+        """Read a small file; None where it is no longer what its entry says. Raises OSError.
+
+        ``identity``: mtime_ns, ctime_ns, dev and ino of its entry.
+        """
+        folder, _slash, name = path.rpartition(b"/")
         if folder != self._folder[0]:
             self._enter(folder)
         fd = os.open(name, _FLAGS, dir_fd=self._folder[1])
         try:
-            data = os.read(fd, entry.size + 1)
+            data = os.read(fd, size + 1)
             now = os.fstat(fd)
         finally:
             os.close(fd)
-        same = (
-            len(data) == entry.size == now.st_size
-            and now.st_ctime_ns == entry.ctime_ns
-            and now.st_mtime_ns == entry.mtime_ns
-            and now.st_ino == entry.ino
-            and now.st_dev == entry.dev
-        )
-        return data if same else None
+        if len(data) == size == now.st_size and identity == [now.st_mtime_ns, now.st_ctime_ns, now.st_dev, now.st_ino]:
+            return data
+        return None
 
     def _enter(self, folder: bytes) -> None:
         old = self._folder[1]

@@ -85,7 +85,9 @@ class Descent:
 
     def names(self) -> list[bytes]:
         """List the directory where the reader is, in byte order."""
-        return sorted(map(os.fsencode, self._sparing(lambda: os.listdir(self.fd))))
+        # An empty name is impossible and NUL is in none, so they can be turned into bytes together.
+        found = "\0".join(self._sparing(lambda: os.listdir(self.fd)))
+        return sorted(os.fsencode(found).split(b"\0")) if found else []
 
     def leave(self) -> None:
         """Go up again. Raises OSError where the directory above is no longer where it was; it is gone up all the same.

@@ -55,11 +55,17 @@ class IdMap:
 
     def uid(self, number: int) -> int:
         """Give the local uid for the source's uid."""
-        return _mapped(number, self._users, self._known_uids, lambda name: pwd.getpwnam(name).pw_uid)
+        known = self._known_uids.get(number)
+        if known is None:
+            known = _mapped(number, self._users, self._known_uids, lambda name: pwd.getpwnam(name).pw_uid)
+        return known
 
     def gid(self, number: int) -> int:
         """Give the local gid for the source's gid."""
-        return _mapped(number, self._groups, self._known_gids, lambda name: grp.getgrnam(name).gr_gid)
+        known = self._known_gids.get(number)
+        if known is None:
+            known = _mapped(number, self._groups, self._known_gids, lambda name: grp.getgrnam(name).gr_gid)
+        return known
 
     def acl(self, value: bytes) -> bytes:
         """Give a POSIX ACL with the ids in it mapped."""
@@ -79,11 +85,10 @@ class IdMap:
 
 
 def _mapped(number: int, names: Mapping[int, str], known: dict[int, int], look_up: Callable[[str], int]) -> int:
-    if number not in known:
-        known[number] = number
-        if names.get(number):
-            with contextlib.suppress(KeyError):  # no such name here: the number stays
-                known[number] = look_up(names[number])
+    known[number] = number
+    if names.get(number):
+        with contextlib.suppress(KeyError):  # no such name here: the number stays
+            known[number] = look_up(names[number])
     return known[number]
 
 

@@ -14,6 +14,7 @@ from . import xattr
 from .entry import Entry, entry_from_stat
 
 _TYPE = 0o170000  # S_IFMT
+_SYMLINK = stat.S_IFLNK
 
 
 def read_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False) -> Entry:
@@ -24,7 +25,7 @@ def read_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False) -
     while True:
         found = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
         target = b""
-        if found.st_mode & _TYPE == stat.S_IFLNK:
+        if found[stat.ST_MODE] & _TYPE == _SYMLINK:
             try:
                 target = os.readlink(name, dir_fd=parent_fd)
             except OSError as error:

@@ -17,7 +17,7 @@ import struct
 from typing import Iterator
 
 from .entry import BLOCK, CHARACTER, DIRECTORY, REGULAR, SYMLINK, Entry
-from .names import PATH_LIMIT, components
+from .names import PATH_LIMIT, check_path
 
 RECORD_LIMIT = 16 << 20  # bytes of one record
 XATTR_SIZE_LIMIT = 1 << 16  # XATTR_SIZE_MAX
@@ -31,6 +31,12 @@ _SHORT = struct.Struct("<IIqqIIIHII")
 _LONG = struct.Struct("<IIqqQQQQQQ")
 _XATTR = struct.Struct("<BI")
 
+# Head and numbers of nearly every record: in the short form, without extended attributes. Both ends make or read one
+# for every name of a tree, so these are packed and read with one call.
+_PLAIN = struct.Struct(_HEAD.format + _SHORT.format[1:])
+_KINDS = {letter: number for number, letter in enumerate(_TYPES)}
+_new_tuple = tuple.__new__
+
 
 class ManifestError(ValueError):
     """Bytes that are no manifest, or an entry that cannot be put into one."""
@@ -38,33 +44,29 @@ class ManifestError(ValueError):
 
 def encode(entry: Entry) -> bytes:
     """Give the record of an entry. Raises ManifestError for one that the Decoder would refuse."""
-    numbers = (
-        entry.uid,
-        entry.gid,
-        entry.mtime_ns,
-        entry.ctime_ns,
-        entry.size,
-        entry.dev,
-        entry.ino,
-        entry.nlink,
-        entry.rdev,
-        entry.blocks,
-    )
-    kind = _TYPES.index(entry.type)
+    path, letter, mode, uid, gid, size, mtime_ns, ctime_ns, dev, ino, nlink, rdev, blocks, target, xattrs = entry
+    kind = _KINDS[letter]
+    numbers = (uid, gid, mtime_ns, ctime_ns, size, dev, ino, nlink, rdev, blocks)
+    if not xattrs and len(path) <= PATH_LIMIT:
+        length = _SHORT.size + len(path) + len(target)
+        try:
+            return _PLAIN.pack(kind, mode, length, len(path), len(target), 0, *numbers) + path + target
+        except struct.error:
+            pass  # it has a number that is not short
     try:
         try:
             packed = _SHORT.pack(*numbers)
         except struct.error:
             packed = _LONG.pack(*numbers)
             kind |= _WIDE
-        tail = [packed, entry.path, entry.target]
-        for name, value in entry.xattrs:
+        tail = [packed, path, target]
+        for name, value in xattrs:
             tail += (_XATTR.pack(len(name), len(value)), name, value)
         body = b"".join(tail)
-        head = _HEAD.pack(kind, entry.mode, len(body), len(entry.path), len(entry.target), len(entry.xattrs))
+        head = _HEAD.pack(kind, mode, len(body), len(path), len(target), len(xattrs))
     except struct.error as error:
         raise ManifestError(f"an entry with impossible values: {error}") from None
-    if len(body) > RECORD_LIMIT or len(entry.path) > PATH_LIMIT:
+    if len(body) > RECORD_LIMIT or len(path) > PATH_LIMIT:
         raise ManifestError(f"an entry of {len(body)} bytes is larger than the limit of {RECORD_LIMIT}")
     return head + body
 
@@ -81,12 +83,19 @@ class Decoder:
         Raises ManifestError for what is no manifest.
         """
         waiting, at = self._waiting + data, 0
-        last = len(waiting) - _HEAD.size
+        end = len(waiting)
+        last, last_plain = end - _HEAD.size, end - _PLAIN.size
         while at <= last:
+            if at <= last_plain:
+                entry, behind = _plain(waiting, at, end)
+                if entry is not None:
+                    at = behind
+                    yield entry
+                    continue
             head = _HEAD.unpack_from(waiting, at)
             _refuse(*head)
             start = at + _HEAD.size
-            if start + head[2] > len(waiting):
+            if start + head[2] > end:
                 break
             at = start + head[2]
             yield _entry(waiting, start, *head)
@@ -96,6 +105,30 @@ class Decoder:
         """Say that no more bytes come. Raises ManifestError where a record is cut short."""
         if self._waiting:
             raise ManifestError(f"the manifest ends inside a record, {len(self._waiting)} bytes behind its start")
+
+
+def _plain(data: bytes, at: int, end: int) -> tuple[Entry | None, int]:
+    """Read a record that is as nearly all are, in one go; None for any other. Gives where the next one begins, too."""
+    (
+        kind, mode, length, path, target, xattrs,
+        uid, gid, mtime_ns, ctime_ns, size, dev, ino, nlink, rdev, blocks,
+    ) = _PLAIN.unpack_from(data, at)  # fmt: skip
+    start = at + _PLAIN.size
+    middle = start + path
+    behind = middle + target
+    if kind >= len(_TYPES) or xattrs or length != _SHORT.size + path + target or behind > end or mode > 0o7777:
+        return None, at
+    name = data[start:middle]
+    entry = _new_tuple(
+        Entry,
+        (name, _TYPES[kind], mode, uid, gid, size, mtime_ns, ctime_ns, dev, ino, nlink, rdev, blocks,
+         data[middle:behind], ()),
+    )  # fmt: skip
+    if kind or rdev or target or not path:  # else a regular file, of which only the path can be wrong
+        _check(entry)
+    else:
+        _check_path(name)
+    return entry, behind
 
 
 def _refuse(kind: int, mode: int, length: int, path: int, target: int, xattrs: int) -> None:
@@ -129,12 +162,7 @@ def _entry(data: bytes, start: int, kind: int, mode: int, length: int, path: int
         data[behind : behind + target],
         _xattrs(xattrs, data[behind + target : start + length]) if behind + target != start + length or xattrs else (),
     )
-    if kind or rdev or target or not path:  # else a regular file, of which only the path and the size can be wrong
-        _check(entry)
-    elif size >= 1 << 63:
-        raise ManifestError("a record of an impossible size")
-    else:
-        _check_path(entry.path)
+    _check(entry)
     return entry
 
 
@@ -160,7 +188,7 @@ def _xattrs(count: int, body: bytes) -> tuple[tuple[bytes, bytes], ...]:
 
 def _check_path(path: bytes) -> None:
     try:
-        components(path)
+        check_path(path)
     except ValueError as error:
         raise ManifestError(str(error)) from None
 

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Callable, Iterator
 
-from . import xattr
 from .descent import Descent, open_root
 from .entry import DIRECTORY, Entry
 from .filters import Filters
@@ -60,8 +60,9 @@ def walk(
         names = [only] if only is not None else _names(descent, on_error)
         waiting = [iter(names)]  # for each open directory the names still to come
         while waiting:
+            fd, prefix = descent.fd, join(descent.path, b"")
             for name in waiting[-1]:
-                entry = reader.read(descent.fd, name, join(descent.path, name))
+                entry = reader.read(fd, name, prefix + name)
                 if entry is None:
                     continue
                 yield entry
@@ -100,23 +101,24 @@ class _Reader:
         if path == self._omit:
             return None
         try:
-            entry = read_entry(parent_fd, name, path)
+            entry = read_entry(parent_fd, name, path, self._xattrs)
         except OSError as error:
-            # Nobody misses what the rules hide, whatever it was.
-            if self._allows(path, False) and self._allows(path, True):
-                self._on_error(path, error)
-            return None
+            return self._without_xattrs(parent_fd, name, path, error)
         if self._filters is not None and not self._allows(path, entry.type == DIRECTORY):
             return None
-        if self._xattrs:
-            try:
-                xattrs = xattr.read(parent_fd, name)
-                return entry._replace(xattrs=xattrs) if xattrs else entry
-            except FileNotFoundError as error:
-                self._on_error(path, error)
-                return None
-            except OSError as error:
-                self._on_error(path, error)
+        return entry
+
+    def _without_xattrs(self, parent_fd: int, name: bytes, path: bytes, error: OSError) -> Entry | None:
+        """Report what went wrong with a name, and read it without its attributes where only those failed."""
+        entry = None
+        if self._xattrs and not isinstance(error, FileNotFoundError):
+            with contextlib.suppress(OSError):
+                entry = read_entry(parent_fd, name, path)
+        # Nobody misses what the rules hide; without an entry it is not known which of them apply.
+        kinds = (False, True) if entry is None else (entry.type == DIRECTORY,)
+        if not all(self._allows(path, is_dir) for is_dir in kinds):
+            return None
+        self._on_error(path, error)
         return entry
 
     def _allows(self, path: bytes, is_dir: bool) -> bool:
