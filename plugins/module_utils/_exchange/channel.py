@@ -16,7 +16,7 @@ import time
 from typing import Iterator
 
 from . import frames
-from .frames import Decoder, Encoder, Frame
+from .frames import Decoder, Encoder, Frame, Payload
 
 READ_BYTES = 256 << 10
 PIPE_BYTES = 1 << 20
@@ -54,7 +54,7 @@ class Channel:
             os.set_blocking(fd, False)
             enlarge_pipe(fd)
 
-    def send(self, kind: int, payload: bytes = b"") -> None:
+    def send(self, kind: int, payload: Payload = b"") -> None:
         """Send a frame, waiting while the other end is slow; raises ChannelBroken."""
         with self._lock:
             self._write_all(self._encoder.parts(kind, payload))
@@ -67,7 +67,7 @@ class Channel:
             finally:
                 self._lock.release()
 
-    def _write_all(self, parts: tuple[bytes, ...]) -> None:
+    def _write_all(self, parts: tuple[Payload, ...]) -> None:
         left = [memoryview(part) for part in parts if part]
         while left:
             self._check()
@@ -87,9 +87,9 @@ class Channel:
         """Write as much as goes at once; raises BlockingIOError where nothing does."""
         return os.writev(self._writer, parts)
 
-    def _read_some(self) -> bytes:
-        """Read what is there, empty at the end; raises BlockingIOError where nothing is."""
-        return os.read(self._reader, READ_BYTES)
+    def _read_some(self, room: memoryview) -> int:
+        """Read what is there, 0 at the end; raises BlockingIOError where nothing is."""
+        return os.readv(self._reader, [room])
 
     def receive(self) -> Iterator[Frame]:
         """Yield what arrives (without pings) until the other end says goodbye; raises ChannelBroken."""
@@ -101,15 +101,16 @@ class Channel:
                     raise self._fail(f"nothing arrived from the other end for {self._timeout:.0f} seconds")
                 continue
             try:
-                data = self._read_some()
+                with self._decoder.room() as room:
+                    count = self._read_some(room)
             except BlockingIOError:
                 continue
             except OSError as error:
                 raise self._fail(f"the connection was lost while receiving ({error.strerror})") from error
-            if not data:
+            if not count:
                 raise self._fail("the connection ended before the other end had said goodbye")
             try:
-                for frame in self._decoder.feed(data):
+                for frame in self._decoder.took(count):
                     if frame.type == frames.BYE:
                         return
                     if frame.type != frames.PING:

@@ -16,7 +16,7 @@ import hashlib
 import hmac
 import struct
 import zlib
-from typing import Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple, Union
 
 VERSION = 1
 MAX_CONTROL = 64 << 20  # bytes of one control frame's payload
@@ -29,6 +29,12 @@ DATA, DEFLATED = 30, 31
 
 CONTROL_TYPES = frozenset(range(HELLO, GOT + 1)) | {BEGIN, RAW, END}
 DATA_TYPES = frozenset({DATA, DEFLATED})
+
+BUFFER_BYTES = 256 << 10
+_DIRECT = 64 << 10  # bytes of a frame that is read to where it stays, if it is not there yet
+_STEP = (1 << 20) + 64  # bytes of such a frame for which there is room at once: all of a data frame
+
+Payload = Union[bytes, bytearray, memoryview]
 
 _HEADER = struct.Struct("!BI")
 _NUMBER = struct.Struct("!Q")
@@ -44,7 +50,7 @@ class Frame(NamedTuple):
     """One message of the conversation."""
 
     type: int
-    payload: bytes
+    payload: Any  # bytes, or a bytearray
 
 
 class _Check:
@@ -57,7 +63,7 @@ class _Check:
     def size(self, kind: int) -> int:
         return _MAC_BYTES if self._key is not None and kind in CONTROL_TYPES else _CRC.size
 
-    def make(self, kind: int, header: bytes, payload: bytes) -> bytes:
+    def make(self, kind: int, header: bytes, payload: Payload) -> bytes:
         if self._key is None or kind in DATA_TYPES:
             return _CRC.pack(zlib.crc32(payload, zlib.crc32(header)))
         mac = hashlib.blake2b(_NUMBER.pack(self._number) + header, key=self._key, digest_size=_MAC_BYTES)
@@ -72,7 +78,7 @@ class Encoder:
     def __init__(self, key: bytes | None = None) -> None:
         self._check = _Check(key)
 
-    def parts(self, kind: int, payload: bytes = b"") -> tuple[bytes, bytes, bytes]:
+    def parts(self, kind: int, payload: Payload = b"") -> tuple[bytes, Payload, bytes]:
         """Give header, payload and check, so that a large payload need not be copied to be written."""
         limit = MAX_DATA if kind in DATA_TYPES else MAX_CONTROL
         if len(payload) > limit:
@@ -86,42 +92,95 @@ class Encoder:
 
 
 class Decoder:
-    """Turns bytes, in whatever pieces they arrive, into frames. Raises FrameError, and is of no use afterwards."""
+    """Turns bytes, in whatever pieces they arrive, into frames. Raises FrameError, and is of no use afterwards.
+
+    Who reads from a connection reads into ``room()`` and says with ``took`` how much that was: so the payload of a
+    large frame is read to where it stays. Such a payload is a bytearray, that of a small frame bytes.
+    """
 
     def __init__(self, key: bytes | None = None) -> None:
         self._check = _Check(key)
-        self._buffer = bytearray()
+        self._buffer = bytearray(BUFFER_BYTES)  # frames that are small, and the beginnings of others
+        self._view = memoryview(self._buffer)
+        self._end = 0  # of what is in the buffer
+        self._header = b""  # of the frame that is read by itself
+        self._large = bytearray()  # its payload and check, as far as there is room for them already
+        self._size, self._filled = 0, 0  # what they will have, and have
+
+    def room(self) -> memoryview:
+        """Give the place for the next bytes; never empty."""
+        if not self._header:
+            return self._view[self._end :]
+        if self._filled == len(self._large):  # not before so much arrived: a length is only a claim
+            self._large += bytes(min(_STEP, self._size - self._filled))
+        return memoryview(self._large)[self._filled :]
+
+    def took(self, count: int) -> Iterator[Frame]:
+        """So many bytes are in the room; yield the frames that are complete by now."""
+        if not self._header:
+            self._end += count
+            yield from self._small_frames()
+            return
+        self._filled += count
+        if self._filled == self._size:
+            header, payload = self._header, self._large
+            kind, length = _HEADER.unpack(header)
+            check = bytes(memoryview(payload)[length:])
+            del payload[length:]
+            self._compare(kind, header, payload, check)
+            self._header, self._large = b"", bytearray()
+            yield Frame(kind, payload)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Take what arrived, and yield the frames that are complete by now."""
-        self._buffer += data
-        buffer, start = self._buffer, 0
+        """Take what arrived elsewhere, and yield the frames that are complete by now."""
+        left = memoryview(data)
+        while left:
+            room = self.room()
+            count = min(len(room), len(left))
+            room[:count] = left[:count]
+            left = left[count:]
+            room.release()  # or what it belongs to could not be cut
+            yield from self.took(count)
+
+    def _small_frames(self) -> Iterator[Frame]:
+        view, start = self._view, 0
         try:
-            while len(buffer) - start >= _HEADER.size:
-                kind, length = _HEADER.unpack_from(buffer, start)
+            while self._end - start >= _HEADER.size:
+                kind, length = _HEADER.unpack_from(view, start)
                 self._refuse(kind, length)
                 body = start + _HEADER.size
-                end = body + length
-                after = end + self._check.size(kind)
-                if len(buffer) < after:
+                behind = body + length
+                after = behind + self._check.size(kind)
+                if self._end < after:
+                    if after - start > _DIRECT:
+                        self._begin_large(start, after - body)
+                        start = self._end
                     break
-                with memoryview(buffer) as view:
-                    payload = bytes(view[body:end])
-                    expected = self._check.make(kind, bytes(view[start:body]), payload)
-                    matches = hmac.compare_digest(expected, bytes(view[end:after]))
-                if not matches:
-                    raise FrameError(
-                        f"a frame of type {kind} ({length} bytes) arrived damaged: its check does not match"
-                    )
+                payload = bytes(view[body:behind])
+                self._compare(kind, bytes(view[start:body]), payload, bytes(view[behind:after]))
                 start = after
                 yield Frame(kind, payload)
         finally:
-            del buffer[:start]
+            left = self._end - start
+            if start and left:
+                view[:left] = bytes(view[start : self._end])
+            self._end = left
+
+    def _begin_large(self, start: int, size: int) -> None:
+        body = start + _HEADER.size
+        self._header = bytes(self._view[start:body])
+        self._size, self._filled = size, self._end - body
+        self._large = bytearray(min(size, max(_STEP, self._filled)))
+        self._large[: self._filled] = self._view[body : self._end]
+
+    def _compare(self, kind: int, header: bytes, payload: Payload, check: bytes) -> None:
+        if not hmac.compare_digest(self._check.make(kind, header, payload), check):
+            raise FrameError(f"a frame of type {kind} ({len(payload)} bytes) arrived damaged: its check does not match")
 
     @property
     def pending(self) -> bool:
         """Whether an incomplete frame waits for its rest: a stream that ends now was cut."""
-        return bool(self._buffer)
+        return bool(self._end or self._header)
 
     @staticmethod
     def _refuse(kind: int, length: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Callable
 from .._job.context import Context, TransferFailed
 from . import frames
 from .channel import Channel, ChannelBroken
-from .frames import Frame, FrameError
+from .frames import Frame, FrameError, Payload
 from .messages import pack, unpack
 
 PING_SECONDS = 5.0
@@ -71,7 +71,7 @@ class Talk:
                 with contextlib.suppress(ChannelBroken):
                     channel.ping()
 
-    def send(self, kind: int, payload: bytes = b"", stream: int = 0) -> None:
+    def send(self, kind: int, payload: Payload = b"", stream: int = 0) -> None:
         """Send a message; raises TransferFailed where the other end is lost."""
         try:
             self.channels[stream].send(kind, payload)

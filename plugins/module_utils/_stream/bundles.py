@@ -13,7 +13,7 @@ import zlib
 from typing import Any, Iterator
 
 from .._exchange import frames
-from .._exchange.frames import MAX_DATA, Frame, FrameError
+from .._exchange.frames import MAX_DATA, Frame, FrameError, Payload
 from .._exchange.messages import inflate
 from .._tree.entry import Entry
 from .gain import Gain
@@ -36,7 +36,7 @@ class Packer:
         self._level = _level(compress)
         self.gain = Gain(always=not compress.get("auto"))
 
-    def pack(self, data: bytes) -> tuple[int, bytes]:
+    def pack(self, data: Payload) -> tuple[int, Payload]:
         """Give the frame's type and payload."""
         if self._level and self.gain.pack and pays(data):
             packed = zlib.compress(data, self._level)
@@ -53,7 +53,7 @@ def _level(compress: dict[str, Any]) -> int:
     return level if isinstance(level, int) and 1 <= level <= 9 else 1
 
 
-def pays(data: bytes | memoryview) -> bool:
+def pays(data: Payload) -> bool:
     """Whether packing data like this saves enough, judged by a sample from its middle; never for encrypted data."""
     start = max(0, (len(data) - _SAMPLE) // 2)
     sample = data[start : start + _SAMPLE]

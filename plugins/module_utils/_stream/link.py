@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Callable
 
-from .._exchange.channel import READ_BYTES, Channel, enlarge_pipe
+from .._exchange.channel import Channel, enlarge_pipe
 from .._exchange.frames import FrameError
 from .._exchange.handshake import Keys
 from .records import Heads, Record
@@ -230,20 +230,20 @@ class TlsChannel(Channel):
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             raise BlockingIOError from None
 
-    def _read_some(self) -> bytes:
+    def _read_some(self, room: memoryview) -> int:
         """A record of TLS holds 16 KiB at most: take several at once."""
-        pieces: list[bytes] = []
+        count = 0
         with self._using:
             try:
-                while len(pieces) < _TLS_RECORDS:
-                    piece = self._tls.recv(READ_BYTES)
-                    if not piece:
+                for _record in range(_TLS_RECORDS):
+                    got = self._tls.recv_into(room[count:])
+                    count += got
+                    if not got or count == len(room):
                         break  # the end shows again at the next call
-                    pieces.append(piece)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                if not pieces:
+                if not count:
                     raise BlockingIOError from None
-        return b"".join(pieces)
+        return count
 
     def close(self) -> None:
         """Give the connection back; nobody may be sending or receiving any more."""

@@ -49,6 +49,7 @@ class StreamSourceEnd(SourceEnd):
         self._bucket = bucket
         self._root = Root(context.root)
         self._folder: tuple[bytes | None, int] = (None, -1)
+        self._bundle = memoryview(bytearray(bundles.BUNDLE_BYTES + 1))  # one more, to see that a file became longer
         self._packer = bundles.Packer(self._settings["compress"])
 
     def _batches(self) -> Iterator[list[Entry]]:
@@ -114,30 +115,28 @@ class StreamSourceEnd(SourceEnd):
         Each has the length that its entry says, whatever happened.
         """
         self._talk.send(frames.BEGIN, pack({"id": shard.id}))
-        pieces: list[bytes] = []
+        bundle = self._bundle
         size = total = 0
         for index, entry in files:
             path, _type, _mode, _uid, _gid, length, *identity = entry[:10]
             if size + length > bundles.BUNDLE_BYTES:
-                self._send_bundle(pieces)
-                pieces, size = [], 0
+                self._send_bundle(bundle[:size])
+                size = 0
             try:
-                data = self._read(path, length, identity)
+                problem = "" if self._read(path, bundle[size : size + length + 1], identity) else UNSTABLE
             except FileNotFoundError:
-                data, problems[index] = None, VANISHED
+                problem = VANISHED
             except OSError as error:
-                data, problems[index] = None, f"cannot be read: {error.strerror}"
-            if data is None:
-                problems.setdefault(index, UNSTABLE)
-                data = bytes(length)
-            pieces.append(data)
+                problem = f"cannot be read: {error.strerror}"
+            if problem:
+                problems[index] = problem
+                bundle[size : size + length] = bytes(length)
             size += length
             total += length
-        self._send_bundle(pieces)
+        self._send_bundle(bundle[:size])
         return total
 
-    def _send_bundle(self, pieces: list[bytes]) -> None:
-        data = b"".join(pieces)
+    def _send_bundle(self, data: memoryview) -> None:
         if not data:
             return
         started = time.monotonic()
@@ -147,23 +146,22 @@ class StreamSourceEnd(SourceEnd):
         self._packer.gain.record(kind == frames.DEFLATED, len(data), time.monotonic() - started)
         self._context.progress.moved(len(data))
 
-    def _read(self, path: bytes, size: int, identity: list[int]) -> bytes | None:
-        """Read a small file; None where it is no longer what its entry says. Raises OSError.
+    def _read(self, path: bytes, room: memoryview, identity: list[int]) -> bool:
+        """Read a small file; False where it is no longer what its entry says. Raises OSError.
 
-        ``identity``: mtime_ns, ctime_ns, dev and ino of its entry.
+        ``room`` has one byte more than the entry's size. ``identity``: mtime_ns, ctime_ns, dev and ino of the entry.
         """
         folder, _slash, name = path.rpartition(b"/")
         if folder != self._folder[0]:
             self._enter(folder)
         fd = os.open(name, _FLAGS, dir_fd=self._folder[1])
         try:
-            data = os.read(fd, size + 1)
+            size = os.readv(fd, [room])
             now = os.fstat(fd)
         finally:
             os.close(fd)
-        if len(data) == size == now.st_size and identity == [now.st_mtime_ns, now.st_ctime_ns, now.st_dev, now.st_ino]:
-            return data
-        return None
+        is_whole = size == now.st_size == len(room) - 1
+        return is_whole and identity == [now.st_mtime_ns, now.st_ctime_ns, now.st_dev, now.st_ino]
 
     def _enter(self, folder: bytes) -> None:
         old = self._folder[1]
