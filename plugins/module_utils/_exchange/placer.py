@@ -82,7 +82,8 @@ class Placer:
         """Give what is at the path now, None where nothing is or no way leads there."""
         folder, _slash, name = path.rpartition(b"/")
         try:
-            return read_entry(self._folder(folder), name or b".", path, self.wants_xattrs)
+            folder_fd = self._folder(folder)
+            return read_entry(folder_fd, name or b".", path, self.wants_xattrs, here=self._last)
         except OSError as error:
             if error.errno in ABSENT:
                 return None
@@ -310,7 +311,8 @@ class Placer:
         try:
             if not is_own:
                 os.fchown(fd, uid, gid)
-            if not is_own or permissions & ~self._umask != mode:
+                os.fchmod(fd, mode)
+            elif permissions & ~self._umask != mode:
                 os.fchmod(fd, mode)
             os.utime(fd, ns=(self._now, mtime_ns))
         finally:

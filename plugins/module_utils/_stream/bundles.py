@@ -63,18 +63,21 @@ def pays(data: Payload) -> bool:
 def contents(arrived: list[Frame], files: list[tuple[int, Entry]]) -> Iterator[tuple[int, memoryview]]:
     """Give the position and content of each file that travelled; raises FrameError where they do not fit together."""
     waiting = iter(arrived)
-    left = memoryview(b"")
+    bundle = memoryview(b"")
+    start = length = 0
     for index, entry in files:
-        if entry.size > len(left):
-            if len(left):
+        end = start + entry.size
+        if end > length:
+            if start < length:
                 raise FrameError("a bundle ends inside a file")
             frame = next(waiting, None)
             if frame is None:
                 raise FrameError("less arrived of a shard's small files than was announced")
-            left = memoryview(inflate(frame.payload) if frame.type == frames.DEFLATED else frame.payload)
-            if entry.size > len(left):
+            bundle = memoryview(inflate(frame.payload) if frame.type == frames.DEFLATED else frame.payload)
+            start, end, length = 0, entry.size, len(bundle)
+            if end > length:
                 raise FrameError("a bundle ends inside a file")
-        yield index, left[: entry.size]
-        left = left[entry.size :]
-    if len(left) or next(waiting, None) is not None:
+        yield index, bundle[start:end]
+        start = end
+    if start < length or next(waiting, None) is not None:
         raise FrameError("more arrived of a shard's small files than was announced")

@@ -60,6 +60,11 @@ class Descent:
         return self._levels[-1].fd
 
     @property
+    def here(self) -> object:
+        """Give an object that stands for this directory, and for no other, as long as somebody holds it."""
+        return self._levels[-1]
+
+    @property
     def path(self) -> bytes:
         """Its path below the root."""
         return self._levels[-1].path

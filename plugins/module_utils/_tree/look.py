@@ -17,10 +17,10 @@ _TYPE = 0o170000  # S_IFMT
 _SYMLINK = stat.S_IFLNK
 
 
-def read_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False) -> Entry:
+def read_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False, here: object = None) -> Entry:
     """Look at one name in an open directory, without following it. Raises OSError where that fails.
 
-    The directory itself is the name ``b"."``.
+    The directory itself is the name ``b"."``. For ``here`` see :func:`xattr.read`.
     """
     while True:
         found = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
@@ -32,4 +32,4 @@ def read_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False) -
                 if error.errno == errno.EINVAL:
                     continue  # no longer a symlink: look again
                 raise
-        return entry_from_stat(path, found, target, xattr.read(parent_fd, name) if xattrs else ())
+        return entry_from_stat(path, found, target, xattr.read(parent_fd, name, here) if xattrs else ())

@@ -36,7 +36,7 @@ def components(path: bytes) -> list[bytes]:
 def check_path(path: bytes) -> None:
     """Raise ValueError for a path that ``components`` would refuse; quicker, where nothing but that is asked."""
     # Whatever is refused shows in one of these, which harmless paths hardly ever do.
-    around = b"/%b/" % path
+    around = b"/" + path + b"/"
     if b"/." in around or b"//" in around or b"\0" in path or len(path) > NAME_MAX:
         components(path)
 

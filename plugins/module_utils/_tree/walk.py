@@ -60,9 +60,9 @@ def walk(
         names = [only] if only is not None else _names(descent, on_error)
         waiting = [iter(names)]  # for each open directory the names still to come
         while waiting:
-            fd, prefix = descent.fd, join(descent.path, b"")
+            fd, prefix, here = descent.fd, join(descent.path, b""), descent.here
             for name in waiting[-1]:
-                entry = reader.read(fd, name, prefix + name)
+                entry = reader.read(fd, name, prefix + name, here)
                 if entry is None:
                     continue
                 yield entry
@@ -97,11 +97,11 @@ class _Reader:
         self._omit = omit or None
         self._on_error = on_error
 
-    def read(self, parent_fd: int, name: bytes, path: bytes) -> Entry | None:
+    def read(self, parent_fd: int, name: bytes, path: bytes, here: object = None) -> Entry | None:
         if path == self._omit:
             return None
         try:
-            entry = read_entry(parent_fd, name, path, self._xattrs)
+            entry = read_entry(parent_fd, name, path, self._xattrs, here)
         except OSError as error:
             return self._without_xattrs(parent_fd, name, path, error)
         if self._filters is not None and not self._allows(path, entry.type == DIRECTORY):
