@@ -42,11 +42,13 @@ class Channel:
     other end said goodbye, when something arrives that no frame is, and when ``abort`` is called.
     """
 
+    checks = True  # whether frames carry a check
+
     def __init__(
         self, reader: int, writer: int, timeout: float, send_key: bytes | None = None, receive_key: bytes | None = None
     ) -> None:
         self._reader, self._writer, self._timeout = reader, writer, timeout
-        self._encoder, self._decoder = Encoder(send_key), Decoder(receive_key)
+        self._encoder, self._decoder = Encoder(send_key, self.checks), Decoder(receive_key, self.checks)
         self._lock = threading.Lock()
         self._broken = ""
         self._closed = False

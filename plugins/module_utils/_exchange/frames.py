@@ -7,7 +7,7 @@
 A frame is ``type`` (1 byte), ``length`` (4 bytes, big endian), the payload and a check. A data frame is checked by
 CRC-32: that finds corruption. Every other frame decides something; where the two ends share a key it carries a MAC
 (BLAKE2b, 16 bytes) over a running number, so that it can be neither forged, repeated nor moved. Without a key (inside
-ssh, which does all this itself) it is checked by CRC-32 too.
+ssh, which does all this itself) it is checked by CRC-32 too. Inside TLS frames need no check of their own.
 """
 
 from __future__ import annotations
@@ -56,14 +56,18 @@ class Frame(NamedTuple):
 class _Check:
     """Makes the checks of one direction; both ends count the control frames."""
 
-    def __init__(self, key: bytes | None) -> None:
-        self._key = key
+    def __init__(self, key: bytes | None, needed: bool) -> None:
+        self._key, self._needed = key, needed
         self._number = 0
 
     def size(self, kind: int) -> int:
+        if not self._needed:
+            return 0
         return _MAC_BYTES if self._key is not None and kind in CONTROL_TYPES else _CRC.size
 
     def make(self, kind: int, header: bytes, payload: Payload) -> bytes:
+        if not self._needed:
+            return b""
         if self._key is None or kind in DATA_TYPES:
             return _CRC.pack(zlib.crc32(payload, zlib.crc32(header)))
         mac = hashlib.blake2b(_NUMBER.pack(self._number) + header, key=self._key, digest_size=_MAC_BYTES)
@@ -73,10 +77,10 @@ class _Check:
 
 
 class Encoder:
-    """Turns messages into bytes, for one direction of one connection."""
+    """Turns messages into bytes, for one direction of one connection. ``checks``: as both ends agreed."""
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self._check = _Check(key)
+    def __init__(self, key: bytes | None = None, checks: bool = True) -> None:
+        self._check = _Check(key, checks)
 
     def parts(self, kind: int, payload: Payload = b"") -> tuple[bytes, Payload, bytes]:
         """Give header, payload and check, so that a large payload need not be copied to be written."""
@@ -98,8 +102,8 @@ class Decoder:
     large frame is read to where it stays. Such a payload is a bytearray, that of a small frame bytes.
     """
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self._check = _Check(key)
+    def __init__(self, key: bytes | None = None, checks: bool = True) -> None:
+        self._check = _Check(key, checks)
         self._buffer = bytearray(BUFFER_BYTES)  # frames that are small, and the beginnings of others
         self._view = memoryview(self._buffer)
         self._end = 0  # of what is in the buffer
