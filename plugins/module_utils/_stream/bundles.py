@@ -21,7 +21,7 @@ from .gain import Gain
 SMALL_BYTES = 256 << 10  # up to this a file travels in a bundle
 BUNDLE_BYTES = MAX_DATA
 _SAMPLE = 64 << 10
-_WORTH = 0.85  # what is left of the sample must be less than this, or packing does not pay
+WORTH = 0.85  # what is left of the sample must be less than this, or packing does not pay
 
 
 def fits(entry: Entry) -> bool:
@@ -34,12 +34,14 @@ class Packer:
 
     def __init__(self, compress: dict[str, Any]) -> None:
         self._level = _level(compress)
+        self._paid = False  # the last bundle shrank, so the next one needs no sample
         self.gain = Gain(always=not compress.get("auto"))
 
     def pack(self, data: Payload) -> tuple[int, Payload]:
         """Give the frame's type and payload."""
-        if self._level and self.gain.pack and pays(data):
+        if self._level and self.gain.pack and (self._paid or pays(data)):
             packed = zlib.compress(data, self._level)
+            self._paid = len(packed) < WORTH * len(data)
             if len(packed) < len(data):
                 return frames.DEFLATED, packed
         return frames.DATA, data
@@ -57,7 +59,7 @@ def pays(data: Payload) -> bool:
     """Whether packing data like this saves enough, judged by a sample from its middle; never for encrypted data."""
     start = max(0, (len(data) - _SAMPLE) // 2)
     sample = data[start : start + _SAMPLE]
-    return len(sample) > 0 and len(zlib.compress(sample, 1)) < _WORTH * len(sample)
+    return len(sample) > 0 and len(zlib.compress(sample, 1)) < WORTH * len(sample)
 
 
 def contents(arrived: list[Frame], files: list[tuple[int, Entry]]) -> Iterator[tuple[int, memoryview]]:

@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 from .._exchange.frames import FrameError
-from .bundles import pays
+from .bundles import WORTH, pays
 from .gain import Gain
 from .records import ZLIB, ZSTD
 
@@ -35,6 +35,7 @@ class Packing:
         self._level = level if isinstance(level, int) else 1
         self.active = bool(self._algorithm)
         self.gain = Gain(always=not compress.get("auto"))
+        self._paid = False  # the last piece shrank, so the next one needs no sample
         self._skip = 0  # pieces that are sent as they are before one is sampled again
 
     def pack(self, fd: int, start: int, count: int) -> tuple[int, int, bytes] | None:
@@ -48,13 +49,14 @@ class Packing:
             self._skip -= 1
             return None
         data = os.pread(fd, min(count, PIECE_BYTES), start)
-        if len(data) < min(count, PIECE_BYTES) or not pays(data):
+        if len(data) < min(count, PIECE_BYTES) or not (self._paid or pays(data)):
             self._skip = _ROUND
             return None
         if self._algorithm == "zstd" and zstd is not None:
             kind, packed = ZSTD, zstd.compress(data, level=self._level)
         else:
             kind, packed = ZLIB, zlib.compress(data, max(1, min(9, self._level)))
+        self._paid = len(packed) < WORTH * len(data)
         return (kind, len(data), packed) if len(packed) < len(data) else None
 
 

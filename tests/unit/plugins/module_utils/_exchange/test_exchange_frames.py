@@ -47,6 +47,33 @@ def test_frames_survive_any_cutting(sent, key, sizes):
     assert received == sent and not decoder.pending
 
 
+@pytest.mark.parametrize("key", [None, b"k" * 32])
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("piece", [1000, 70_000, 262_144, 5 << 20])
+def test_frames_of_all_sizes_survive_beside_each_other(key, checks, piece):
+    sizes = [0, 65_500, 65_536, 3, 262_144 - 9, 262_144, 300_000, 1 << 20, 1, 1 << 20]
+    sent = [Frame(frames.DATA, bytes([number]) * size) for number, size in enumerate(sizes)]
+    sent[4:4] = [Frame(frames.SHARD, b"s" * (3 << 20)), Frame(frames.ACK, b"a"), Frame(frames.SHARD, b"t" * 200_000)]
+    encoder, decoder = Encoder(key, checks), Decoder(key, checks)
+    stream = b"".join(encoder.encode(frame.type, frame.payload) for frame in sent)
+    received = [frame for part in cut(stream, [piece] * (len(stream) // piece)) for frame in decoder.feed(part)]
+    assert received == sent and not decoder.pending
+
+
+def test_a_long_frame_that_is_only_claimed_takes_little_memory():
+    decoder = Decoder()
+    assert list(decoder.feed(bytes([frames.SHARD]) + MAX_CONTROL.to_bytes(4, "big") + b"x" * 1000)) == []
+    assert decoder.pending and len(decoder.room()) < 2 << 20
+
+
+@pytest.mark.parametrize("size", [1000, 300_000])
+def test_a_damaged_frame_of_any_size_is_refused(size):
+    stream = bytearray(Encoder().encode(frames.DATA, b"d" * size))
+    stream[size // 2] ^= 1
+    with pytest.raises(FrameError, match="damaged"):
+        list(Decoder().feed(bytes(stream)))
+
+
 @given(FRAMES.filter(len), KEYS, st.data())
 def test_a_changed_bit_is_never_taken_for_what_was_sent(sent, key, data):
     encoder, decoder = Encoder(key), Decoder(key)

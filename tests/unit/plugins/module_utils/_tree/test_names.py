@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.names import escape, unescape
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.names import check_path, components, escape, unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,3 +51,18 @@ def test_rsync_prints_them_so(tmp_path, path):
 def test_nothing_is_lost_on_the_way_back(path):
     assert escape(path).isprintable()
     assert unescape(escape(path)) == path
+
+
+PARTS = st.sampled_from([b"", b".", b"..", b"...", b".a", b"a", b"a.", b"a\0", b"x" * 255, b"x" * 256])
+
+
+@given(st.lists(PARTS, max_size=4).map(b"/".join))
+def test_the_quick_check_refuses_what_the_splitting_refuses(path):
+    def refusal(function):
+        try:
+            function(path)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    assert refusal(check_path) == refusal(components)
