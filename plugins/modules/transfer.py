@@ -194,7 +194,10 @@ options:
       - What is compared on both hosts after the transfer. The transfer fails where something differs, and RV(differences) says
         what.
       - V(size) compares names, types, sizes, times, links and what else O(preserve) names. V(checksum) also reads all the files
-        on both hosts and compares their content. V(none) compares nothing.
+        on both hosts at the same time and compares their content. V(none) compares nothing.
+      - V(checksum) repairs, too. What differs is sent again, of a large file the parts that differ with V(stream), V(rsync) and
+        V(rsyncd), and what was in doubt is compared once more. After three rounds the transfer fails, and names what still
+        differs. RV(repaired) says what was repaired.
     type: str
     choices: [none, size, checksum]
     default: size
@@ -477,6 +480,19 @@ verified:
   returned: success
   type: str
   sample: size
+repaired:
+  description:
+    - The paths that differed after the transfer and were sent again, with O(verify=checksum). At most 100 are listed.
+    - RV(warnings) says whether that points at a failing disk or memory, or at something that writes to one of the trees.
+  returned: success
+  type: list
+  elements: str
+  sample: [photos/2026/0001.jpg]
+repaired_total:
+  description: How many entries that were.
+  returned: success
+  type: int
+  sample: 1
 differences:
   description: What differs between the two hosts after the transfer, when something does. At most 100 are listed.
   returned: when the comparison after the transfer failed

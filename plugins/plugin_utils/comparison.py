@@ -46,6 +46,7 @@ class Comparison:
     numeric_ids: bool = True
     special_files: bool = True  # device nodes, FIFOs and sockets
     algorithm: str = "blake2b"
+    content_of: list[str] | None = None  # the only files that are read where fields has content; None: all
     extra: bool = False  # whether what only the destination has is a difference
     limit: int = 100  # of listed differences
     changed_after_ns: int | None = None  # by the source's clock; what changed later is "unstable"
@@ -136,6 +137,7 @@ class Comparison:
             "numeric_ids": self.numeric_ids,
             "special_files": self.special_files,
             "algorithm": self.algorithm,
+            "content_of": self.content_of,
             "peer_name": self.runners["dest" if side == "source" else "source"].name,
         }
 

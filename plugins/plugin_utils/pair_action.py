@@ -17,7 +17,7 @@ from .argument_spec import spec_from_documentation
 from .comparison import ComparisonFailed
 from .endpoint import Refusal
 from .host_runner import HostRunner
-from .session import TransferError
+from .report import TransferError
 
 
 class PairAction(ActionBase):

@@ -119,6 +119,7 @@ def make_plan(
         "delete": options["delete"],
         "max_delete": options["max_delete"],
         "checksum": options["checksum"],
+        "suspects": [],
         "compress": choose_compression(options, choice.method, source, dest),
         "bwlimit": parse_rate(options["bwlimit"]),
         "streams": choose_streams(options["streams"], choice.method, source, dest),

@@ -29,6 +29,14 @@ _SHORT = 160  # characters of a path in a message
 _LISTED = 3  # paths with errors that stand in the message itself
 
 
+class TransferError(Exception):
+    """The transfer failed; ``details`` is what is known of it all the same."""
+
+    def __init__(self, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.details = details or {}
+
+
 def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapping[str, float]) -> dict[str, Any]:
     """Give the task's result for the last status of the driving end; ``state`` is running, finished or failed."""
     outcome = status.get("outcome") or {}
@@ -54,6 +62,8 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
         resumed=bool(outcome.get("resumed")),
         attached=False,
         verified="none",
+        repaired=[],
+        repaired_total=0,
         duration=round(sum(phases.values()), 3),
         throughput=int(result["bytes_sent"] / seconds) if seconds > 0 else 0,
         phases=dict(phases),

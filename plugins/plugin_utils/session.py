@@ -16,15 +16,15 @@ from functools import partial
 from typing import Any
 
 from . import credentials
-from .comparison import Comparison, ComparisonFailed
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .host_runner import HostFailed, HostRunner
 from .methods import METHODS, OWN_PORT
 from .options import check_options
 from .plan import Plan, first_look, make_plan, needs_all, transfer_id
-from .report import failure_of_paths, shape_result, verified_fields, with_earlier, with_server_side
+from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side
 from .roots import child_name
 from .side_by_side import side_by_side
+from .verification import Verification, comparison_of
 from .watching import watch
 
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
@@ -32,14 +32,6 @@ _CONNECTED = 30.0  # seconds after which the ends have found each other, or have
 _DRIVE_WAIT = 2.0  # seconds in which a short transfer ends, so that it needs no poll
 _UNWATCHED = 1.0  # seconds in which it can fail at once, where the task does not wait for its end
 _NOT_COMPARED = ("wait", "timeout", "verify")  # options in which a run that attaches may differ
-
-
-class TransferError(Exception):
-    """The transfer failed; ``details`` is what is known of it all the same."""
-
-    def __init__(self, message: str, details: dict[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.details = details or {}
 
 
 class Session:
@@ -79,7 +71,7 @@ class Session:
             if status["alive"]:
                 return shape_result(plan, status, "running", self._phases)
             status = with_earlier(status, earlier)
-        return self._conclude(plan, status, attached=bool(running))
+        return self._conclude(plan, source, dest, status, attached=bool(running))
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -277,21 +269,17 @@ class Session:
 
     # The end
 
-    def _conclude(self, plan: Plan, status: dict[str, Any], attached: bool) -> dict[str, Any]:
-        outcome = status.get("outcome", {})
-        failure = status.get("failure") or outcome.get("failure") or failure_of_paths(outcome)
-        if failure or status["state"] != "finished":
-            with self._phase("finish"):
-                said = self._stop(plan, succeeded=False)
-                self._clear()
-            message = failure or f"the transfer ended as {status['state']}"
-            result = shape_result(plan, status, "failed", self._phases)
-            raise TransferError(with_server_side(message, said, plan.driver), result)
+    def _conclude(
+        self, plan: Plan, source: Endpoint, dest: Endpoint, status: dict[str, Any], attached: bool
+    ) -> dict[str, Any]:
+        failure = self._failure(plan, status)
+        if failure:
+            raise TransferError(failure, shape_result(plan, status, "failed", self._phases))
         result = shape_result(plan, status, "finished", self._phases)
         result["attached"] = attached
         done = {plan.driver: status["then"][-1]} if "then" in status else {}
         if self._compares:
-            self._verify(plan, result, done)
+            self._verify(plan, source, dest, result, done)
         else:
             with self._phase("finish"):
                 self._finish(done)
@@ -299,28 +287,30 @@ class Session:
         result["duration"] = round(sum(self._phases.values()), 3)
         return result
 
+    def _failure(self, plan: Plan, status: dict[str, Any]) -> str:
+        """Say why a transfer failed, and leave nothing of it on the hosts; empty where it did not."""
+        outcome = status.get("outcome", {})
+        failure = status.get("failure") or outcome.get("failure") or failure_of_paths(outcome)
+        if not failure and status["state"] == "finished":
+            return ""
+        with self._phase("finish"):
+            said = self._stop(plan, succeeded=False)
+            self._clear()
+        return with_server_side(failure or f"the transfer ended as {status['state']}", said, plan.driver)
+
+    def _send_again(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
+        """Transfer what a comparison found to differ, to its end; gives the outcome. Raises TransferError."""
+        status = self._start_plan(replace(plan, short=False), source, dest)
+        if status["alive"]:
+            status = self._watch_driver(plan)
+        failure = self._failure(plan, status)
+        if failure:
+            raise TransferError(failure)
+        return status["outcome"]
+
     @property
     def _compares(self) -> bool:
         return not self._check and self._options["verify"] != "none"
-
-    def _comparison(self, plan: Plan) -> Comparison:
-        settings = plan.settings
-        return Comparison(
-            runners=self._runners,
-            roots={"source": plan.roots.source, "dest": plan.roots.dest},
-            identity=self.id,
-            fields=verified_fields(settings["preserve"], self._options["verify"] == "checksum", plan.both_root),
-            rules=settings["rules"],
-            only=plan.roots.only,
-            one_file_system=settings["one_file_system"],
-            numeric_ids=settings["numeric_ids"],
-            special_files="devices" in settings["preserve"],
-            extra=settings["delete"] and not settings["rules"] and plan.roots.only is None,
-            changed_after_ns=plan.started_ns,
-            label=f"{self._label}: comparing",
-            patience=self._options["timeout"],
-            short=plan.short,
-        )
 
     def _last_steps(self, plan: Plan, side: str) -> list[dict[str, Any]]:
         """Give what follows on the driving side at once where the transfer has ended by then: it costs no execution.
@@ -330,36 +320,37 @@ class Session:
         stop, clear = self._stop_step(side), self._clear_step(side)
         if not self._compares:
             return [stop, clear]
-        return [stop, self._comparison(plan).glance_step(side, [clear])] if plan.short else []
+        if not plan.short:
+            return []
+        comparison = comparison_of(plan, self._runners, self._options, self._label)
+        return [stop, comparison.glance_step(side, [clear])]
 
     def _finish(self, done: Collection[str]) -> None:
         """End what both sides have, but for those where that is done."""
         left = [side for side in self._runners if side not in done]
         side_by_side({side: partial(self._stop_end, side, succeeded=True, clear=True) for side in left})
 
-    def _verify(self, plan: Plan, result: dict[str, Any], glanced: Mapping[str, dict[str, Any]]) -> None:
+    def _verify(
+        self,
+        plan: Plan,
+        source: Endpoint,
+        dest: Endpoint,
+        result: dict[str, Any],
+        glanced: Mapping[str, dict[str, Any]],
+    ) -> None:
         """Compare both trees by each host's own walk. The last steps of the transfer travel in the same executions."""
-        with self._phase("verify"):
-            try:
-                compared = self._comparison(plan).run(
-                    self._say,
-                    before={side: [self._stop_step(side)] for side in self._runners},
-                    after={side: [self._clear_step(side)] for side in self._runners},
-                    glanced=glanced,
-                )
-            except ComparisonFailed as error:
-                raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
-        result["unstable"] = compared["unstable"]
-        if compared["differences_total"]:
-            result["differences"] = compared["differences"]
-            result["verified"] = "none"
-            first = compared["differences"][0]
-            raise TransferError(
-                f"the transfer ended, but {compared['differences_total']} entries are not the same on both hosts, "
-                f"{first['path']!r} ({first['kind']} {', '.join(first['fields'])}) among them. If the source is in "
-                "use, quiesce it and run the task again; it sends only what differs",
-                result,
-            )
+        verification = Verification(
+            plan=plan,
+            comparison=comparison_of(plan, self._runners, self._options, self._label),
+            repairs=self._options["verify"] == "checksum",
+            before={side: [self._stop_step(side)] for side in self._runners},
+            after={side: [self._clear_step(side)] for side in self._runners},
+            label=self._label,
+            say=self._say,
+            phase=self._phase,
+            send_again=lambda again: self._send_again(again, source, dest),
+        )
+        verification.run(result, glanced)
         result["verified"] = self._options["verify"]
 
     def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, dict[str, Any]]:

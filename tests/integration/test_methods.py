@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,33 @@ def test_a_single_file_over_ipv6(hosts: Testbed, playbooks: Playbooks, tmp_path:
     assert [path.name for path in dest.iterdir()] == [name]
     assert (dest / name).read_bytes() == (source / name).read_bytes()
     assert not again["changed"]
+
+
+@pytest.mark.parametrize("method", ["stream", "rsync"])
+def test_verification_repairs_contents_that_went_wrong_in_silence(
+    hosts: Testbed, playbooks: Playbooks, method: str
+) -> None:
+    source, dest = trees(hosts)
+    make_big_files(source, 8 << 20, count=1)
+    (large,) = [path for path in source.rglob("*") if path.is_file()]
+    (source / "small").write_text("right")
+    (source / "other name of small").hardlink_to(source / "small")
+    transfers(playbooks, {"method": method})
+    for name, at, wrong in ((large.name, 5 << 20, b"wrong"), ("small", 0, b"wrong")):
+        (path,) = dest.rglob(name)
+        before = path.stat()
+        with path.open("r+b") as file:
+            file.seek(at)
+            file.write(wrong)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    blind, repaired, after = transfers(
+        playbooks, {"method": method}, *({"method": method, "verify": "checksum"} for _run in range(2))
+    )
+    assert not blind["changed"]
+    assert repaired["changed"] and repaired["verified"] == "checksum"
+    expected = sorted([str(large.relative_to(source)), "other name of small", "small"])
+    assert (sorted(repaired["repaired"]), repaired["repaired_total"]) == (expected, 3)
+    assert 0 < repaired["bytes_sent"] <= 256 << 10, repaired["bytes_sent"]  # not the 8 MiB
+    assert any("memory" in text for text in repaired["warnings"])
+    assert compare.differences(source, dest) == []
+    assert (after["changed"], after["repaired_total"]) == (False, 0)

@@ -15,6 +15,7 @@ import os
 from .._job.context import Context
 from .._tree.compare import ATTRIBUTES, NONE, Verdict
 from .._tree.entry import DIRECTORY, REGULAR, SYMLINK, Entry
+from .._tree.names import unescape
 from .._tree.place import Root
 from .extras import Extras
 from .hashing import hash_fd
@@ -47,6 +48,7 @@ class Entries:
         self._root, self._placer = root, placer
         self._check = bool(settings["check"])
         self._checksum = bool(settings["checksum"])
+        self._suspects = frozenset(unescape(path) for path in settings.get("suspects") or ())
         self._keeps_links = "hardlinks" in settings["preserve"]
         self._keeps_devices = "devices" in settings["preserve"]
         self._has_snapshots = bool(settings["link_dest"])
@@ -96,7 +98,8 @@ class Entries:
             self._want(work, index, None, verdict, None)
             return
         is_file = found is not None and found.type == REGULAR
-        if self._checksum and is_file and found is not None and found.size == entry.size:
+        checksum = self._checksum or entry.path in self._suspects
+        if checksum and is_file and found is not None and found.size == entry.size:
             work.found[index] = found
             work.hashed.append(index)
             return

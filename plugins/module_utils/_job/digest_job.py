@@ -15,8 +15,9 @@ from typing import Any, Callable
 
 from .._tree.content import with_contents
 from .._tree.digest import TreeDigest
-from .._tree.entry import DIRECTORY, REGULAR, SYMLINK
+from .._tree.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from .._tree.filters import FilterError, Filters
+from .._tree.names import unescape
 from .._tree.record import Describer
 from .._tree.spool import Listing, Spool, SpoolWriter
 from .._tree.walk import walk
@@ -25,6 +26,7 @@ from .reporter import Reporter
 from .state import JobFolder
 
 _SPOOL = "spool"
+_NOT_READ = b"not read"  # no hash is as short
 _WORKERS = 2  # threads that read and hash
 
 
@@ -36,6 +38,7 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     """Walk the tree that the folder's request names, and publish its digest; gives the exit code.
 
     The request has ``root``, ``rules``, ``only``, ``one_file_system``, ``fields``, ``numeric_ids`` and ``algorithm``.
+    ``content_of`` names the only files whose contents count, where ``fields`` has content; None: all do.
     Without ``special_files`` device nodes, FIFOs and sockets are passed over: what a transfer was not to keep.
     """
     progress = reporter.progress
@@ -94,7 +97,8 @@ def _read(request: dict[str, Any], spool: SpoolWriter | None, count: Callable[[i
     if not request["special_files"]:
         entries = (entry for entry in entries if entry.type in (REGULAR, DIRECTORY, SYMLINK))
     if "content" in fields:
-        for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS):
+        known = _unread(request.get("content_of"))
+        for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS, known):
             digest.add(entry, content)
             count(entry.size)
     else:
@@ -102,6 +106,14 @@ def _read(request: dict[str, Any], spool: SpoolWriter | None, count: Callable[[i
             digest.add(entry)
             count(entry.size)
     return digest.as_dict()
+
+
+def _unread(wanted: list[str] | None) -> Callable[[Entry], bytes] | None:
+    """Give what stands for the contents of the files that are not read: the same on both sides, as if they were."""
+    if wanted is None:
+        return None
+    paths = {unescape(path) for path in wanted}
+    return lambda entry: b"" if entry.path in paths or entry.type != REGULAR else _NOT_READ
 
 
 def drill_down(folder: JobFolder, step: dict[str, Any]) -> dict[str, Any]:

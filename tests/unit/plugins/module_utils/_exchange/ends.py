@@ -36,6 +36,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "delete": False,
         "max_delete": None,
         "checksum": False,
+        "suspects": [],
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
         "streams": 1,

@@ -44,7 +44,8 @@ def counts(outcome: dict[str, Any]) -> dict[str, int]:
     return {name: outcome[name] for name in COUNTED}
 
 
-def test_checksum_finds_what_the_quick_check_cannot(trees, transfer):
+@pytest.mark.parametrize("wanted", [{"checksum": True}, {"suspects": ["a/b/file", "gone"]}], ids=str)
+def test_checksum_finds_what_the_quick_check_cannot(trees, transfer, wanted):
     source, dest = trees[:2]
     make_tree(source)
     transfer()
@@ -53,7 +54,8 @@ def test_checksum_finds_what_the_quick_check_cannot(trees, transfer):
     victim.write_bytes(b"y" * 5000)
     os.utime(victim, ns=(0, status.st_mtime_ns))
     assert not transfer()["changed"]
-    outcome = transfer(checksum=True)
+    assert not transfer(suspects=["none"])["changed"]
+    outcome = transfer(**wanted)
     assert (outcome["files_updated"], outcome["bytes_sent"]) == (2, 5000)  # the file, and its other name
     assert differences(source, dest) == []
 

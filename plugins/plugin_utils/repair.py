@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How to send again what a comparison after a transfer found to differ, and what to say of it. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.names import unescape
+
+ROUNDS = 3  # in which what differs is sent again, at most
+_WHOLE_PROGRAM = ("rsync", "rsyncd")  # methods that decide by a program of their own what differs
+_WILD = "*?["
+_COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent")
+
+
+def settings_for_repair(settings: Mapping[str, Any], paths: Collection[str] | None, number: int) -> dict[str, Any]:
+    """Give the settings of a transfer that mends these paths (as names.escape gives them; None: too many to name).
+
+    The collection's own comparison compares the contents of the named files, and the rest by size and time. rsync can
+    do that for a whole tree alone, so its first round sees nothing else. From the second round (``number``) on it sees
+    all: another name of a file that was replaced, which is none of its names any more, is mended so.
+    """
+    if paths is None:
+        return dict(settings, checksum=True)
+    if settings["method"] not in _WHOLE_PROGRAM:
+        return dict(settings, suspects=sorted(paths))
+    if number > 1 or settings["only"] is not None:
+        return dict(settings, checksum=True)
+    return dict(settings, checksum=True, rules=rules_for(paths), delete=False, max_delete=None)
+
+
+def rules_for(paths: Collection[str]) -> list[str]:
+    """Give filter rules in rsync's syntax that let these paths through, and what leads there, and nothing else."""
+    wanted: dict[bytes, None] = {}
+    for text in sorted(paths):
+        parts = unescape(text).split(b"/")
+        wanted.update(dict.fromkeys(b"/".join(parts[:end]) for end in range(1, len(parts) + 1)))
+    return [f"+ /{_literal(os.fsdecode(path))}" for path in wanted if path != b"."] + ["- *"]
+
+
+def _literal(path: str) -> str:
+    """Write a path as a pattern that matches nothing else; a backslash is special only beside a wildcard (rsync(1))."""
+    if not any(char in path for char in _WILD):
+        return path
+    return "".join(f"\\{char}" if char in _WILD + "\\" else char for char in path)
+
+
+def silent(differences: Collection[Mapping[str, Any]]) -> list[str]:
+    """Name the files whose contents alone differ, with no change at the source that would explain it."""
+    return [
+        one["path"]
+        for one in differences
+        if one["kind"] == "differs" and one["fields"] == ["content"] and not one["unstable"]
+    ]
+
+
+def add_repair(result: dict[str, Any], outcome: Mapping[str, Any], listed: int) -> None:
+    """Add to a task's result what a round of repair did; at most ``listed`` changes are listed."""
+    total = len(result["changes"]) + outcome["changes_total"]
+    for name in _COUNTS:
+        result[name] += outcome[name]
+    result["bytes_matched"] = max(0, result["bytes_total"] - result["bytes_sent"])
+    result["files_unchanged"] = max(0, result["files_unchanged"] - outcome["files_updated"])
+    result["changed"] = result["changed"] or bool(outcome["changed"])
+    result["changes"] = [*result["changes"], *outcome["changes"]][:listed]
+    result["changes_truncated"] = result["changes_truncated"] or total > len(result["changes"])
+
+
+def note_repaired(result: dict[str, Any], found: Mapping[str, Any], left: Mapping[str, Any]) -> None:
+    """Say in the result what was repaired, of what a comparison found first and what the last one still finds.
+
+    What differed without a reason is worth a warning: nothing in a transfer makes it.
+    """
+    still = {one["path"] for one in left["differences"]}
+    result["repaired"] = [one["path"] for one in found["differences"] if one["path"] not in still]
+    result["repaired_total"] = max(0, found["differences_total"] - left["differences_total"])
+    strange = silent(found["differences"])
+    changed = found["differences_total"] - len(strange)
+    warnings = []
+    if strange:
+        warnings.append(
+            f"{len(strange)} files, {strange[0]!r} among them, had the size and time of the source's but other "
+            "contents, and were sent again. A sound host does not do that: on both hosts look for a failing disk or "
+            "memory (dmesg, SMART, a memory test), and for programs that write to files and set their time back"
+        )
+    if changed:
+        warnings.append(
+            f"{changed} entries differed after the transfer and were sent again: something writes to the source or to "
+            "the destination. Quiesce both for the final pass"
+        )
+    result["warnings"] = [*result.get("warnings", []), *warnings]

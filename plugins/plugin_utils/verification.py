@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare both trees after a transfer, and have sent again what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from .comparison import Comparison, ComparisonFailed, Steps
+from .host_runner import HostRunner
+from .plan import CHANGES_LISTED, Plan
+from .repair import ROUNDS, add_repair, note_repaired, settings_for_repair
+from .report import TransferError, verified_fields
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a transfer is compared by, and how it is repeated.
+
+    ``before`` and ``after`` are the last steps of a transfer, which travel with a comparison. ``send_again`` runs a
+    plan and gives its outcome; what it leaves on the hosts goes with the comparison after it.
+    """
+
+    plan: Plan
+    comparison: Comparison
+    repairs: bool  # whether what differs is sent again
+    before: Steps
+    after: Steps
+    label: str
+    say: Callable[[str], None]
+    phase: Callable[[str], AbstractContextManager[None]]  # counts the seconds
+    send_again: Callable[[Plan], Mapping[str, Any]]
+
+    def run(self, result: dict[str, Any], glanced: Mapping[str, dict[str, Any]] = MappingProxyType({})) -> None:
+        """Complete the transfer's result. Raises TransferError, with it, where the trees are not the same.
+
+        ``glanced`` is what Comparison.run takes, for the first one.
+        """
+        first = found = self._compare(self.comparison, result, glanced)
+        suspects: set[str] | None = set()  # paths whose contents are in doubt; None: too many to list them
+        number = 0
+        while found["differences_total"] and self.repairs and number < ROUNDS:
+            number += 1
+            suspects = _suspects(suspects, found)
+            self.say(f"{self.label}: {found['differences_total']} entries differ and are sent again")
+            settings = settings_for_repair(self.plan.settings, suspects, number)
+            try:
+                outcome = self.send_again(replace(self.plan, settings=settings))
+            except TransferError as error:
+                raise _not_repaired(found, error, result) from error
+            add_repair(result, outcome, CHANGES_LISTED)
+            content_of = None if suspects is None else sorted(suspects)
+            found = self._compare(replace(self.comparison, content_of=content_of), result)
+        if number:
+            note_repaired(result, first, found)
+        if found["differences_total"]:
+            raise _differs(found, number, result)
+
+    def _compare(
+        self,
+        comparison: Comparison,
+        result: dict[str, Any],
+        glanced: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        with self.phase("verify"):
+            try:
+                found = comparison.run(self.say, before=self.before, after=self.after, glanced=glanced)
+            except ComparisonFailed as error:
+                raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
+        result["unstable"] = found["unstable"]
+        return found
+
+
+def comparison_of(plan: Plan, runners: Mapping[str, HostRunner], options: Mapping[str, Any], label: str) -> Comparison:
+    """Give the comparison of what a transfer was to bring; ``options`` are the module's, with their defaults."""
+    settings = plan.settings
+    return Comparison(
+        runners=runners,
+        roots={"source": plan.roots.source, "dest": plan.roots.dest},
+        identity=plan.transfer_id,
+        fields=verified_fields(settings["preserve"], options["verify"] == "checksum", plan.both_root),
+        rules=settings["rules"],
+        only=plan.roots.only,
+        one_file_system=settings["one_file_system"],
+        numeric_ids=settings["numeric_ids"],
+        special_files="devices" in settings["preserve"],
+        extra=settings["delete"] and not settings["rules"] and plan.roots.only is None,
+        changed_after_ns=plan.started_ns,
+        label=f"{label}: comparing",
+        patience=options["timeout"],
+        short=plan.short,
+    )
+
+
+def _suspects(known: set[str] | None, found: Mapping[str, Any]) -> set[str] | None:
+    """Add what a comparison found to the paths in doubt; None where it found more than it lists."""
+    if known is None or found["differences_total"] > len(found["differences"]):
+        return None
+    return known | {one["path"] for one in found["differences"]}
+
+
+def _named(found: Mapping[str, Any]) -> str:
+    first = found["differences"][0]
+    what = " ".join([first["kind"], ", ".join(first["fields"])]).strip()
+    return f"{first['path']!r} ({what}) among them"
+
+
+def _differs(found: Mapping[str, Any], rounds: int, result: dict[str, Any]) -> TransferError:
+    result["differences"] = found["differences"]
+    again = f", although what differs was sent again {rounds} times" if rounds else ""
+    advice = "If the source is in use, quiesce it and run the task again; it sends only what differs"
+    if rounds:
+        advice += ". If it is not, a disk or the memory of one of the hosts fails: look at dmesg and SMART there"
+    return TransferError(
+        f"the transfer ended, but {found['differences_total']} entries are not the same on both hosts, "
+        f"{_named(found)}{again}. {advice}",
+        result,
+    )
+
+
+def _not_repaired(found: Mapping[str, Any], error: TransferError, result: dict[str, Any]) -> TransferError:
+    result["differences"] = found["differences"]
+    return TransferError(
+        f"the transfer ended, but {found['differences_total']} entries are not the same on both hosts, "
+        f"{_named(found)}, and sending them again failed: {error}",
+        result,
+    )

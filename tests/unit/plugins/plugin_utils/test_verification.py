@@ -1,0 +1,189 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The comparison after a transfer, with real trees that both hosts read: both at once, and how often again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, state
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.reporter import Reporter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import make_plan
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.verification import Verification, comparison_of
+from ansible_collections.longhaul.fleet.tests.unit.plugins.plugin_utils.test_plan import end, options, path
+
+TOGETHER = 20.0  # seconds that one side waits for the other to be asked
+
+
+class Host:
+    """Answers the steps of a comparison here and now. It reads its tree only once the other one has begun to."""
+
+    def __init__(self, name: str, both: threading.Barrier) -> None:
+        self.name, self._both = name, both
+        self.done: list[str] = []
+        self.read: list[list[str] | None] = []
+
+    def run(self, *steps):
+        return [self._do(step) for step in steps]
+
+    def _do(self, step):
+        self.done.append(step["do"])
+        folder = state.JobFolder(step["id"], step["side"])
+        if step["do"] == "drill_down":
+            return digest_job.drill_down(folder, step)
+        if step["do"] != "start":
+            return {}
+        self._both.wait(TOGETHER)
+        self.read.append(step["request"]["content_of"])
+        folder.create()
+        folder.request = step["request"]
+        with Reporter(folder) as reporter:
+            digest_job.run_digest(folder, {}, reporter)
+        return dict(folder.status, alive=False)
+
+
+class Case:
+    """Two trees, the comparison of which is asked for, and what is done to repair them."""
+
+    def __init__(self, tmp_path, **changes) -> None:
+        self.source, self.dest = tmp_path / "source", tmp_path / "dest"
+        for name in ("a", "b", "folder/c"):
+            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.source / name).write_bytes(b"right")
+        os.link(self.source / "a", self.source / "z")
+        both = threading.Barrier(2)
+        self.hosts = {side: Host(side, both) for side in ("source", "dest")}
+        given = options(src=f"{self.source}/", dest=str(self.dest), verify="checksum", preserve=["times", "hardlinks"])
+        self.options = dict(given, **changes)
+        ends = [end(side, at=path(real=str(getattr(self, side))), now_ns=2 * 10**18) for side in ("source", "dest")]
+        self.plan = make_plan(self.options, *ends, check=False)
+        self.rounds: list[dict] = []
+        self.copy()
+
+    def copy(self) -> None:
+        shutil.rmtree(self.dest, ignore_errors=True)
+        shutil.copytree(self.source, self.dest)
+        (self.dest / "z").unlink()
+        os.link(self.dest / "a", self.dest / "z")
+        for place in ("", "folder"):
+            shutil.copystat(self.source / place, self.dest / place)
+
+    def spoil(self, name: str) -> None:
+        """Change a file's contents and nothing else of it."""
+        status = (self.dest / name).stat()
+        (self.dest / name).write_bytes(b"wrong")
+        os.utime(self.dest / name, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def run(self, mend=lambda: None):
+        """Verify; each round of repair does what ``mend`` does."""
+
+        def send_again(plan):
+            self.rounds.append(dict(plan.settings))
+            mend()
+            counts = dict.fromkeys(("files_created", "files_deleted", "attributes_changed", "bytes_sent"), 0)
+            return {**counts, "changed": True, "files_updated": 1, "changes": [">f c"], "changes_total": 1}
+
+        counts = dict.fromkeys(
+            ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent", "bytes_total"), 0
+        )
+        result = {**counts, "files_unchanged": 5, "changed": False, "changes": [], "changes_truncated": False}
+        steps = {do: {side: [{"do": do, "id": "0", "side": side}] for side in self.hosts} for do in ("stop", "clear")}
+        Verification(
+            plan=self.plan,
+            comparison=comparison_of(self.plan, self.hosts, self.options, ""),
+            repairs=self.options["verify"] == "checksum",
+            before=steps["stop"],
+            after=steps["clear"],
+            label="source -> dest",
+            say=lambda line: None,
+            phase=lambda name: contextlib.nullcontext(),
+            send_again=send_again,
+        ).run(result)
+        return result
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "state_root", lambda: str(tmp_path / "state"))
+
+
+def test_equal_trees_are_read_once_and_at_the_same_time(tmp_path):
+    case = Case(tmp_path)
+    result = case.run()
+    assert (result["unstable"], case.rounds) == (0, [])
+    assert "repaired" not in result and "warnings" not in result
+    for host in case.hosts.values():
+        assert host.read == [None]
+        assert host.done == ["stop", "start", "stop", "clear", "clear"]
+
+
+def test_what_was_repaired_is_read_again_and_nothing_else(tmp_path):
+    case = Case(tmp_path)
+    case.spoil("folder/c")
+    result = case.run(case.copy)
+    assert (result["repaired"], result["repaired_total"]) == (["folder/c"], 1)
+    assert result["changed"] and "memory" in result["warnings"][0]
+    assert [settings["suspects"] for settings in case.rounds] == [["folder/c"]]
+    assert [host.read for host in case.hosts.values()] == [[None, ["folder/c"]]] * 2
+
+
+def test_a_second_round_sees_what_the_first_one_left(tmp_path):
+    case = Case(tmp_path)
+    case.spoil("a")  # and so its other name
+    steps = iter([lambda: (case.dest / "a").unlink() or shutil.copy2(case.source / "a", case.dest / "a"), case.copy])
+    result = case.run(lambda: next(steps)())
+    assert len(case.rounds) == 2
+    assert set(result["repaired"]) == {"a", "z"}
+
+
+def test_after_three_rounds_it_fails_and_names_what_still_differs(tmp_path):
+    case = Case(tmp_path)
+    case.spoil("b")
+    with pytest.raises(TransferError, match=r"'b' \(differs content\).* 3 times") as failure:
+        case.run()
+    assert len(case.rounds) == 3
+    details = failure.value.details
+    assert [one["path"] for one in details["differences"]] == ["b"]
+    assert (details["repaired"], details["repaired_total"]) == ([], 0)
+
+
+def test_size_finds_and_repairs_nothing_that_only_contents_show(tmp_path):
+    case = Case(tmp_path, verify="size")
+    case.spoil("b")
+    case.run()
+    (case.dest / "b").write_bytes(b"wrong")
+    with pytest.raises(TransferError, match="'b'"):
+        case.run()
+    assert case.rounds == []
+
+
+def test_a_repair_that_fails_is_said_with_what_differs(tmp_path):
+    case = Case(tmp_path)
+    case.spoil("b")
+
+    def fail():
+        raise TransferError("the line is cut")
+
+    with pytest.raises(TransferError, match=r"'b'.*failed: the line is cut") as failure:
+        case.run(fail)
+    assert [one["path"] for one in failure.value.details["differences"]] == ["b"]
+
+
+def test_more_than_can_be_listed_is_looked_for_in_the_whole_tree(tmp_path):
+    case = Case(tmp_path)
+    for number in range(120):
+        (case.source / f"many-{number}").write_bytes(b"right")
+    case.copy()
+    for number in range(120):
+        case.spoil(f"many-{number}")
+    result = case.run(case.copy)
+    assert (len(result["repaired"]), result["repaired_total"]) == (100, 120)
+    assert case.rounds[0]["checksum"] and case.rounds[0]["suspects"] == []
+    assert [host.read for host in case.hosts.values()] == [[None, None]] * 2
