@@ -527,6 +527,42 @@ throughput:
   returned: success
   type: int
   sample: 118489088
+bottleneck:
+  description:
+    - What the transfer waited for, as far as both ends can tell.
+    - V(stream) accounts for what its threads do. Of the other methods only the processor time of the programs that the jobs
+      start is known, and how much went over the line, so that V(none) often is all that can be said of them.
+  returned: when the transfer has ended
+  type: dict
+  contains:
+    name:
+      description:
+        - V(source_disk), V(source_cpu), V(network), V(destination_cpu) or V(destination_disk). V(network) includes O(bwlimit).
+        - V(none) where the transfer was too short to tell, or where nothing stands out or can be seen.
+      type: str
+      sample: network
+    evidence:
+      description: What says so, in one sentence.
+      type: str
+      sample: >-
+        the source spent 2% of its time reading, 4% with the processor and 94% waiting to send; the destination spent 95%
+        waiting for data, 4% with the processor and 1% writing
+    advice:
+      description: What to do about it, in one sentence.
+      type: str
+      sample: "The line is full: only compress, or a faster line, makes it quicker"
+    source:
+      description:
+        - What the source's time went into, in seconds. C(wall) is how long it took, C(processor) what all its threads and
+          programs used; with V(stream) C(reading), C(waiting_to_send) and C(throttled) (by O(bwlimit)) are waits, added up over
+          all its threads.
+      type: dict
+      sample: {wall: 78.1, processor: 6.2, reading: 3.1, waiting_to_send: 147.0, throttled: 0.0}
+    dest:
+      description:
+        - The same of the destination. With V(stream) the waits are C(waiting_to_receive), C(writing) and C(syncing).
+      type: dict
+      sample: {wall: 78.1, processor: 7.0, waiting_to_receive: 148.2, writing: 1.3, syncing: 12.5}
 phases:
   description: Seconds for each phase of the transfer.
   returned: success

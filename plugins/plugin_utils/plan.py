@@ -51,6 +51,7 @@ class Plan:
     started_ns: int  # by the source's clock
     both_root: bool  # or neither
     short: bool  # comparing both trees takes a moment only, as far as is known
+    line_rate: int = 0  # bytes a second of the slower network interface, 0: not known
     warnings: tuple[str, ...] = field(default=())
 
     @property
@@ -157,6 +158,7 @@ def make_plan(
         started_ns=source.probe["now_ns"],
         both_root=source.is_root == dest.is_root,
         short=options["verify"] != "checksum" and source.probe["path"].get("measured", {}).get("complete", False),
+        line_rate=min((rate for rate in _line_rates(source, dest) if rate > 0), default=0),
         warnings=choice.warnings + lost + _no_links(dest),
     )
 
@@ -289,8 +291,12 @@ def _stream_algorithms(source: Endpoint, dest: Endpoint) -> list[str]:
 
 def _line_is_slow(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> bool:
     limits = [parse_rate(options["bwlimit"])]
-    limits += [host.probe["link_mbit"] * 125_000 for host in (source, dest)]
-    return any(0 < limit < _SLOW_LINK for limit in limits)
+    return any(0 < limit < _SLOW_LINK for limit in [*limits, *_line_rates(source, dest)])
+
+
+def _line_rates(source: Endpoint, dest: Endpoint) -> list[int]:
+    """Give the speeds of both hosts' network interfaces in bytes a second; 0 or less: not known."""
+    return [host.probe["link_mbit"] * 125_000 for host in (source, dest)]
 
 
 def _ciphers(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> str:

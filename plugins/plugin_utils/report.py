@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .bottleneck import Line, find_bottleneck
 from .plan import Plan
 
 _COUNTS = (
@@ -70,6 +71,12 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
         cmd=outcome.get("cmd", {}),
         stderr=outcome.get("stderr", ""),
     )
+    if outcome.get("spent"):
+        line = Line(plan.line_rate, plan.settings["bwlimit"])
+        streams = plan.settings["streams"]
+        result["bottleneck"] = find_bottleneck(
+            outcome["spent"], plan.choice.method, streams, outcome["bytes_sent"], line
+        )
     warnings = [*plan.warnings, *outcome.get("warnings", [])]
     if warnings:
         result["warnings"] = warnings

@@ -145,9 +145,7 @@ def test_verification_repairs_contents_that_went_wrong_in_silence(
             file.seek(at)
             file.write(wrong)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    blind, repaired, after = transfers(
-        playbooks, {"method": method}, *({"method": method, "verify": "checksum"} for _run in range(2))
-    )
+    blind, repaired = transfers(playbooks, {"method": method}, {"method": method, "verify": "checksum"})
     assert not blind["changed"]
     assert repaired["changed"] and repaired["verified"] == "checksum"
     expected = sorted([str(large.relative_to(source)), "other name of small", "small"])
@@ -155,4 +153,25 @@ def test_verification_repairs_contents_that_went_wrong_in_silence(
     assert 0 < repaired["bytes_sent"] <= 256 << 10, repaired["bytes_sent"]  # not the 8 MiB
     assert any("memory" in text for text in repaired["warnings"])
     assert compare.differences(source, dest) == []
-    assert (after["changed"], after["repaired_total"]) == (False, 0)
+
+
+def test_the_bottleneck_is_named(hosts: Testbed, playbooks: Playbooks) -> None:
+    source, _dest = trees(hosts)
+    make_big_files(source, 12 << 20, count=2)
+    hosts.shape("alpha", "30mbit")
+    (shaped,) = transfers(playbooks, {"method": "stream"})
+    hosts.shape("alpha", None)
+    limited, program = transfers(
+        playbooks,
+        {"method": "stream", "dest": "/data/limited", "bwlimit": "2M"},
+        {"method": "rsync", "dest": "/data/program", "bwlimit": "2M"},
+    )
+    for result in (shaped, limited):
+        assert result["bottleneck"]["name"] == "network", result["bottleneck"]
+    assert "bwlimit" not in shaped["bottleneck"]["advice"], shaped["bottleneck"]
+    assert "bwlimit" in limited["bottleneck"]["advice"], limited["bottleneck"]
+    assert program["bottleneck"]["name"] in ("network", "none")  # of a program little shows
+    assert program["bottleneck"]["source"]["processor"] > 0
+    assert limited["bottleneck"]["source"]["throttled"] > 2
+    for side, waits in (("source", "waiting_to_send"), ("dest", "waiting_to_receive")):
+        assert shaped["bottleneck"][side][waits] > 1.5, shaped["bottleneck"]

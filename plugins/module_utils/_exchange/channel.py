@@ -15,6 +15,7 @@ import threading
 import time
 from typing import Iterator
 
+from .._job import ledger
 from . import frames
 from .frames import Decoder, Encoder, Frame, Payload
 
@@ -76,7 +77,9 @@ class Channel:
             try:
                 written = self._write_some(left)
             except BlockingIOError:
+                before = ledger.switch(ledger.SEND)
                 self._wait(self._writer, select.POLLOUT)
+                ledger.switch(before)
                 continue
             except OSError as error:
                 raise self._fail(f"the connection was lost while sending ({error.strerror})") from error

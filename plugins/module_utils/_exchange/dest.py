@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Any
 
+from .._job import ledger
 from .._job.context import Context, TransferFailed
 from .._job.outcome import Outcome
 from .._tree.compare import Verdict
@@ -60,6 +61,8 @@ class DestEnd:
 
     def run(self) -> Outcome:
         """Hold the conversation; raises TransferFailed."""
+        ledger.begin()
+        ledger.enter(ledger.LEAD, ledger.WRITE)
         try:
             self._talk.start(self._on_frame)
             return self._converse()
@@ -142,6 +145,7 @@ class DestEnd:
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"dest": list(self._carrier.argv)} if self._carrier.argv else {}
         self._outcome.resumed = self._outcome.resumed or self._carrier.resumed
+        self._outcome.spent = {"dest": ledger.account()}
         self._talk.send(frames.SUMMARY, pack(outcome_values(self._outcome)))
         frame = self._talk.next_event()
         if frame.type != frames.SUMMARY:

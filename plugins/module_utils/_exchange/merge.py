@@ -48,6 +48,7 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
         changes_total=dest.changes_total,
         resumed=source.resumed or dest.resumed,
         phases={**source.phases, **dest.phases},
+        spent={**source.spent, **dest.spent},
         cmd={**source.cmd, **dest.cmd},
         stderr="\n".join(text for text in (source.stderr, dest.stderr) if text)[-_STDERR_TAIL:],
         failure=source.failure or dest.failure,

@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Any, Iterator
 
+from .._job import ledger
 from .._job.context import Context, TransferFailed, staging_name
 from .._job.outcome import Outcome
 from .._tree import ids
@@ -78,6 +79,8 @@ class SourceEnd:
 
     def run(self) -> Outcome:
         """Hold the conversation; raises TransferFailed."""
+        ledger.begin()
+        ledger.enter(ledger.LEAD, ledger.READ)
         try:
             self._talk.start(self._on_frame)
             for number in range(self._streams):
@@ -133,6 +136,7 @@ class SourceEnd:
         except TypeError as error:
             raise TransferFailed(f"the destination's account cannot be read: {error}") from error
         self._outcome.bytes_sent = self._bytes_sent
+        self._outcome.spent = {"source": ledger.account()}
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
         whole = merge(self._outcome, dest)

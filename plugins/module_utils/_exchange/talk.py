@@ -11,6 +11,7 @@ import queue
 import threading
 from typing import Any, Callable
 
+from .._job import ledger
 from .._job.context import Context, TransferFailed
 from . import frames
 from .channel import Channel, ChannelBroken
@@ -87,12 +88,16 @@ class Talk:
         while True:
             if self._context.stop.is_set():
                 raise TransferFailed("the transfer was told to stop; run it again and it goes on")
+            before = ledger.switch(ledger.ANSWER) if wait and self._events.empty() else None
             try:
                 event = self._events.get(block=wait, timeout=0.5 if wait else None)
             except queue.Empty:
                 if wait:
                     continue
                 return None
+            finally:
+                if before is not None:
+                    ledger.switch(before)
             if isinstance(event, BaseException):
                 raise event
             return event

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 import time
 
+from .._job import ledger
+
 
 class TokenBucket:
     """Lets ``rate`` bytes a second through (0: all), and at most a quarter of a second's worth in a burst."""
@@ -30,4 +32,6 @@ class TokenBucket:
             self._last = now
             wait = -self._tokens / self._rate
         if wait > 0:
+            before = ledger.switch(ledger.THROTTLED)
             time.sleep(wait)
+            ledger.switch(before)

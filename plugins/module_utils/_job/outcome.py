@@ -36,6 +36,7 @@ class Outcome:
     changes_total: int = 0
     resumed: bool = False
     phases: dict[str, float] = field(default_factory=dict)  # seconds
+    spent: dict[str, Any] = field(default_factory=dict)  # "source", "dest": see ledger.account
     cmd: dict[str, list[str]] = field(default_factory=dict)  # "source", "dest": the argv that ran there
     stderr: str = ""  # the last lines of what the programs said
     failure: str = ""  # why it failed as a whole, and what to do; empty where it did not

@@ -14,7 +14,7 @@ import socket
 import time
 from typing import Any, Callable, Iterator
 
-from . import staging
+from . import ledger, staging
 from .context import Context, Server, TransferFailed
 from .reporter import Reporter
 from .state import JobFolder, destination_lock
@@ -84,7 +84,9 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
         return 0
     with _destination(context, folder):
         reporter.set(state="running")
+        ledger.begin()
         outcome = method.drive(context)
+        outcome.spent.setdefault(context.side, ledger.account())
         failed = bool(outcome.failure or outcome.errors_total)
         if not failed:
             folder.mark_succeeded()

@@ -18,6 +18,7 @@ from typing import Callable
 from .._exchange.channel import Channel, enlarge_pipe
 from .._exchange.frames import FrameError
 from .._exchange.handshake import Keys
+from .._job import ledger
 from .records import Heads, Record
 
 BUFFER_BYTES = 1 << 20
@@ -57,6 +58,7 @@ class Link:
 
     def send(self, data: memoryview) -> None:
         """Send all of it; raises LinkLost."""
+        before = ledger.switch(ledger.SEND) if self._tls else None  # which waits inside
         while data:
             try:
                 data = data[self._socket.send(data) :]
@@ -64,6 +66,8 @@ class Link:
                 self._wait(select.POLLOUT)
             except (OSError, ValueError) as error:
                 raise self._lost("sending", error) from error
+        if before is not None:
+            ledger.switch(before)
 
     def send_file(self, fd: int, offset: int, count: int, moved: Moved) -> None:
         """Send what the file holds there, filled up with zeros where it ends before.
@@ -121,6 +125,7 @@ class Link:
         return bytes(data)
 
     def _fill(self, left: memoryview, patient: bool) -> None:
+        before = ledger.switch(ledger.RECEIVE) if self._tls else None  # which waits inside
         while left:
             try:
                 if patient and self._tls is not None and not self._tls.pending():
@@ -134,6 +139,8 @@ class Link:
             if not got:
                 raise self._lost("receiving", "it was closed")
             left, patient = left[got:], False
+        if before is not None:
+            ledger.switch(before)
 
     def receive_file(self, fd: int, offset: int, count: int, moved: Moved) -> None:
         """Write the next bytes to a file; raises LinkLost, and OSError where they cannot be written.
@@ -175,11 +182,13 @@ class Link:
         poll = select.poll()
         poll.register(self._fd, event)
         deadline = time.monotonic() + self._timeout
+        before = ledger.switch(ledger.SEND if event == select.POLLOUT else ledger.RECEIVE)
         while not poll.poll(500):
             if self._aborted:
                 raise LinkLost("the transfer ended")
             if not forever and time.monotonic() > deadline:
                 raise self._lost("moving data", f"nothing went through for {self._timeout:.0f} seconds")
+        ledger.switch(before)
 
     def _lost(self, doing: str, why: object) -> LinkLost:
         self.abort()

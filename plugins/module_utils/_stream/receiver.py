@@ -17,6 +17,7 @@ from .._exchange.carrier import Arrived, DestCarrier
 from .._exchange.frames import Frame, FrameError
 from .._exchange.full import FULL, full
 from .._exchange.messages import number, pack, unpack
+from .._job import ledger
 from .._job.context import Context, TransferFailed
 from .._tree.entry import Entry
 from .._tree.place import Root
@@ -196,6 +197,7 @@ class StreamDest(DestCarrier):
 
     def drain(self, link: Link) -> None:
         """Take what comes over a connection until the other end says goodbye; raises LinkLost, FrameError, OSError."""
+        ledger.enter(ledger.LINK, ledger.WRITE)
         while True:
             record = link.receive_head()
             if record.kind == BYE:
@@ -256,9 +258,12 @@ class StreamDest(DestCarrier):
 
     def _sync(self) -> None:
         """Sync what was written as soon as a range is complete; while that goes on, more come together."""
+        ledger.enter(ledger.JOURNAL, ledger.IDLE)
         while not self._over.is_set():
+            ledger.switch(ledger.IDLE)
             if not self._noted.wait(_LOOK_SECONDS):
                 continue
+            ledger.switch(ledger.SYNC)
             self._noted.clear()
             with self._changed:
                 items = [item for batch in self._batches.values() for item in batch.large.values()]

@@ -15,6 +15,7 @@ from typing import Any
 from .._exchange.carrier import Send, Sent, SourceCarrier, Wanted
 from .._exchange.messages import number
 from .._exchange.throttle import TokenBucket
+from .._job import ledger
 from .._job.context import Context, TransferFailed
 from .._tree.place import Root
 from . import delta
@@ -120,13 +121,16 @@ class StreamSource(SourceCarrier):
     def feed(self, link: Link) -> None:
         """Send what there is to send over a connection, until the end; raises LinkLost."""
         self._local.packing = Packing(self._context.settings["compress"])
+        ledger.enter(ledger.LINK, ledger.IDLE)
         try:
             while True:
                 work = self._take(link)
                 if work is None:
                     link.send_head(Record(BYE))
                     return
+                ledger.switch(ledger.READ)
                 self._send_range(link, *work)
+                ledger.switch(ledger.IDLE)
         except LinkLost:
             self._hand_over(link)
             raise

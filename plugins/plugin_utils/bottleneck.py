@@ -1,0 +1,204 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Name what a transfer waited for, from what both ends say that their time went into. Pure.
+
+A transfer is a chain: read, encrypt, network, decrypt, write. What is behind the slowest link of it waits for data, and
+what is before it waits until it may send. So the network is slow where both wait, an end is slow where it is at work
+while the other one waits, and processor time tells whether it computes or waits for its disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import ledger
+
+SOURCE_DISK, SOURCE_CPU, NETWORK = "source_disk", "source_cpu", "network"
+DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
+
+_SHORTEST = 1.0  # seconds: what is shorter is mostly beginning and end
+_STANDS_OUT = 0.25  # of the time
+_BUSY = 0.8  # of a processor for each stream: then a program has no time left to wait
+_FULL = 0.7  # of the speed of an interface, or of bwlimit
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is known of the way between the hosts, in bytes a second; 0: nothing."""
+
+    interface: int = 0  # the slower one of the two
+    limit: int = 0  # bwlimit
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What the time of one end went into, as shares that add up to 1."""
+
+    work: float = 0.0  # waiting for its own disk: reading at the source, writing at the destination
+    processor: float = 0.0
+    other: float = 0.0  # waiting for what is beyond: until the network takes data, or brings some
+    throttled: float = 0.0  # by bwlimit; a part of other
+
+
+def find_bottleneck(spent: Mapping[str, Any], method: str, streams: int, bytes_sent: int, line: Line) -> dict[str, Any]:
+    """Give ``name``, ``evidence`` and ``advice`` (a sentence each), and the seconds of each end, in words.
+
+    ``spent`` is Outcome.spent, which came from hosts: what cannot be read there counts as nothing said.
+    """
+    ends = {side: _account(spent.get(side)) for side in ("source", "dest")}
+    wall = max(end["wall"] for end in ends.values())
+    seconds = {side: _in_words(end, side) for side, end in ends.items()}
+    if wall < _SHORTEST:
+        name, evidence = NONE, f"the transfer took {wall:.1f} seconds, which is too short to tell"
+    elif method == "stream":
+        name, evidence = _of_stream(ends)
+    else:
+        name, evidence = _from_outside(ends, method, streams, bytes_sent / wall, line)
+    advice = _advice(name, method, ends, bytes_sent / max(wall, 1e-9), line)
+    return {"name": name, "evidence": evidence, "advice": advice, **seconds}
+
+
+def decide(source: Shares, dest: Shares) -> tuple[str, float]:
+    """Name the slowest link, and say for what share of the time it held the others up."""
+    held_up = {
+        SOURCE_DISK: min(source.work, dest.other),
+        SOURCE_CPU: min(source.processor, dest.other),
+        NETWORK: min(source.other, dest.other),
+        DEST_CPU: min(dest.processor, source.other),
+        DEST_DISK: min(dest.work, source.other),
+    }
+    name = max(held_up, key=lambda one: held_up[one])
+    return (name, held_up[name]) if held_up[name] >= _STANDS_OUT else (NONE, held_up[name])
+
+
+def _of_stream(ends: Mapping[str, Any]) -> tuple[str, str]:
+    """Judge by the threads that had most to do: large files travel by those of the connections, small by the leader."""
+    source = {role: _shares(ends["source"], role, (ledger.SEND, ledger.THROTTLED)) for role in _ROLES}
+    busy = {role: _total(ends["source"], role) for role in _ROLES}
+    role = max(_ROLES, key=lambda one: busy[one])
+    ours, theirs = source[role], _shares(ends["dest"], role, (ledger.RECEIVE, ledger.ANSWER))
+    if role == ledger.LEAD:  # the leader also waits for the destination to have done its part
+        ours = _shares(ends["source"], role, (ledger.SEND, ledger.THROTTLED, ledger.ANSWER))
+    name, _share = decide(ours, theirs)
+    evidence = (
+        f"the source spent {_percent(ours.work)} of its time reading, {_percent(ours.processor)} with the processor "
+        f"and {_percent(ours.other)} waiting to send; the destination spent {_percent(theirs.other)} waiting for data, "
+        f"{_percent(theirs.processor)} with the processor and {_percent(theirs.work)} writing"
+    )
+    return name, evidence
+
+
+_ROLES = (ledger.LINK, ledger.LEAD)
+
+
+def _total(end: Mapping[str, Any], role: str) -> float:
+    """Give the seconds that threads of a role were at work or held up by the network."""
+    idle = (ledger.IDLE, ledger.ANSWER)
+    return sum(wall for name, (wall, _processor) in end["roles"].get(role, {}).items() if name not in idle)
+
+
+def _shares(end: Mapping[str, Any], role: str, beyond: tuple[str, ...]) -> Shares:
+    """Sort the seconds of a role; ``beyond`` are the occupations in which it waits for the other end or the network."""
+    seconds = end["roles"].get(role, {})
+    counted = {name: value for name, value in seconds.items() if name != ledger.IDLE}
+    total = sum(wall for wall, _processor in counted.values())
+    if not total:
+        return Shares()
+    waits = {name: max(0.0, wall - processor) for name, (wall, processor) in counted.items()}
+    other = sum(wait for name, wait in waits.items() if name in beyond)
+    return Shares(
+        work=sum(wait for name, wait in waits.items() if name in (ledger.READ, ledger.WRITE)) / total,
+        processor=sum(processor for _wall, processor in counted.values()) / total,
+        other=other / total,
+        throttled=waits.get(ledger.THROTTLED, 0.0) / total,
+    )
+
+
+def _from_outside(ends: Mapping[str, Any], method: str, streams: int, rate: float, line: Line) -> tuple[str, str]:
+    """Judge a program of which only the processor time is known, and that only where it is a child of the job."""
+    loads = {side: end["processor"] / (end["wall"] * streams) for side, end in ends.items() if end["wall"]}
+    known = ", ".join(f"at the {_WORDS[side]} {_percent(load)} of a processor" for side, load in loads.items())
+    evidence = f"{method} used {known} for each stream" if known else f"nothing is known of {method}'s processor time"
+    name = max(loads, key=lambda side: loads[side]) if loads else ""
+    if name and loads[name] >= _BUSY:
+        return (SOURCE_CPU if name == "source" else DEST_CPU), evidence
+    if line.limit and rate >= _FULL * line.limit:
+        return NETWORK, f"{evidence}; it sent {_percent(rate / line.limit)} of what bwlimit allows"
+    if line.interface and rate >= _FULL * line.interface:
+        return NETWORK, f"{evidence}; it sent {_percent(rate / line.interface)} of what the network interface carries"
+    return NONE, f"{evidence}; what it waited for cannot be seen from outside"
+
+
+_WORDS = {"source": "source", "dest": "destination"}
+_ADVICE = {
+    SOURCE_DISK: "Look at the source's disks (iostat -x): neither a faster network nor more streams help while they "
+    "are slow or busy with other things",
+    DEST_DISK: "Look at the destination's disks (iostat -x): neither a faster network nor more streams help while "
+    "they are slow or busy with other things",
+    SOURCE_CPU: "Save processor time at the source: compress: none, more streams where cores are idle, and encryption: "
+    "none where the network is trusted",
+    DEST_CPU: "Save processor time at the destination: compress: none, more streams where cores are idle, and "
+    "encryption: none where the network is trusted",
+}
+
+
+def _advice(name: str, method: str, ends: Mapping[str, Any], rate: float, line: Line) -> str:
+    if name == NETWORK:
+        throttled = sum(
+            seconds.get(ledger.THROTTLED, (0.0, 0.0))[0] for seconds in ends["source"]["roles"].values()
+        ) + (line.limit and rate >= _FULL * line.limit)
+        if throttled > ends["source"]["wall"] * _STANDS_OUT:
+            return "It is bwlimit that holds the transfer back: raise it where the network has more to give"
+        if line.interface and rate >= _FULL * line.interface:
+            return "The line is full: only compress, or a faster line, makes it quicker"
+        return (
+            "The network carries less than the hosts could send: look for loss, a small MTU, other traffic or a slow "
+            "part of the way (role nic, ethtool, iperf3), and try compress or more streams"
+        )
+    if name == NONE:
+        if method == "stream" or max(end["wall"] for end in ends.values()) < _SHORTEST:
+            return "Nothing stands out, so there is nothing to change"
+        return "Method stream accounts for its time and tells more"
+    return _ADVICE[name]
+
+
+def _account(said: Any) -> dict[str, Any]:
+    """Read what one end said; whatever is no number of seconds is left out."""
+    said = said if isinstance(said, Mapping) else {}
+    roles = said.get("roles")
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for role, seconds in roles.items() if isinstance(roles, Mapping) else ():
+        if isinstance(seconds, Mapping):
+            found[role] = {
+                name: (_number(pair[0]), _number(pair[1]))
+                for name, pair in seconds.items()
+                if isinstance(pair, (list, tuple)) and len(pair) == 2
+            }
+    return {"wall": _number(said.get("wall")), "processor": _number(said.get("processor")), "roles": found}
+
+
+def _number(value: Any) -> float:
+    return max(0.0, float(value)) if isinstance(value, (int, float)) else 0.0
+
+
+def _in_words(end: Mapping[str, Any], side: str) -> dict[str, float]:
+    """Give the seconds of one end by what they went into, added up over its threads."""
+    found = {"wall": end["wall"], "processor": end["processor"]}
+    names = (
+        {"reading": ledger.READ, "waiting_to_send": ledger.SEND, "throttled": ledger.THROTTLED}
+        if side == "source"
+        else {"waiting_to_receive": ledger.RECEIVE, "writing": ledger.WRITE, "syncing": ledger.SYNC}
+    )
+    if end["roles"]:
+        for word, occupation in names.items():
+            spent = [seconds[occupation] for seconds in end["roles"].values() if occupation in seconds]
+            found[word] = round(sum(max(0.0, wall - processor) for wall, processor in spent), 3)
+    return found
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"
