@@ -189,6 +189,19 @@ options:
       - Keep what an interrupted transfer has of a file, so that the next run goes on from there.
     type: bool
     default: true
+  inplace:
+    description:
+      - Write what differs into the file that is at the destination, instead of building a new file and putting it in its place.
+        For large files of which little changes and for which there is no room twice, such as images of virtual machines.
+      - While it is written to, and after a transfer that was interrupted, such a file is a B(mixture of the old and the new
+        version). Whoever reads it then reads the mixture, and there is no way back to the old version. Use it only where nothing
+        has these files open. The next run goes on from what was written, and until then the file's time says that it is not
+        complete.
+      - V(stream) does so with files above 256 KiB that have one name only, others are replaced as without this option.
+        V(rsync) and V(rsyncd) do so with all files (C(--inplace)), new ones too. V(tar_nc), V(scp) and V(sftp) cannot.
+      - Needs C(times) in O(preserve), and cannot be combined with O(link_dest).
+    type: bool
+    default: false
   verify:
     description:
       - What is compared on both hosts after the transfer. The transfer fails where something differs, and RV(differences) says

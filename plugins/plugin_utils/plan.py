@@ -28,6 +28,7 @@ CHANGES_LISTED = 200
 _OPTIONS_OF_METHODS = (
     ("rsyncd_module", ("rsyncd",)),
     ("rsync_opts", ("rsync", "rsyncd")),
+    ("inplace", ("stream", "rsync", "rsyncd")),
     ("ssh_ciphers", SSH),
     ("sftp_buffer_size", ("sftp",)),
     ("sftp_requests", ("sftp",)),
@@ -110,6 +111,7 @@ def make_plan(
     choice = choose_method(options["method"], options["encryption"], driving, serving, unfit)
     _refuse_options_of_other_methods(options, choice.method)
     preserve, lost = choose_preserve(options["preserve"], choice.method, source, dest)
+    _refuse_unsafe_inplace(options, preserve)
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
     settings = {
         "id": identity,
@@ -121,6 +123,7 @@ def make_plan(
         "max_delete": options["max_delete"],
         "checksum": options["checksum"],
         "suspects": [],
+        "inplace": options["inplace"],
         "compress": choose_compression(options, choice.method, source, dest),
         "bwlimit": parse_rate(options["bwlimit"]),
         "streams": choose_streams(options["streams"], choice.method, source, dest),
@@ -225,6 +228,20 @@ def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) ->
                 f"{option} is set, and method {method} does not know it: name method {' or '.join(methods)}, "
                 f"or leave {option} out"
             )
+
+
+def _refuse_unsafe_inplace(options: Mapping[str, Any], preserve: tuple[str, ...]) -> None:
+    """Refuse to write into files where that could go unnoticed, or change what others hold."""
+    if options["inplace"] and "times" not in preserve:
+        raise Refusal(
+            "inplace is set, and preserve is without times: a file that was written in part could not be told from a "
+            "complete one. Add times to preserve, or leave inplace out"
+        )
+    if options["inplace"] and options["link_dest"]:
+        raise Refusal(
+            "inplace and link_dest are set: a file that is linked to an older copy would be changed in both. Leave one "
+            "of them out"
+        )
 
 
 def choose_preserve(

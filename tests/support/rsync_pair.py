@@ -59,6 +59,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "delete": False,
         "max_delete": None,
         "checksum": False,
+        "inplace": False,
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
         "streams": 1,

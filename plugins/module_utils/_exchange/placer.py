@@ -61,6 +61,7 @@ class Placer:
         os.umask(self._umask)
         self._own = (os.geteuid(), os.getegid())
         self._keeps_all = {"owner", "group", "permissions", "times"} <= self.preserve
+        self._may_rewrite = "sparse" in self.preserve and not settings.get("inplace")
         self._made: set[bytes] = set()  # directories that were made in this run and may still be filled
         self._new_folder: bytes | None = None
         self._now = time.time_ns()
@@ -268,7 +269,7 @@ class Placer:
 
         ``status`` is what lstat says of it: with many small files every call counts.
         """
-        if "sparse" in self.preserve and entry.is_sparse and status.st_blocks * 512 >= entry.size:
+        if self._may_rewrite and entry.is_sparse and status.st_blocks * 512 >= entry.size:
             make_sparse(folder_fd, name)
             status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
         if (

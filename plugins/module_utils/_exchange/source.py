@@ -247,9 +247,10 @@ class SourceEnd:
                 self._outcome.error(escape(entry.path), problem)
             elif shard.attempt >= MAX_ATTEMPTS:
                 what = "it changed each time while it was read" if problem == UNSTABLE else reason
+                mixed = ", or where inplace wrote into it a mixture" if self._settings.get("inplace") else ""
                 self._outcome.error(
                     escape(entry.path),
-                    f"unstable: sent {MAX_ATTEMPTS} times, and {what}; the destination keeps what it had. "
+                    f"unstable: sent {MAX_ATTEMPTS} times, and {what}; the destination keeps what it had{mixed}. "
                     "Stop what writes to it, or transfer a snapshot",
                 )
             else:

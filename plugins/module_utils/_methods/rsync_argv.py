@@ -24,6 +24,7 @@ FAR_TMP, FAR_PARTIAL, FAR_LINK = TOKENS + "tmp", TOKENS + "partial", TOKENS + "l
 OLDEST = (3, 1, 0)  # progress2, --stats that counts deletions, times in nanoseconds: September 2013
 NEEDS = {  # the first version of rsync that has it, at both ends (rsync's NEWS)
     "nanoseconds": (3, 1, 3),  # --modify-window=-1: compare them; before, times equal to the second are equal
+    "sparse in place": (3, 1, 3),  # --sparse with --inplace
     "choose compression": (3, 2, 0),  # --compress-choice, zstd and lz4
 }
 
@@ -89,6 +90,7 @@ def build_argv(settings: dict[str, Any], side: str, root: bytes, far: Far, run: 
     argv += ["--one-file-system"] if settings["one_file_system"] else []
     argv += ["--modify-window=-1"] if "times" in settings["preserve"] and has(settings, "nanoseconds") else []
     argv += ["--checksum"] if settings["checksum"] else []
+    argv += _in_place_options(settings)
     argv += compress_options(settings)
     argv += bandwidth_options(settings["bwlimit"], run.shares)
     argv += timeout_options(settings["timeout"], far.daemon)
@@ -167,13 +169,26 @@ def filter_options(settings: dict[str, Any]) -> list[str]:
 
 def _staging_options(settings: dict[str, Any], side: str, root: bytes, far: Far, run: Run) -> list[str]:
     """One flat folder each; a partial of another file of the same name is a poor basis, but never a wrong one."""
-    if not settings["partial"] or run.dry:  # a dry run finds no staging folder
+    if not settings["partial"] or run.dry or settings.get("inplace"):  # a dry run finds no staging folder
         return []
     if side == "dest":
         base = os.path.join(os.fsdecode(root), staging_name(settings["id"]))
     else:
         base = far.base
     return [f"--temp-dir={base}/tmp", f"--partial-dir={base}/partial"]
+
+
+def _in_place_options(settings: dict[str, Any]) -> list[str]:
+    """Let files be written where they are; what is there of one that was interrupted is its next basis."""
+    if not settings.get("inplace"):
+        return []
+    if "sparse" in settings["preserve"] and not has(settings, "sparse in place"):
+        source, dest = versions(settings)
+        raise TransferFailed(
+            f"inplace for sparse files needs rsync {_dotted(NEEDS['sparse in place'])} at both ends; the source has "
+            f"{_dotted(source)}, the destination {_dotted(dest)}. Leave sparse out of preserve, or inplace out"
+        )
+    return ["--inplace"]
 
 
 def _link_options(link_dest: list[str], side: str, far: Far) -> list[str]:

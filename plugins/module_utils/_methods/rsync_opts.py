@@ -18,7 +18,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 _PLAIN = _words(
-    "--fuzzy --inplace --preallocate --whole-file --no-whole-file --size-only --ignore-times --update --existing "
+    "--fuzzy --preallocate --whole-file --no-whole-file --size-only --ignore-times --update --existing "
     "--ignore-existing --ignore-non-existing --omit-dir-times --omit-link-times --copy-links --copy-unsafe-links "
     "--safe-links --copy-dirlinks --keep-dirlinks --munge-links --fsync --atimes --crtimes --open-noatime --fake-super "
     "--super --prune-empty-dirs --delete-excluded --executability --ipv4 --ipv6 --trust-sender --inc-recursive "
@@ -72,6 +72,7 @@ _OWN = {  # the words of the task for what must not be said twice
     "--force": "delete",
     "--max-delete": "max_delete",
     "--checksum": "checksum",
+    "--inplace": "inplace",
     "-c": "checksum",
     "--compress": "compress",
     "-z": "compress",

@@ -18,6 +18,7 @@ import os
 import threading
 
 from .._tree.entry import Entry
+from .holes import copy
 from .ranges import Range, merged
 
 JOURNAL = b".ranges"
@@ -82,6 +83,10 @@ class Partial:
                 os.ftruncate(self._journal, 0)
             os.ftruncate(self.fd, 0)
             os.ftruncate(self.fd, entry.size)
+
+    def take_same(self, basis: int, offset: int, count: int) -> None:
+        """Take a stretch from the old version, an open file. Raises OSError."""
+        copy(basis, self.fd, offset, count, keep_holes=self.fresh)
 
     def note(self, start: int, end: int) -> None:
         """A range was written."""

@@ -22,7 +22,8 @@ from .._job.context import Context, TransferFailed
 from .._tree.entry import Entry
 from .._tree.place import Root
 from . import bundles, delta
-from .holes import copy, write_zeros
+from .holes import write_zeros
+from .inplace import InPlace
 from .link import Link
 from .packing import unpack as inflate
 from .partial import Partial
@@ -63,7 +64,7 @@ class Basis:
 class _Incoming:
     """A large file that is being received."""
 
-    def __init__(self, partial: Partial) -> None:
+    def __init__(self, partial: Partial | InPlace) -> None:
         self.partial = partial
         self.users = 0  # threads that write to it
         self.basis: Basis | None = None
@@ -82,6 +83,7 @@ class _Batch:
         self.needed: dict[int, list[Range]] = {}
         self.trouble: dict[int, str] = {}
         self.bases: dict[int, Basis] = {}
+        self.old: set[int] = set()  # of which there is an old version
 
 
 class StreamDest(DestCarrier):
@@ -110,6 +112,7 @@ class StreamDest(DestCarrier):
     def offer(self, shard: int, files: list[tuple[int, Entry, Entry]]) -> None:
         """Open the old versions of large files."""
         batch = self._batches[shard] = _Batch()
+        batch.old = {index for index, _entry, _found in files}
         with Root(self._context.root) as root:
             for index, entry, found in files:
                 if not bundles.fits(entry) and found.size >= delta.block_size(found.size):
@@ -123,9 +126,8 @@ class StreamDest(DestCarrier):
         batch.announced = sum(entry.size for _index, entry in batch.small)
         large = [file for file in files if not bundles.fits(file[1])] if len(batch.small) < len(files) else []
         for index, entry in large:
-            journal = entry.size >= JOURNAL_BYTES
             try:
-                partial = Partial(self._folder(journal), entry, journal)
+                partial = self._in_place(batch, index, entry) or self._partial(entry)
             except OSError as error:
                 batch.trouble[index] = error.strerror or str(error)
                 continue
@@ -138,6 +140,18 @@ class StreamDest(DestCarrier):
             self._syncer = threading.Thread(target=self._sync, daemon=True)
             self._syncer.start()
         return {}
+
+    def _partial(self, entry: Entry) -> Partial:
+        journal = entry.size >= JOURNAL_BYTES
+        return Partial(self._folder(journal), entry, journal)
+
+    def _in_place(self, batch: _Batch, index: int, entry: Entry) -> InPlace | None:
+        """Give the old version to write to, where that is wished and can be; else a new file takes its place."""
+        if not self._context.settings.get("inplace") or index not in batch.old:
+            return None
+        with contextlib.suppress(OSError), Root(self._context.root) as root:
+            return InPlace(root, entry)
+        return None
 
     def ranges(self, shard: int) -> dict[int, list[Range]]:
         """Give what is needed of the files that are there in part."""
@@ -237,7 +251,7 @@ class StreamDest(DestCarrier):
         elif record.kind == SAME:
             if item.basis is None or record.offset + record.length > item.basis.size:
                 raise FrameError("a file is to be made of an old version that is not there")
-            copy(item.basis.fd, partial.fd, record.offset, record.length, keep_holes=partial.fresh)
+            partial.take_same(item.basis.fd, record.offset, record.length)
             with self._changed:
                 item.same[record.offset] = record.length
         elif record.kind == DONE:
@@ -309,6 +323,9 @@ class _Received(Arrived):
         if item is None:
             self.trouble = self._trouble.get(index, "")
             raise OSError(errno.ENOENT, self.trouble)
+        if isinstance(item.partial, InPlace):
+            item.partial.complete()
+            return item.partial.folder_fd, item.partial.name  # they stay open until this is closed
         if item.basis is not None and item.same and not item.basis.is_as_it_was():
             self.trouble = "its old version at the destination changed meanwhile"
             raise OSError(errno.ESTALE, self.trouble)

@@ -37,6 +37,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "max_delete": None,
         "checksum": False,
         "suspects": [],
+        "inplace": False,
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
         "streams": 1,

@@ -117,12 +117,21 @@ def test_versions_that_cannot_do_it(versions, words):
     assert all(word in str(refusal.value) for word in words)
 
 
+def test_in_place_nothing_is_staged():
+    found = argv(inplace=True)
+    assert "--inplace" in found
+    assert not [word for word in found if word.startswith(("--temp-dir", "--partial-dir"))]
+    with pytest.raises(TransferFailed, match=r"sparse.*3\.1\.3.*3\.1\.2"):
+        argv(inplace=True, preserve=["times", "sparse"], rsync=OLD)
+    assert "--inplace" in argv(inplace=True, preserve=["times"], rsync=OLD)
+
+
 def test_an_old_rsync_cannot_be_told_the_algorithm():
     with pytest.raises(TransferFailed, match=r"zstd.*3\.2\.0.*3\.1\.2"):
         argv(compress={"algorithm": "zstd", "level": None}, rsync=OLD)
 
 
-@pytest.mark.parametrize("options", [["--fuzzy", "-yW", "--no-D", "--chmod=D755,F644", "--inplace", "-u"], []])
+@pytest.mark.parametrize("options", [["--fuzzy", "-yW", "--no-D", "--chmod=D755,F644", "-u"], []])
 def test_options_that_may_be_added(options):
     assert check_user_options(options) == options
 
@@ -133,6 +142,7 @@ def test_options_that_may_be_added(options):
         ("--delete", "delete"),
         ("--exclude=x", "exclude"),
         ("-z", "compress"),
+        ("--inplace", "inplace"),
         ("-n", "check mode"),
         ("--daemon", "method"),
         ("-e", "connection"),

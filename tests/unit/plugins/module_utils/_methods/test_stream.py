@@ -209,6 +209,58 @@ def test_of_a_changed_large_file_only_the_changed_blocks_travel(trees, encrypt):
     assert not transfer(trees)["changed"]
 
 
+def test_in_place_only_the_changed_blocks_are_written_into_the_file(trees):
+    source, dest, _work = trees
+    (source / "image").write_bytes(noise(4, 20 * MIB))
+    (source / "linked").write_bytes(noise(5, MIB))
+    assert transfer(trees)["errors"] == []
+    os.link(dest / "linked", dest.parent / "older backup")
+    before = {name: (dest / name).stat() for name in ("image", "linked")}
+    with open(source / "image", "r+b") as image:
+        for place in (0, 10 * MIB + 7, 20 * MIB):
+            image.seek(place)
+            image.write(noise(place, 90))
+        image.seek(3 * MIB)
+        image.write(bytes(MIB))
+    with open(source / "linked", "ab") as linked:
+        linked.write(b"more")
+    outcome = transfer(trees, inplace=True, streams=2)
+    assert outcome["errors"] == [] and differences(source, dest) == []
+    assert outcome["bytes_sent"] <= MIB + 5 * 32768
+    assert outcome["bytes_sent"] + outcome["bytes_matched"] == outcome["bytes_total"]
+    after = {name: (dest / name).stat() for name in before}
+    assert after["image"].st_ino == before["image"].st_ino
+    assert after["linked"].st_ino != before["linked"].st_ino  # its other name keeps the old version
+    assert (dest.parent / "older backup").read_bytes() == noise(5, MIB)
+    os.truncate(source / "image", 5 * MIB + 1)
+    outcome = transfer(trees, inplace=True, encrypt=True)
+    assert outcome["errors"] == [] and differences(source, dest) == []
+    assert outcome["bytes_sent"] <= 32768 and (dest / "image").stat().st_ino == before["image"].st_ino
+    assert not transfer(trees, inplace=True)["changed"]
+
+
+@pytest.mark.parametrize("victim", ["source", "dest"])
+def test_in_place_a_rerun_goes_on_from_what_was_written(trees, victim):
+    source, dest, _work = trees
+    size = 24 * MIB
+    (source / "image").write_bytes(noise(1, size))
+    (dest / "image").write_bytes(bytes(size))
+    inode = (dest / "image").stat().st_ino
+    pair = make_pair(trees, inplace=True, bwlimit=8 * MIB)
+    pair.start("dest")
+    pair.start("source")
+    while not (dest / "image").read_bytes()[8 * MIB : 8 * MIB + 4096].strip(b"\0"):
+        assert pair.processes["source"].poll() is None, pair.stderr("source")
+        time.sleep(0.05)
+    pair.kill(victim)
+    pair.stop()
+    assert (dest / "image").stat().st_mtime_ns != (source / "image").stat().st_mtime_ns
+    outcome = transfer(trees, inplace=True)
+    assert outcome["errors"] == [] and differences(source, dest) == []
+    assert outcome["bytes_sent"] <= size - 8 * MIB + 4 * 32768, outcome["bytes_sent"]
+    assert (dest / "image").stat().st_ino == inode
+
+
 def test_holes_stay_and_come_with_a_delta(trees):
     source, dest, _work = trees
     with open(source / "image", "wb") as image:
