@@ -189,6 +189,20 @@ options:
       - Keep what an interrupted transfer has of a file, so that the next run goes on from there.
     type: bool
     default: true
+  delta:
+    description:
+      - What travels of a large file of which the destination has another version.
+      - V(auto) is V(blocks) with V(stream). V(rsync) and V(rsyncd) send the parts that differ, wherever they are; V(tar_nc),
+        V(scp) and V(sftp) send the whole.
+      - V(none) sends the whole. That saves reading the old version, where most of it is known to differ.
+      - V(blocks) compares blocks in their places, which is quick and finds what was changed in place or appended. Only with
+        V(stream).
+      - V(rsync) does that too, but leaves files of a similar size of which hardly a block is in its place to rsync, which finds
+        content that moved within the file. It runs over ssh after V(stream) has sent the rest, in the same task. Only with
+        V(stream). Where it cannot be used, a warning says so, and blocks are compared.
+    type: str
+    choices: [auto, none, blocks, rsync]
+    default: auto
   inplace:
     description:
       - Write what differs into the file that is at the destination, instead of building a new file and putting it in its place.
@@ -493,6 +507,11 @@ verified:
   returned: success
   type: str
   sample: size
+by_rsync:
+  description: How many files were left to rsync, with O(delta=rsync).
+  returned: success
+  type: int
+  sample: 0
 repaired:
   description:
     - The paths that differed after the transfer and were sent again, with O(verify=checksum). At most 100 are listed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,8 +72,11 @@ def first_look(options: Mapping[str, Any]) -> tuple[str, ...]:
     Looking at all of them costs more than a small transfer. Where ``needs_all`` finds that ``auto`` must look further,
     the hosts are probed again.
     """
-    if options["method"] != "auto":
-        return (options["method"],)
+    named = () if options["method"] == "auto" else (options["method"],)
+    if options["delta"] == "rsync":  # which only stream knows, and for which it needs rsync
+        return (*(named or ("stream",)), "rsync")
+    if named:
+        return named
     return METHODS if "stream" in _not_knowing(options) else ("stream",)
 
 
@@ -124,6 +127,7 @@ def make_plan(
         "checksum": options["checksum"],
         "suspects": [],
         "inplace": options["inplace"],
+        "delta": options["delta"],
         "compress": choose_compression(options, choice.method, source, dest),
         "bwlimit": parse_rate(options["bwlimit"]),
         "streams": choose_streams(options["streams"], choice.method, source, dest),
@@ -215,15 +219,23 @@ def _ruled_out(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> 
 def _not_knowing(options: Mapping[str, Any]) -> dict[str, str]:
     """Say which methods do not know an option that is set."""
     found = {}
-    for option, methods in _OPTIONS_OF_METHODS:
-        if options[option]:
-            found.update({method: f"it does not know {option}" for method in METHODS if method not in methods})
+    for option, methods in _limiting(options):
+        found.update({method: f"it does not know {option}" for method in METHODS if method not in methods})
     return found
 
 
-def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) -> None:
+def _limiting(options: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Give the options that are set and that only some methods know, with these."""
     for option, methods in _OPTIONS_OF_METHODS:
-        if options[option] and method not in methods:
+        if options[option]:
+            yield option, methods
+    if options["delta"] in ("blocks", "rsync"):
+        yield "delta", ("stream",)
+
+
+def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) -> None:
+    for option, methods in _limiting(options):
+        if method not in methods:
             raise Refusal(
                 f"{option} is set, and method {method} does not know it: name method {' or '.join(methods)}, "
                 f"or leave {option} out"

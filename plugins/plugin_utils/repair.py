@@ -25,6 +25,8 @@ def settings_for_repair(settings: Mapping[str, Any], paths: Collection[str] | No
     do that for a whole tree alone, so its first round sees nothing else. From the second round (``number``) on it sees
     all: another name of a file that was replaced, which is none of its names any more, is mended so.
     """
+    if settings["delta"] == "rsync":
+        settings = dict(settings, delta="blocks")  # what is sent again is in its place but for some blocks
     if paths is None:
         return dict(settings, checksum=True)
     if settings["method"] not in _WHOLE_PROGRAM:

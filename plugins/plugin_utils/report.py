@@ -63,6 +63,7 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
         resumed=bool(outcome.get("resumed")),
         attached=False,
         verified="none",
+        by_rsync=0,
         repaired=[],
         repaired_total=0,
         duration=round(sum(phases.values()), 3),

@@ -17,10 +17,12 @@ from typing import Any
 
 from . import credentials
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
+from .handoff import make_plan, plan_by_rsync
 from .host_runner import HostFailed, HostRunner
 from .methods import METHODS, OWN_PORT
 from .options import check_options
-from .plan import Plan, first_look, make_plan, needs_all, transfer_id
+from .plan import CHANGES_LISTED, Plan, first_look, needs_all, transfer_id
+from .repair import add_repair
 from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side
 from .roots import child_name
 from .side_by_side import side_by_side
@@ -278,6 +280,9 @@ class Session:
         result = shape_result(plan, status, "finished", self._phases)
         result["attached"] = attached
         done = {plan.driver: status["then"][-1]} if "then" in status else {}
+        if status["outcome"].get("deferred"):
+            self._hand_to_rsync(plan, status["outcome"]["deferred"], source, dest, result)
+            done = {}
         if self._compares:
             self._verify(plan, source, dest, result, done)
         else:
@@ -297,6 +302,23 @@ class Session:
             said = self._stop(plan, succeeded=False)
             self._clear()
         return with_server_side(failure or f"the transfer ended as {status['state']}", said, plan.driver)
+
+    def _hand_to_rsync(
+        self, plan: Plan, paths: list[str], source: Endpoint, dest: Endpoint, result: dict[str, Any]
+    ) -> None:
+        """Let rsync bring the files that stream left to it, and add that to the result."""
+        self._say(f"{self._label}: {len(paths)} files whose content moved are left to rsync")
+        with self._phase("finish"):
+            self._stop(plan, succeeded=True, clear=True)
+        try:
+            by_rsync = plan_by_rsync(plan, self._options, source, dest, paths)
+            add_repair(result, self._send_again(by_rsync, source, dest), CHANGES_LISTED)
+        except (Refusal, TransferError) as error:
+            raise TransferError(
+                f"all but {len(paths)} files were transferred. These were left to rsync (delta), which failed: {error}",
+                result,
+            ) from error
+        result["by_rsync"] = len(paths)
 
     def _send_again(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
         """Transfer what a comparison found to differ, to its end; gives the outcome. Raises TransferError."""

@@ -175,3 +175,19 @@ def test_the_bottleneck_is_named(hosts: Testbed, playbooks: Playbooks) -> None:
     assert limited["bottleneck"]["source"]["throttled"] > 2
     for side, waits in (("source", "waiting_to_send"), ("dest", "waiting_to_receive")):
         assert shaped["bottleneck"][side][waits] > 1.5, shaped["bottleneck"]
+
+
+def test_content_that_moved_is_left_to_rsync(hosts: Testbed, playbooks: Playbooks) -> None:
+    source, dest = trees(hosts)
+    make_big_files(source / "folder", 8 << 20, count=2)
+    transfers(playbooks, {"method": "stream"})
+    moved, other = sorted((source / "folder").iterdir())
+    moved.write_bytes(b"inserted" + moved.read_bytes())
+    with other.open("ab") as file:
+        file.write(b"appended")
+    (source / "new").write_text("new")
+    (result,) = transfers(playbooks, {"delta": "rsync", "delete": True, "verify": "checksum"})
+    assert (result["method"], result["by_rsync"], result["repaired_total"]) == ("stream", 1, 0)
+    assert (result["files_created"], result["files_updated"]) == (1, 2)
+    assert result["bytes_sent"] < 1 << 20, result["bytes_sent"]  # not the 4 MiB of the file whose content moved
+    assert compare.differences(source, dest) == []

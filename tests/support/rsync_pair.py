@@ -60,6 +60,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "max_delete": None,
         "checksum": False,
         "inplace": False,
+        "delta": "auto",
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
         "streams": 1,

@@ -46,6 +46,7 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
         warnings=source.warnings + [text for text in dest.warnings if text not in source.warnings],
         changes=dest.changes,
         changes_total=dest.changes_total,
+        deferred=source.deferred,
         resumed=source.resumed or dest.resumed,
         phases={**source.phases, **dest.phases},
         spent={**source.spent, **dest.spent},

@@ -33,6 +33,7 @@ from .talk import Talk, impossible
 MAX_ATTEMPTS = 3
 WINDOW = 4  # shards under way beside those that the streams work at
 VANISHED, UNSTABLE = "vanished", "unstable"
+MOVED = "moved"  # within the file: rsync brings it, after this
 
 
 def hello(context: Context) -> bytes:
@@ -243,6 +244,8 @@ class SourceEnd:
             problem = problems.get(index, "")
             if problem == VANISHED:
                 self._outcome.vanished += 1
+            elif problem == MOVED:
+                self._outcome.deferred.append(escape(entry.path))
             elif problem and problem != UNSTABLE:
                 self._outcome.error(escape(entry.path), problem)
             elif shard.attempt >= MAX_ATTEMPTS:

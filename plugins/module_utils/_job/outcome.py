@@ -34,6 +34,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)  # itemized as rsync's %i, a space, the escaped path
     changes_total: int = 0
+    deferred: list[str] = field(default_factory=list)  # escaped paths that were left to a run of rsync
     resumed: bool = False
     phases: dict[str, float] = field(default_factory=dict)  # seconds
     spent: dict[str, Any] = field(default_factory=dict)  # "source", "dest": see ledger.account

@@ -90,6 +90,7 @@ def build_argv(settings: dict[str, Any], side: str, root: bytes, far: Far, run: 
     argv += ["--one-file-system"] if settings["one_file_system"] else []
     argv += ["--modify-window=-1"] if "times" in settings["preserve"] and has(settings, "nanoseconds") else []
     argv += ["--checksum"] if settings["checksum"] else []
+    argv += ["--whole-file"] if settings.get("delta") == "none" else []
     argv += _in_place_options(settings)
     argv += compress_options(settings)
     argv += bandwidth_options(settings["bwlimit"], run.shares)

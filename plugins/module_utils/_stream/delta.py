@@ -20,6 +20,9 @@ from typing import Any, NamedTuple
 from .._exchange.frames import FrameError
 
 SUM_BYTES = 16
+_SAMPLED = 64  # blocks of a file that are looked at, spread over it
+_FEWEST = 16  # blocks of a file; with fewer there is nothing to gain
+_MOVED = 1 / 8  # at most this part of the sampled blocks is in its place where content has moved
 _SMALLEST, _LARGEST = 32 << 10, 8 << 20  # bytes of a block
 _MOST = 1 << 18  # blocks of one file; what is behind them is sent
 
@@ -61,6 +64,22 @@ def sums_of(fd: int, size: int, key: str) -> Sums:
             break
         found.append(hash_block(data, key))
     return Sums(block, b"".join(found))
+
+
+def has_moved(fd: int, size: int, sums: Sums, key: str) -> bool:
+    """Whether a file of a size like its old version's has hardly any block of it in the same place.
+
+    Then its content was moved, or replaced altogether: some blocks are looked at, and it cannot tell. Raises OSError.
+    """
+    blocks, old = size // sums.block, len(sums.sums) // SUM_BYTES
+    if min(blocks, old) < _FEWEST or not old / 2 <= blocks <= old * 2:
+        return False
+    looked_at = range(0, min(blocks, old), max(1, min(blocks, old) // _SAMPLED))
+    equal = sum(
+        hash_block(os.pread(fd, sums.block, number * sums.block), key) == sums.at(number * sums.block)
+        for number in looked_at
+    )
+    return equal <= _MOVED * len(looked_at)
 
 
 def pack(sums: Sums) -> dict[str, Any]:

@@ -113,6 +113,8 @@ class StreamDest(DestCarrier):
         """Open the old versions of large files."""
         batch = self._batches[shard] = _Batch()
         batch.old = {index for index, _entry, _found in files}
+        if self._context.settings.get("delta") == "none":
+            return
         with Root(self._context.root) as root:
             for index, entry, found in files:
                 if not bundles.fits(entry) and found.size >= delta.block_size(found.size):

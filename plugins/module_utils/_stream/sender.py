@@ -14,6 +14,7 @@ from typing import Any
 
 from .._exchange.carrier import Send, Sent, SourceCarrier, Wanted
 from .._exchange.messages import number
+from .._exchange.source import MOVED
 from .._exchange.throttle import TokenBucket
 from .._job import ledger
 from .._job.context import Context, TransferFailed
@@ -75,6 +76,10 @@ class StreamSource(SourceCarrier):
                 except OSError as error:
                     sent.problems[file.index] = f"cannot be read: {error.strerror}"
                     continue
+                if self._is_for_rsync(file, fd):
+                    os.close(fd)
+                    sent.problems[file.index] = MOVED
+                    continue
                 opened.append(_File(shard, file, fd, self._count))
         try:
             self._travel(opened)
@@ -92,6 +97,15 @@ class StreamSource(SourceCarrier):
             if item.problem:
                 sent.problems[item.index] = item.problem
         return sent
+
+    def _is_for_rsync(self, file: Wanted, fd: int) -> bool:
+        """Whether rsync shall bring this file afterwards; one with several names must be here for the others."""
+        if self._context.settings.get("delta") != "rsync" or file.sums is None or file.entry.nlink > 1:
+            return False
+        try:
+            return delta.has_moved(fd, file.entry.size, file.sums, self._key)
+        except OSError:
+            return False  # that shows again, and is listed, where it is read to be sent
 
     def _travel(self, opened: list[_File]) -> None:
         with self._changed:

@@ -16,7 +16,15 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.names import 
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import repair
 
-SETTINGS = {"checksum": False, "suspects": [], "only": None, "rules": ["- *.tmp"], "delete": True, "max_delete": 5}
+SETTINGS = {
+    "delta": "auto",
+    "checksum": False,
+    "suspects": [],
+    "only": None,
+    "rules": ["- *.tmp"],
+    "delete": True,
+    "max_delete": 5,
+}
 NAMES = (b"plain", b"s t a r *", b"[x]", b"back\\slash", b"back\\slash*", b"q?", b"nl\nname", b" blank ", b"\xff\xfe")
 
 
@@ -46,6 +54,11 @@ def difference(path, kind="differs", fields=("content",), unstable=False):
 def test_only_what_differs_is_looked_at_again(method, only, paths, number, expected):
     settings = dict(SETTINGS, method=method, only=only)
     assert repair.settings_for_repair(settings, paths, number) == {**settings, **expected}
+
+
+def test_a_repair_leaves_nothing_to_rsync():
+    settings = dict(SETTINGS, method="stream", delta="rsync")
+    assert repair.settings_for_repair(settings, {"a"}, 1)["delta"] == "blocks"
 
 
 @pytest.fixture(name="tree")

@@ -38,6 +38,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "checksum": False,
         "suspects": [],
         "inplace": False,
+        "delta": "auto",
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
         "streams": 1,

@@ -117,6 +117,11 @@ def test_versions_that_cannot_do_it(versions, words):
     assert all(word in str(refusal.value) for word in words)
 
 
+def test_without_delta_files_travel_whole():
+    assert "--whole-file" in argv(delta="none")
+    assert "--whole-file" not in argv(delta="auto")
+
+
 def test_in_place_nothing_is_staged():
     found = argv(inplace=True)
     assert "--inplace" in found

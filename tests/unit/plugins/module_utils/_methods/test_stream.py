@@ -209,6 +209,35 @@ def test_of_a_changed_large_file_only_the_changed_blocks_travel(trees, encrypt):
     assert not transfer(trees)["changed"]
 
 
+def test_without_delta_a_changed_file_travels_whole(trees):
+    source, dest, _work = trees
+    (source / "image").write_bytes(noise(4, 5 * MIB))
+    assert transfer(trees)["errors"] == []
+    with open(source / "image", "ab") as image:
+        image.write(b"more")
+    outcome = transfer(trees, delta="none")
+    assert outcome["errors"] == [] and differences(source, dest) == []
+    assert (outcome["bytes_sent"], outcome["bytes_matched"]) == (5 * MIB + 4, 0)
+
+
+def test_files_whose_content_moved_are_left_to_rsync_and_no_others(trees):
+    source, dest, _work = trees
+    old = noise(4, 5 * MIB)
+    for name in ("moved", "linked", "in place", "longer"):
+        (source / name).write_bytes(old)
+    os.link(source / "linked", source / "other name")
+    assert transfer(trees)["errors"] == []
+    (source / "moved").write_bytes(b"inserted" + old)
+    (source / "linked").write_bytes(b"inserted" + old)
+    (source / "in place").write_bytes(old[:MIB] + noise(5, MIB) + old[2 * MIB :])
+    (source / "longer").write_bytes(noise(6, 16 * MIB))
+    outcome = transfer(trees, delta="rsync")
+    assert outcome["errors"] == [] and outcome["deferred"] == ["moved"]
+    assert (dest / "moved").read_bytes() == old
+    assert outcome["files_updated"] == 4
+    assert outcome["bytes_sent"] == (5 * MIB + 8) + MIB + 16 * MIB
+
+
 def test_in_place_only_the_changed_blocks_are_written_into_the_file(trees):
     source, dest, _work = trees
     (source / "image").write_bytes(noise(4, 20 * MIB))

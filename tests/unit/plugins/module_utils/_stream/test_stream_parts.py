@@ -237,6 +237,40 @@ def test_blocks_are_powers_of_two(size):
     assert block & (block - 1) == 0 and 32 << 10 <= block <= 8 << 20
 
 
+BLOCK = 32768
+OLD = b"".join(bytes([number % 251]) * BLOCK for number in range(160))
+
+
+@pytest.mark.parametrize(
+    ("new", "moved"),
+    [
+        (OLD, False),
+        (OLD + b"appended", False),
+        (OLD[: 40 * BLOCK] + os.urandom(60 * BLOCK) + OLD[100 * BLOCK :], False),
+        (b"inserted" + OLD, True),
+        (OLD[BLOCK:], True),
+        (os.urandom(160 * BLOCK), True),  # that cannot be told from it
+        ((b"inserted" + OLD) * 3, False),  # its size is not alike
+        ((b"inserted" + OLD)[: 70 * BLOCK], False),
+        (b"", False),
+    ],
+    ids=range(9),
+)
+def test_content_that_moved_is_told_by_some_blocks(tmp_path, new, moved):
+    for name, data in (("old", OLD), ("new", new)):
+        (tmp_path / name).write_bytes(data)
+    with open(tmp_path / "old", "rb") as old, open(tmp_path / "new", "rb") as now:
+        sums = delta.sums_of(old.fileno(), len(OLD), "key")
+        assert delta.has_moved(now.fileno(), len(new), sums, "key") == moved
+
+
+def test_a_few_blocks_are_not_worth_another_run(tmp_path):
+    (tmp_path / "new").write_bytes(os.urandom(15 * BLOCK))
+    with open(tmp_path / "new", "rb") as now:
+        sums = delta.Sums(BLOCK, bytes(15 * delta.SUM_BYTES))
+        assert not delta.has_moved(now.fileno(), 15 * BLOCK, sums, "key")
+
+
 def test_sums_name_whole_aligned_blocks(tmp_path):
     data = os.urandom(100_000)
     (tmp_path / "old").write_bytes(data)
