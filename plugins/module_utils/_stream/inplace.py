@@ -32,15 +32,12 @@ class InPlace:
     have: tuple[Range, ...] = ()
 
     def __init__(self, root: Root, entry: Entry) -> None:
-        folder, _slash, self.name = entry.path.rpartition(b"/")
+        self._folder, _slash, self.name = entry.path.rpartition(b"/")
         self.size = entry.size
+        self.folder_fd = -1  # open only for a file that is complete: many files are under way at once
         self._closed = False
-        self.folder_fd = root.open_directory(folder)
-        try:
-            self.fd = os.open(self.name, _FLAGS, dir_fd=self.folder_fd)
-        except OSError:
-            os.close(self.folder_fd)
-            raise
+        parent, name = root.open_parent(entry.path)
+        self.fd = os.open(name, _FLAGS, dir_fd=parent)
         status = os.fstat(self.fd)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             self.close()
@@ -55,17 +52,25 @@ class InPlace:
     def sync(self) -> None:
         """There is no journal that would wait for it."""
 
-    def complete(self) -> None:
-        """Let all of it, and no more, reach the disk before its time says that it is complete. Raises OSError."""
+    def complete(self, root: Root) -> None:
+        """Let all of it, and no more, reach the disk before its time says that it is complete.
+
+        Raises OSError, also where the name is another file's by now: that must not get this one's time.
+        """
         os.ftruncate(self.fd, self.size)
         os.fdatasync(self.fd)
+        self.folder_fd = root.open_directory(self._folder)
+        found = os.stat(self.name, dir_fd=self.folder_fd, follow_symlinks=False)
+        if not os.path.samestat(found, os.fstat(self.fd)):
+            raise OSError(errno.ESTALE, "another file took its place while it was written to")
 
     def close(self, complete: bool = True) -> None:  # noqa: ARG002 - as a Partial has it
         """Give the descriptors back."""
         if not self._closed:
             self._closed = True
-            os.close(self.fd)
-            os.close(self.folder_fd)
+            for fd in (self.fd, self.folder_fd):
+                if fd >= 0:
+                    os.close(fd)
 
     def remove(self) -> None:
         """Leave it: it is the file itself."""

@@ -189,7 +189,7 @@ class StreamDest(DestCarrier):
             while any(item.users for item in batch.large.values()):
                 self._changed.wait(0.5)
         try:
-            return _Received(batch)
+            return _Received(batch, self._context.root)
         except FrameError as error:
             raise TransferFailed(f"what arrived of small files cannot be used: {error}") from error
 
@@ -310,7 +310,8 @@ class StreamDest(DestCarrier):
 
 
 class _Received(Arrived):
-    def __init__(self, batch: _Batch) -> None:
+    def __init__(self, batch: _Batch, root: bytes) -> None:
+        self._root = root
         self._large = batch.large
         self._small = dict(bundles.contents(batch.frames, batch.small))
         self._bases = batch.bases
@@ -326,8 +327,13 @@ class _Received(Arrived):
             self.trouble = self._trouble.get(index, "")
             raise OSError(errno.ENOENT, self.trouble)
         if isinstance(item.partial, InPlace):
-            item.partial.complete()
-            return item.partial.folder_fd, item.partial.name  # they stay open until this is closed
+            try:
+                with Root(self._root) as root:
+                    item.partial.complete(root)
+            except OSError as error:
+                self.trouble = error.strerror or str(error)
+                raise
+            return item.partial.folder_fd, item.partial.name  # it stays open until this is closed
         if item.basis is not None and item.same and not item.basis.is_as_it_was():
             self.trouble = "its old version at the destination changed meanwhile"
             raise OSError(errno.ESTALE, self.trouble)

@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._stream import (
     gain,
     hello,
     holes,
+    inplace,
     packing,
     partial,
     ranges,
@@ -26,6 +27,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._stream import (
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._stream.records import Heads, Record
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -269,6 +271,55 @@ def test_a_few_blocks_are_not_worth_another_run(tmp_path):
     with open(tmp_path / "new", "rb") as now:
         sums = delta.Sums(BLOCK, bytes(15 * delta.SUM_BYTES))
         assert not delta.has_moved(now.fileno(), 15 * BLOCK, sums, "key")
+
+
+@pytest.fixture(name="image")
+def file_to_write_into(tmp_path):
+    """Give a file below a folder, and what opens it to be written to: it becomes 3 bytes long."""
+    path = tmp_path / "folder/image"
+    path.parent.mkdir()
+    path.write_bytes(b"old version")
+
+    def write_to():
+        return inplace.InPlace(root, root.lstat(b"folder/image")._replace(size=3))
+
+    with Root(os.fsencode(tmp_path)) as root:
+        yield path, root, write_to
+
+
+def test_a_file_in_place_is_cut_to_its_length_in_the_end_alone(image):
+    path, root, write_to = image
+    file = write_to()
+    os.pwrite(file.fd, b"new", 0)
+    assert path.read_bytes() == b"new version"
+    file.complete(root)
+    assert path.read_bytes() == b"new"
+    assert os.stat(file.name, dir_fd=file.folder_fd).st_ino == path.stat().st_ino
+    file.remove()
+    assert path.read_bytes() == b"new"
+
+
+def test_the_time_of_a_file_in_place_is_not_given_to_another(image):
+    path, root, write_to = image
+    file = write_to()
+    (path.parent / "saved").write_bytes(b"of a program")
+    (path.parent / "saved").rename(path)
+    with pytest.raises(OSError, match="another file took its place"):
+        file.complete(root)
+    file.remove()
+    assert path.read_bytes() == b"of a program"
+
+
+@pytest.mark.parametrize("how", ["link", "symlink", "fifo"])
+def test_what_is_not_one_file_with_one_name_is_never_written_into(image, how):
+    path, _root, write_to = image
+    if how == "link":
+        os.link(path, path.parent / "backup")
+    else:
+        path.rename(path.parent / "backup")
+        path.symlink_to("backup") if how == "symlink" else os.mkfifo(path)
+    with pytest.raises(OSError, match="one name|Too many levels"):
+        write_to()
 
 
 def test_sums_name_whole_aligned_blocks(tmp_path):
