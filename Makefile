@@ -10,7 +10,7 @@ TOOLS := tests/tools
 help:
 	@echo 'make demo    move a tree between two inventory hosts on this machine, and look at it (no root)'
 	@echo 'make test    all tests; those between hosts need root and Linux'
-	@echo 'make bench   every transfer method beside its raw peer, in a table (root and Linux; ARGS="--mib 512")'
+	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
 	@echo 'make lint    the checks that read the code'
 	@echo 'make clean   remove what these targets made'
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core'
@@ -24,6 +24,7 @@ test: packages
 	@$(PYTHON) $(TOOLS)/all_tests.py
 
 bench: packages
+	@$(TOOLS)/bench-programs
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.bench.run $(ARGS)
 

@@ -8,29 +8,51 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_ciphers import choose_ciphers
+from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample
 from ansible_collections.longhaul.fleet.tests.testbed import Listener, Testbed
 
 PORT = 7100
 SSH_FILES = "/run/bench"  # on alpha: what lets it log in to beta
+FETCHED = Path(__file__).resolve().parents[2] / ".cache/bench/usr/bin"  # by tests/tools/bench-programs
+MAY_LACK = {"rclone": "rclone sftp", "fpsync": "fpsync ssh"}  # programs, and the peers that need them
 
 RSYNCD_CONF = """\
 use chroot = no
 uid = root
 gid = root
-[out]
-path = /data/out
+[data]
+path = /data
 read only = no
 """
+ALL_ATTRIBUTES = ["--format=posix", "--acls", "--xattrs", "--xattrs-include=*", "--numeric-owner"]
+
+
+class Peer(NamedTuple):
+    """A program on alpha that moves ``/data/<tree>`` into ``/data/out`` on beta, and its server on beta if it has one.
+
+    ``argv`` is given the tree's name. ``until_server_ends``: the work is done only then. ``seconds`` reads the time
+    from what the program says, where that is better than a clock beside it.
+    """
+
+    name: str
+    argv: Callable[[str], list[str]]
+    serve: list[str] | None = None
+    protocol: str = "tcp"
+    until_server_ends: bool = False
+    seconds: Callable[[str], float] | None = None
 
 
 class Peers:
-    """Moves ``/data/<tree>`` on alpha to an empty ``/data/out`` on beta; each method gives the seconds it took."""
+    """The programs, ready to run between the hosts of a testbed."""
 
     def __init__(self, bed: Testbed) -> None:
         self.bed, self.address = bed, bed.data_address("beta")
@@ -39,77 +61,145 @@ class Peers:
         shutil.copy(bed.key, folder / "key")
         shutil.copy(bed.known_hosts, folder / "known_hosts")
         (bed.root("beta") / "etc/bench-rsyncd.conf").write_text(RSYNCD_CONF)
-        options = ("-F", "none", "-i", f"{SSH_FILES}/key", "-o", f"UserKnownHostsFile={SSH_FILES}/known_hosts")
-        self._ssh = [*options, "-o", "BatchMode=yes"]
+        for program in ("rclone", "fpsync", "fpart"):
+            found = shutil.which(program, path=str(FETCHED))
+            if found:
+                shutil.copy(found, bed.root("alpha") / "usr/local/bin" / program)
+        self.cipher = best_cipher(bed)
+        options = ["-F", "none", "-i", f"{SSH_FILES}/key", "-o", f"UserKnownHostsFile={SSH_FILES}/known_hosts"]
+        self._ssh = [*options, "-o", "BatchMode=yes", "-c", self.cipher]
+        self._shell = shlex.join(["ssh", *self._ssh])
+        self._daemon = ["rsync", "--daemon", "--no-detach", "--config=/etc/bench-rsyncd.conf", f"--port={PORT}"]
+        self._by_name = {peer.name: peer for peer in self._make()}
 
-    def all(self) -> dict[str, Callable[[str], float]]:
-        """Give the peers by the name that the report uses."""
+    def lacking(self) -> dict[str, str]:
+        """Say which peers cannot be measured here, and why."""
         return {
-            "cp -a (on one host)": self.copy,
-            "iperf3": self.iperf,
-            "rsync -aHAX over ssh": self.rsync_ssh,
-            "rsync -aHAX to a daemon": self.rsync_daemon,
-            "tar | nc": self.tar_nc,
-            "scp -rp": self.scp,
+            name: f"{program} is not there: see tests/tools/bench-programs"
+            for program, name in MAY_LACK.items()
+            if self.bed.exec("alpha", ["which", program], check=False).returncode
         }
 
-    def copy(self, tree: str) -> float:
-        """Copy on alpha alone: what the file system and the processor allow."""
-        self.bed.exec("alpha", ["rm", "-rf", "/data/copy"])
-        seconds = self._timed("alpha", ["cp", "-a", f"/data/{tree}", "/data/copy"])
-        self.bed.exec("alpha", ["rm", "-rf", "/data/copy"])
-        return seconds
+    def __getitem__(self, name: str) -> Peer:
+        return self._by_name[name]
 
-    def iperf(self, tree: str) -> float:
-        """Send as many bytes as the tree holds, of no file: what the wire allows."""
-        count = self.bed.exec("alpha", ["du", "-sb", f"/data/{tree}"]).stdout.split()[0]
-        with self._serving(["iperf3", "-s", "-1", "-p", str(PORT)], "tcp6"):
-            said = self.bed.exec("alpha", ["iperf3", "-c", self.address, "-p", str(PORT), "-n", count, "-J"]).stdout
-        return float(json.loads(said)["end"]["sum_received"]["seconds"])
+    def rsync_ssh(self, name: str, *options: str, to: str = "/data/out/") -> Peer:
+        """Give rsync over ssh, with the best cipher."""
+        return Peer(name, lambda tree: ["rsync", *options, "-e", self._shell, f"/data/{tree}/", f"{self.address}:{to}"])
 
-    def rsync_ssh(self, tree: str) -> float:
-        """Run rsync over ssh with what ssh chooses."""
-        shell = "ssh " + " ".join(self._ssh)
-        return self._timed("alpha", ["rsync", "-aHAX", "-e", shell, f"/data/{tree}/", f"{self.address}:/data/out/"])
+    def rsync_daemon(self, name: str, *options: str) -> Peer:
+        """Give rsync to a daemon."""
+        url = f"rsync://{self.address}:{PORT}/data/out/"
+        return Peer(name, lambda tree: ["rsync", *options, f"/data/{tree}/", url], self._daemon)
 
-    def rsync_daemon(self, tree: str) -> float:
-        """Run rsync to a daemon."""
-        argv = ["rsync", "--daemon", "--no-detach", "--config=/etc/bench-rsyncd.conf", f"--port={PORT}"]
-        with self._serving(argv, "tcp"):
-            target = f"rsync://{self.address}:{PORT}/out/"
-            return self._timed("alpha", ["rsync", "-aHAX", f"/data/{tree}/", target])
+    def tar_nc(self, name: str, *create: str, extract: tuple[str, ...] = ()) -> Peer:
+        """Give tar through netcat; the end is when the receiving tar has ended."""
+        unpack = shlex.join(["tar", *extract, "-xpf", "-", "-C", "/data/out"])
+        pack = shlex.join(["tar", *create, "-cf", "-"])
+        receive = ["sh", "-c", f"nc.openbsd -l {PORT} | {unpack}"]
+        return Peer(
+            name,
+            lambda tree: ["sh", "-c", f"{pack} -C /data/{tree} . | nc.openbsd -N {self.address} {PORT}"],
+            receive,
+            until_server_ends=True,
+        )
 
-    def tar_nc(self, tree: str) -> float:
-        """Send a tar archive through netcat; the end is when the receiving tar has ended."""
-        receive = f"nc.openbsd -l {PORT} | tar -xpf - -C /data/out"
-        send = f"tar -cf - -C /data/{tree} . | nc.openbsd -N {self.address} {PORT}"
-        with self._serving(["sh", "-c", receive], "tcp") as server:
+    def _make(self) -> list[Peer]:
+        sftp = [
+            *("rclone", "copy", "--config", "", "--sftp-host", self.address, "--sftp-user", "root"),
+            *("--sftp-key-file", f"{SSH_FILES}/key", "--sftp-known-hosts-file", f"{SSH_FILES}/known_hosts"),
+            "--sftp-disable-hashcheck",
+        ]
+        put = shlex.join(["sftp", "-q", "-b", "-", *self._ssh, self.address])
+        return [
+            Peer("cp -a on one host", lambda tree: ["cp", "-a", f"/data/{tree}", "/data/copy"]),
+            Peer(
+                "iperf3",
+                lambda tree: ["iperf3", "-c", self.address, "-p", str(PORT), "-n", self._size(tree), "-J"],
+                ["iperf3", "-s", "-1", "-p", str(PORT)],
+                "tcp6",
+                seconds=lambda said: float(json.loads(said)["end"]["sum_received"]["seconds"]),
+            ),
+            self.rsync_ssh("rsync -aHAX ssh", "-aHAX"),
+            self.rsync_daemon("rsync -a daemon", "-a"),
+            self.rsync_daemon("rsync -aHAX daemon", "-aHAX"),
+            self.tar_nc("tar nc"),
+            self.tar_nc("tar nc all attributes", *ALL_ATTRIBUTES, extract=("--acls", "--xattrs", "--xattrs-include=*")),
+            Peer("scp", lambda tree: ["scp", "-qrp", *self._ssh, f"/data/{tree}", f"{self.address}:/data/out/"]),
+            Peer("sftp", lambda tree: ["sh", "-c", f"echo put -rp /data/{tree} /data/out/ | {put}"]),
+            Peer("rclone sftp", lambda tree: [*sftp, f"/data/{tree}", ":sftp:/data/out"]),
+            Peer("fpsync ssh", self._fpsync),
+        ]
+
+    def _fpsync(self, tree: str) -> list[str]:
+        """Give fpsync with two rsyncs at a time, and about eight pieces of work whatever the tree is."""
+        files = len(self.bed.exec("alpha", ["find", f"/data/{tree}", "-type", "f", "-printf", "x"]).stdout)
+        pieces = ["-f", str(max(1, files // 8)), "-s", str(max(1, int(self._size(tree)) // 8))]
+        ends = [f"/data/{tree}/", f"root@{self.address}:/data/out/"]
+        attributes = "-lptgoDHAX --numeric-ids"  # -a without -r, since fpsync gives each rsync its list of files
+        return ["env", f"RSYNC_RSH={self._shell}", "fpsync", "-n", "2", *pieces, "-o", attributes, *ends]
+
+    def _size(self, tree: str) -> str:
+        return self.bed.exec("alpha", ["du", "-sb", f"/data/{tree}"]).stdout.split()[0]
+
+    def run(self, peer: Peer, tree: str) -> Sample:
+        """Run a peer to its end; give the seconds it took."""
+        argv = peer.argv(tree)
+        with self._serving(peer) as server:
             begun = time.monotonic()
-            self.bed.exec("alpha", ["sh", "-c", send], timeout=3600)
-            server.wait(60)
-            return time.monotonic() - begun
+            said = self.bed.exec("alpha", argv, timeout=3600).stdout
+            if server and peer.until_server_ends:
+                server.wait(60)
+            seconds = time.monotonic() - begun
+        return {"seconds": peer.seconds(said) if peer.seconds else seconds}
 
-    def scp(self, tree: str) -> float:
-        """Run scp with what ssh chooses."""
-        return self._timed("alpha", ["scp", "-qrp", *self._ssh, f"/data/{tree}", f"{self.address}:/data/out/"])
-
-    def _timed(self, host: str, argv: list[str]) -> float:
+    def timed(self, host: str, argv: list[str]) -> Sample:
+        """Run a program on one host to its end; give the seconds it took."""
         begun = time.monotonic()
         self.bed.exec(host, argv, timeout=3600)
-        return time.monotonic() - begun
+        return {"seconds": time.monotonic() - begun}
 
     @contextlib.contextmanager
-    def _serving(self, argv: list[str], protocol: str) -> Iterator[subprocess.Popen[Any]]:
-        """Run a server on beta for the time of a block, which begins when it listens."""
-        server = self.bed.popen("beta", argv, stdout=subprocess.DEVNULL)
+    def started(self, peer: Peer, tree: str) -> Iterator[subprocess.Popen[Any]]:
+        """Run a peer beside the block, which may kill it; whatever is left of it ends with the block."""
+        with self._serving(peer):
+            process = self.bed.popen(
+                "alpha", peer.argv(tree), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            try:
+                yield process
+            finally:
+                kill_all(self.bed, "alpha")
+                process.wait(10)
+
+    @contextlib.contextmanager
+    def _serving(self, peer: Peer) -> Iterator[subprocess.Popen[Any] | None]:
+        """Run the peer's server on beta for the time of a block, which begins when it listens."""
+        if peer.serve is None:
+            yield None
+            return
+        server = self.bed.popen("beta", peer.serve, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             until = time.monotonic() + 10
-            while Listener(protocol, PORT) not in self.bed.listeners("beta"):
+            while Listener(peer.protocol, PORT) not in self.bed.listeners("beta"):
                 if time.monotonic() > until or server.poll() is not None:
-                    raise RuntimeError(f"{argv!r} does not listen on port {PORT}")
+                    raise RuntimeError(f"{peer.serve!r} does not listen on port {PORT}")
                 time.sleep(0.01)
             yield server
         finally:
-            for process in self.bed.processes("beta"):
-                self.bed.exec("beta", ["kill", str(process.pid)], check=False)
+            kill_all(self.bed, "beta")
             server.wait(10)
+
+
+def kill_all(bed: Testbed, host: str) -> None:
+    """Kill everything on a host that is not the testbed's own."""
+    pids = [str(process.pid) for process in bed.processes(host)]
+    bed.exec(host, ["kill", "-9", "--", *pids], check=False)
+
+
+def best_cipher(bed: Testbed) -> str:
+    """Give the cipher that the collection itself would choose between the two hosts."""
+    offered = bed.exec("alpha", ["ssh", "-F", "none", "-G", "beta"]).stdout.splitlines()
+    (ciphers,) = [line.split()[1].split(",") for line in offered if line.startswith("ciphers ")]
+    aes = " aes " in Path("/proc/cpuinfo").read_text()
+    return choose_ciphers(ciphers, None, aes)[0].split(",")[0]

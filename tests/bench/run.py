@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measure every transfer method beside its raw peer: ``python -m tests.bench.run``, or ``make bench``.
+"""Measure the collection's transfers beside the raw programs: ``make bench``.
 
 Two testbed hosts on this machine share its processors and move files from memory to memory, so the ratios count and not
-the absolute figures. The engine's figures are those of a whole task as a person waits for it (without the start of
-ansible-playbook), its verification of sizes included; ``transfer`` is the phase in which the bytes moved.
+the absolute figures. docs/benchmarks.md says what is measured and how to read it.
 """
 
 from __future__ import annotations
@@ -14,137 +13,107 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.longhaul.fleet.tests.bench.peers import Peers
-from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
-from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.bench import cases, machine, page
+from ansible_collections.longhaul.fleet.tests.bench.ours import Ours
+from ansible_collections.longhaul.fleet.tests.bench.peers import FETCHED, Peers
+from ansible_collections.longhaul.fleet.tests.bench.stage import Options, Stage
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-METHODS = {  # what a method is compared with
-    "stream": "rsync -aHAX to a daemon",
-    "rsync": "rsync -aHAX over ssh",
-    "rsyncd": "rsync -aHAX to a daemon",
-    "tar_nc": "tar | nc",
-    "scp": "scp -rp",
-    "sftp": "scp -rp",
-}
+REPORT, PAGE = REPOSITORY / ".build/bench.json", REPOSITORY / "docs/benchmarks.md"
+QUICK = {"mib": 32, "files": 500, "repeat": 1}
+RATED = ("large", "sparse", "gigabit")  # parts in which all the bytes of the large files move
 
 
-def make_many_files(root: Path, count: int) -> None:
-    """Make small files of 0 to 16 KiB, a hundred in a directory."""
-    text = os.urandom(16384)
-    for number in range(count):
-        if number % 100 == 0:
-            folder = root / f"{number // 100:05}"
-            folder.mkdir(parents=True)
-        (folder / f"{number:07}").write_bytes(text[: number * 37 % 16384])
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the command line; ends the program where it is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", help=f"parts, with commas, of: {', '.join(cases.PARTS)}")
+    parser.add_argument("--tools", help="names of tools, with commas, as the tables show them; default: all")
+    parser.add_argument("--mib", type=int, help="size of the large files together (2048)")
+    parser.add_argument("--files", type=int, help="number of small files (50000)")
+    parser.add_argument("--repeat", type=int, help="runs of each tool, of which the median counts (3)")
+    parser.add_argument("--entries", type=int, default=0, help="also measure a tree of so many entries (1000000)")
+    parser.add_argument("--quick", action="store_true", help=f"a small run, as if with {QUICK}")
+    parser.add_argument("--out", type=Path, default=REPORT, help="where the report goes, as JSON")
+    parser.add_argument("--page", action="store_true", help="put the tables into docs/benchmarks.md, too")
+    parser.add_argument("--show", action="store_true", help="measure nothing; show the last report again")
+    given = parser.parse_args(argv)
+    given.parts = given.only.split(",") if given.only else [p for p in cases.PARTS if p != "entries" or given.entries]
+    unknown = sorted(set(given.parts) - set(cases.PARTS))
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(cases.PARTS)}")
+    if "entries" in given.parts and not given.entries:
+        parser.error("the part entries needs --entries, for example --entries 1000000")
+    return given
 
 
-def tree_size(root: Path) -> int:
-    """Give the bytes in the files below a folder."""
-    return sum(path.lstat().st_size for path in root.rglob("*") if path.is_file())
+def options_of(given: argparse.Namespace) -> Options:
+    """Give what to measure: what was said, else what --quick says, else the defaults."""
+    said = {name: getattr(given, name) for name in QUICK if getattr(given, name) is not None}
+    only = frozenset(given.tools.split(",")) if given.tools else frozenset()
+    return Options(**{**(QUICK if given.quick else {}), **said}, entries=given.entries, only=only)
 
 
-def engine(playbooks: Playbooks, method: str, tree: str, streams: int) -> dict[str, Any]:
-    """Transfer a tree with our own task; give its result, with the seconds that the task took."""
-    task = {
-        "name": "Transfer",
-        "longhaul.fleet.transfer": {
-            "src": f"/data/{tree}/",
-            "dest_host": "beta",
-            "dest": "/data/out/",
-            "method": method,
-            "encryption": "auto",
-            **({"streams": streams} if streams > 1 else {}),
-        },
-    }
-    return playbooks.run([task], hosts="alpha", timeout=3600).expect_success().result("Transfer")
+def measure(given: argparse.Namespace, options: Options) -> dict[str, Any]:
+    """Measure the parts, and give the report; it is written after each part, so that an interrupted run leaves it."""
+    begun = time.monotonic()
+    described = machine.describe(FETCHED)
+
+    def say(line: str) -> None:
+        print(f"{time.monotonic() - begun:7.1f} {line}", flush=True)
+
+    with Testbed(data_size=f"{4 * options.mib + 8192}m") as bed, tempfile.TemporaryDirectory() as folder:
+        ours = Ours(bed, Path(folder))
+        stage = Stage(bed, options, Peers(bed), ours, say)
+        try:
+            for name in given.parts:
+                say(f"{name}: {cases.PARTS[name].about}")
+                cases.PARTS[name].measure(stage)
+                stage.clear()
+                report = report_of(described, options, stage)
+                given.out.parent.mkdir(parents=True, exist_ok=True)
+                given.out.write_text(json.dumps(report, indent=2) + "\n")
+        finally:
+            ours.end()
+    return report
 
 
-def measure(bed: Testbed, tree: str, methods: list[str], streams: list[int], folder: Path) -> list[dict[str, Any]]:
-    """Run every peer and every method once over a tree, each into an empty destination."""
-    size = tree_size(bed.root("alpha") / "data" / tree)
-    rows: list[dict[str, Any]] = []
-
-    def add(name: str, seconds: float, **more: Any) -> None:
-        row = {"tree": tree, "name": name, "seconds": round(seconds, 2), "rate": size / seconds, **more}
-        rows.append(row)
-        print(f"{tree:6} {name:28} {seconds:8.2f} s {size / seconds / 1e6:8.0f} MB/s {_ratio(rows, row)}", flush=True)
-
-    peers = Peers(bed)
-    for name, run in peers.all().items():
-        _empty(bed)
-        add(name, run(tree))
-    inventory = bed.inventory(folder / "inventory.yml")
-    collections = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
-    playbooks = Playbooks(inventory, folder / tree, collections)
-    for method in methods:
-        for count in streams if method in ("stream", "rsync", "rsyncd", "tar_nc") else [1]:
-            _empty(bed)
-            name = f"transfer: {method}" + (f", {count} streams" if count > 1 else "")
-            try:
-                result = engine(playbooks, method, tree, count)
-            except AssertionError as error:
-                print(f"{tree:6} {name:28} failed:\n{error}", flush=True)
-                rows.append({"tree": tree, "name": name, "failed": str(error)})
-                continue
-            add(name, result["duration"], peer=METHODS[method], phases=result.get("phases"))
-    bed.exec("alpha", ["rm", "-rf", "/run/bench"])
-    return rows
+def report_of(described: dict[str, Any], options: Options, stage: Stage) -> dict[str, Any]:
+    """Give the report of what was measured so far."""
+    titles = {**{name: part.about for name, part in cases.PARTS.items()}, "prune": "one of those snapshots removed"}
+    sizes = {**dict.fromkeys(RATED, options.large), "text": options.large // 4}
+    said = {**asdict(options), "only": sorted(options.only)}
+    return page.as_json(described, said, titles, sizes, stage.figures, stage.notes)
 
 
-def _empty(bed: Testbed) -> None:
-    bed.exec("beta", ["rm", "-rf", "/data/out"])
-    bed.exec("beta", ["mkdir", "/data/out"])
-
-
-def _ratio(rows: list[dict[str, Any]], row: dict[str, Any]) -> str:
-    """Say how a method stands to its peer and to the wire."""
-    rates = {one["name"]: one["rate"] for one in rows if "rate" in one}
-    said = f"{row['rate'] / rates['iperf3']:5.0%} of the wire" if "iperf3" in rates else ""
-    return said + (f", {row['rate'] / rates[row['peer']]:.2f} times {row['peer']}" if row.get("peer") in rates else "")
-
-
-def main() -> int:
-    """Do what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mib", type=int, default=2048, help="size of the large files together")
-    parser.add_argument("--files", type=int, default=50000, help="number of small files")
-    parser.add_argument("--methods", default=",".join(METHODS), help="which, with commas; none: the peers alone")
-    parser.add_argument("--streams", default="1,2", help="numbers of streams, with commas")
-    parser.add_argument("--rate", help="hold the wire to a rate, for example 1gbit")
-    given = parser.parse_args()
-    reason = why_not()
+def main(argv: list[str] | None = None) -> int:
+    """Do what the command line says; the exit code is 1 where a tool failed or nothing was measured."""
+    given = parse(sys.argv[1:] if argv is None else argv)
+    reason = None if given.show else why_not()
     if reason:
         print(reason, file=sys.stderr)
         return 1
-    methods = [name for name in given.methods.split(",") if name in METHODS]
-    streams = [int(number) for number in given.streams.split(",")]
-    rows: list[dict[str, Any]] = []
-    with Testbed(data_size=f"{2 * given.mib + 4096}m") as bed, tempfile.TemporaryDirectory() as folder:
-        if given.rate:
-            bed.shape("alpha", given.rate)
-        for tree in ("big", "many"):
-            root = bed.root("alpha") / "data" / tree
-            if tree == "big":
-                make_big_files(root, given.mib << 20, 4)
-            else:
-                make_many_files(root, given.files)
-            rows += measure(bed, tree, methods, streams, Path(folder))
-            bed.empty_data("alpha")
-    machine = {"processors": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
-    report = REPOSITORY / ".build/bench" / time.strftime("%Y%m%dT%H%M%S.json")
-    report.parent.mkdir(parents=True, exist_ok=True)
-    report.write_text(json.dumps({"machine": machine, "rate": given.rate, "rows": rows}, indent=2))
-    print(f"written to {report}")
-    return int(any("failed" in row for row in rows))
+    report = json.loads(given.out.read_text()) if given.show else measure(given, options_of(given))
+    text = page.markdown(report)
+    print(text)
+    if given.page:
+        PAGE.write_text(page.replace_figures(PAGE.read_text(), text))
+        print(f"written into {os.path.relpath(PAGE)}")
+    print(f"the report: {given.out}")
+    figures = report["figures"]
+    if not figures:
+        print("nothing was measured: are the names of --tools as in the tables?", file=sys.stderr)
+    return int(not figures or any(figure["failed"] for figure in figures))
 
 
 if __name__ == "__main__":

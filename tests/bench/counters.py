@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the kernel counts on a testbed host: bytes on a link, memory of processes, room on a disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+
+HEADERS = 66  # bytes of each TCP packet that are not payload: Ethernet 14, IPv4 20, TCP with time stamps 32
+MTU_FRAME, MTU_PAYLOAD = 1514, 1448  # bytes of a full packet on Ethernet as shaping counts it, and of its payload
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Wire(NamedTuple):
+    """What a link has carried since the host came up, both ways together: bytes, and packets."""
+
+    count: int
+    packets: int
+
+    def since(self, before: Wire) -> Wire:
+        """Give what was carried after ``before``."""
+        return Wire(self.count - before.count, self.packets - before.packets)
+
+    @property
+    def payload(self) -> int:
+        """The bytes without the packets' headers; what the kernel sends as one large packet has one header here."""
+        return self.count - self.packets * HEADERS
+
+
+def parse_net_dev(text: str, interface: str) -> Wire:
+    """Read the counters of an interface from the text of ``/proc/net/dev``. Raises KeyError where it is not there."""
+    for line in text.splitlines():
+        name, colon, counters = line.partition(":")
+        if colon and name.strip() == interface:
+            numbers = [int(word) for word in counters.split()]
+            return Wire(numbers[0] + numbers[8], numbers[1] + numbers[9])
+    raise KeyError(interface)
+
+
+def parse_private(text: str) -> int:
+    """Give the bytes of a process's own pages from the text of its ``smaps_rollup``."""
+    return sum(int(kib) << 10 for kib in re.findall(r"^Private_(?:Clean|Dirty):\s+(\d+) kB", text, re.M))
+
+
+def wire(bed: Testbed, host: str = "alpha") -> Wire:
+    """Give what a host's link to the data network has carried."""
+    return parse_net_dev(Path(f"/proc/{bed.pid(host)}/net/dev").read_text(), "eth1")
+
+
+def used(bed: Testbed, host: str = "beta") -> int:
+    """Give the bytes that the files in a host's /data take up."""
+    found = os.statvfs(bed.root(host) / "data")
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def private_memory(bed: Testbed, host: str) -> int:
+    """Give the bytes of the own pages of all processes on a host, without the testbed's own and sshd's."""
+    total = 0
+    for process in bed.processes(host):
+        with contextlib.suppress(OSError):
+            total += parse_private((bed.root(host) / f"proc/{process.pid}/smaps_rollup").read_text())
+    return total
+
+
+def earliest_start(bed: Testbed, host: str, names: tuple[str, ...]) -> float | None:
+    """Say when the first process with one of these words in its argv began, on the clock of CLOCK_BOOTTIME."""
+    found = []
+    for process in bed.processes(host):
+        if any(os.path.basename(word) in names for word in process.argv):
+            with contextlib.suppress(OSError):
+                stat = (bed.root(host) / f"proc/{process.pid}/stat").read_text()
+                found.append(int(stat.rpartition(")")[2].split()[19]) / _TICKS)
+    return min(found, default=None)
+
+
+class Watch:
+    """Looks on from a thread of its own while something runs: peak memory of both ends, and the first byte.
+
+    ``peak`` has the peaks by host, in bytes. ``first`` is the seconds from the start of the sending process to the
+    first byte of any file in the destination's /data (empty before), None where it was not seen.
+    """
+
+    _LOOK, _MEMORY = 0.002, 0.2  # seconds from one look to the next
+
+    def __init__(self, bed: Testbed, names: tuple[str, ...]) -> None:
+        self._bed, self._names = bed, names
+        self._over = threading.Event()
+        self._empty = used(bed)
+        self.peak = dict.fromkeys(bed.hosts, 0)
+        self._begun: float | None = None
+        self._arrived: float | None = None
+
+    @property
+    def first(self) -> float | None:
+        if self._begun is None or self._arrived is None:
+            return None
+        return max(0.0, self._arrived - self._begun)
+
+    def __enter__(self) -> Watch:
+        self._threads = [threading.Thread(target=run) for run in (self._watch_disk, self._watch_memory)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_ended: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _watch_disk(self) -> None:
+        while not self._over.wait(self._LOOK):
+            if used(self._bed) > self._empty:
+                self._arrived = time.clock_gettime(time.CLOCK_BOOTTIME)
+                return
+
+    def _watch_memory(self) -> None:
+        while True:
+            if self._begun is None:
+                self._begun = earliest_start(self._bed, "alpha", self._names)
+            for host in self._bed.hosts:
+                self.peak[host] = max(self.peak[host], private_memory(self._bed, host))
+            if self._over.wait(self._MEMORY):
+                return

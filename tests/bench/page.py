@@ -1,0 +1,82 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The whole report: as text for a terminal and for the page in docs, and how it gets into that page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.longhaul.fleet.tests.bench import machine, table, targets
+from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure, figure_from_json
+
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+REFERENCES = {  # what the tools of a part are compared with
+    "large": "rsync -aHAX daemon",
+    "small": "rsync -aHAX daemon",
+    "warm": "rsync -aHAX daemon",
+    "sparse": "rsync -aHAXS daemon",
+    "changed": "rsync -aHAX daemon",
+    "gigabit": "rsync -aHAX daemon",
+    "text": "stream TLS compress none",
+    "backup": "rsync --link-dest ssh",
+    "prune": "rm -r",
+    "entries": "rsync -aHAX daemon",
+}
+
+
+def as_json(
+    described: Mapping[str, Any],
+    options: Mapping[str, Any],
+    titles: Mapping[str, str],
+    sizes: Mapping[str, int],
+    figures: Sequence[Figure],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Give the report. ``titles`` say what each part is, ``sizes`` are the bytes that move in it."""
+    return {
+        "machine": dict(described),
+        "options": dict(options),
+        "titles": dict(titles),
+        "sizes": dict(sizes),
+        "figures": [figure.as_json() for figure in figures],
+        "targets": [targets.as_json(seen) for seen in targets.judge(figures)],
+        "notes": list(notes),
+    }
+
+
+def markdown(report: Mapping[str, Any]) -> str:
+    """Write a report for people."""
+    figures = [figure_from_json(read) for read in report["figures"]]
+    options = report["options"]
+    lines = [
+        machine.sentence(report["machine"]),
+        f"{options['mib']} MiB of large files, {options['files']:,} small ones; median of {options['repeat']}.",
+        "",
+        table.targets_table(targets.judge(figures)),
+    ]
+    for part, found in table.by_part(figures).items():
+        lines += [f"### {part}: {report['titles'].get(part, part)}", ""]
+        lines.append(table.figures_table(found, report["sizes"].get(part, 0), REFERENCES.get(part, "")))
+    failed = [figure for figure in figures if figure.failed]
+    failures = [f"* {one.part}: {one.tool} failed: {_short(one.failed)}" for one in failed]
+    remarks = [*failures, *(f"* {note}" for note in report["notes"])]
+    if remarks:
+        lines += ["Not measured:", "", *remarks, ""]
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    line = text.strip().splitlines()[0]
+    return line if len(line) <= 160 else line[:160] + " ..."
+
+
+def replace_figures(page: str, text: str) -> str:
+    """Put text between the markers of a page. Raises ValueError where it has not one of each, in this order."""
+    before, begin, rest = page.partition(BEGIN)
+    _old, end, after = rest.partition(END)
+    if not begin or not end or BEGIN in rest or END in after:
+        raise ValueError(f"the page must have {BEGIN} and then {END}, once each, on lines of their own")
+    return f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}"

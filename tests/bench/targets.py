@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the project wants to reach, as ratios of figures of one run, and whether it does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure
+
+MIB = 1 << 20
+SSH = ("rsync -aHAX ssh", "scp", "sftp", "transfer rsync", "transfer scp", "transfer sftp")
+DAEMON_ALL, TAR_ALL = ("rsync -aHAX daemon",), ("tar nc all attributes",)
+DAEMONS, TARS = ("rsync -a daemon", *DAEMON_ALL), ("tar nc", *TAR_ALL)
+TEXT_AUTO, TEXT_NONE = "stream TLS compress auto", ("stream TLS compress none",)
+TLS, PLAIN = "transfer stream TLS", "transfer stream plain"
+
+
+class Target(NamedTuple):
+    """One thing to reach.
+
+    With ``against`` the figure is how many times as fast ``tool`` is as the fastest of these; without it is ``metric``
+    itself, divided by ``scale``. ``least`` and ``aim`` are the figures to reach, None where there is none; with
+    ``low`` less is better.
+    """
+
+    what: str
+    part: str
+    tool: str
+    against: tuple[str, ...] = ()
+    metric: str = "seconds"
+    least: float | None = None
+    aim: float | None = None
+    low: bool = False
+    scale: float = 1
+    unit: str = ""
+
+
+class Seen(NamedTuple):
+    """A target and what was seen of it. ``value`` is None where it was not measured; ``task`` counts whole tasks.
+
+    ``verdict`` is "aim", "at least", "missed", "" for a target without figures to reach, or "not measured".
+    """
+
+    target: Target
+    value: float | None
+    task: float | None
+    verdict: str
+
+
+SHARE, CHANGE = "share of the wire", "times the change"
+MEMORY = {"least": 150, "aim": 80, "low": True, "scale": MIB, "unit": " MiB"}
+
+
+def _both(
+    what: str, part: str, against: tuple[str, ...], metric: str = "seconds", *, least: float, aim: float
+) -> tuple[Target, ...]:
+    """Give the same target for the stream engine without and with encryption."""
+    tools = {"plain": PLAIN, "TLS": TLS}
+    return tuple(Target(what.format(how), part, tool, against, metric, least, aim) for how, tool in tools.items())
+
+
+TARGETS = (
+    Target("large files, plain, against the rsync daemon", "large", PLAIN, DAEMONS, least=1.4, aim=2),
+    Target("large files, plain, against iperf3", "large", PLAIN, ("iperf3",), aim=0.8),
+    Target("large files, plain, against tar over nc", "large", PLAIN, TARS, least=2.5, aim=4),
+    Target("large files, TLS, against the best ssh method", "large", TLS, SSH, least=1.7, aim=2.5),
+    Target("large files, TLS, against the plain rsync daemon", "large", TLS, DAEMONS, least=0.85, aim=1.2),
+    *_both("small files, {}, against the rsync daemon -aHAX", "small", DAEMON_ALL, least=1.4, aim=2.5),
+    *_both("small files, {}, against tar over nc, all attributes", "small", TAR_ALL, least=1.1, aim=1.5),
+    *_both("nothing changed, {}, against the rsync daemon -aHAX", "warm", DAEMON_ALL, least=1, aim=2),
+    *_both("large files at 1 Gbit/s, {}: share of the wire", "gigabit", (), SHARE, least=0.96, aim=0.99),
+    Target("very many entries: first byte of a file", "entries", TLS, (), "first byte", 1, 0.3, low=True, unit=" s"),
+    Target("very many entries: memory of the source", "entries", TLS, metric="memory source", **MEMORY),
+    Target("very many entries: memory of the destination", "entries", TLS, metric="memory dest", **MEMORY),
+    Target("1 % changed in place: bytes sent by bytes changed", "changed", TLS, (), CHANGE, 2, 1.1, low=True),
+    Target("killed at half: sent again, by one range a stream", "killed", TLS, (), "ranges again", 1, 0, low=True),
+    Target("text at 1 Gbit/s, TLS: compress auto against none", "text", TEXT_AUTO, TEXT_NONE, least=1.8, aim=3),
+    Target("backup, nothing changed, against rsync --link-dest", "backup", "backup", ("rsync --link-dest ssh",)),
+    Target("prune of one snapshot, against rm -r", "prune", "prune", ("rm -r",)),
+)  # fmt: skip
+
+
+def judge(figures: Iterable[Figure], targets: Iterable[Target] = TARGETS) -> list[Seen]:
+    """Say for each target what the figures show."""
+    medians = {(figure.part, figure.tool): figure.median for figure in figures if figure.runs and not figure.failed}
+    return [_seen(target, medians) for target in targets]
+
+
+def _seen(target: Target, medians: Mapping[tuple[str, str], Mapping[str, float]]) -> Seen:
+    ours = medians.get((target.part, target.tool), {})
+    if not target.against:
+        value = ours[target.metric] / target.scale if target.metric in ours else None
+        return Seen(target, value, None, verdict(target, value))
+    theirs = [medians[target.part, name]["seconds"] for name in target.against if (target.part, name) in medians]
+    if not theirs or not ours.get("seconds"):
+        return Seen(target, None, None, verdict(target, None))
+    value = min(theirs) / ours["seconds"]
+    return Seen(target, value, min(theirs) / ours["task"] if ours.get("task") else None, verdict(target, value))
+
+
+def verdict(target: Target, value: float | None) -> str:
+    """Say how far a value reaches."""
+    if value is None:
+        return "not measured"
+    if target.least is None and target.aim is None:
+        return ""
+    for name, wanted in (("aim", target.aim), ("at least", target.least)):
+        if wanted is not None and (value <= wanted if target.low else value >= wanted):
+            return name
+    return "missed"
+
+
+def as_json(seen: Seen) -> dict[str, Any]:
+    """Give it as it stands in the report."""
+    target = seen.target
+    return {
+        "what": target.what,
+        "part": target.part,
+        "at_least": target.least,
+        "aim": target.aim,
+        "seen": seen.value,
+        "seen_whole_task": seen.task,
+        "verdict": seen.verdict,
+    }
