@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -107,9 +108,8 @@ def killed(stage: Stage) -> None:
     ]
     kinds = [interruption.of_peer(stage, peer, "killed") for peer in peers]
     kinds += [interruption.of_transfer(stage, name, "killed") for name in (*STREAMS, "transfer rsync")]
-    streams = 2  # of the stream engine between hosts with two cores; with more its ranges are smaller or as large
-    range_size = unit(size, streams)
-    tools = [Tool(kind.name, interruption.runner(stage, kind, size, range_size * streams)) for kind in kinds]
+    streams = min(4, os.cpu_count() or 1)  # what the stream engine chooses
+    tools = [Tool(kind.name, interruption.runner(stage, kind, size, streams * unit(size, streams))) for kind in kinds]
     with stage.shaped():
         stage.measure("killed", tools, stage.empty)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure, Sample
+from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure
 from ansible_collections.longhaul.fleet.tests.bench.targets import Seen, Target
 
 _MB, _MIB = 1e6, 1 << 20
@@ -112,10 +112,3 @@ def by_part(figures: Iterable[Figure]) -> dict[str, list[Figure]]:
     for figure in figures:
         found.setdefault(figure.part, []).append(figure)
     return found
-
-
-def quantities(sample: Sample) -> str:
-    """Write what one run gave, for the log."""
-    return ", ".join([f"{number(sample['seconds'])} s"] + [
-        f"{head} {write(sample[name])}" for name, (head, write) in COLUMNS.items() if name in sample
-    ])  # fmt: skip
