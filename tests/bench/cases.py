@@ -197,8 +197,9 @@ def entries(stage: Stage) -> None:
         def run() -> Sample:
             with counters.Watch(stage.bed, SENDERS) as watch:
                 found = tool.run()
-            if watch.first is not None:
-                found["first byte"] = watch.first
+            first = watch.first()
+            if first is not None:
+                found["first byte"] = first
             return {**found, "memory source": watch.peak["alpha"], "memory dest": watch.peak["beta"]}
 
         return Tool(tool.name, run)

@@ -83,51 +83,49 @@ def earliest_start(bed: Testbed, host: str, names: tuple[str, ...]) -> float | N
     return min(found, default=None)
 
 
-class Watch:
-    """Looks on from a thread of its own while something runs: peak memory of both ends, and the first byte.
+def first_file(bed: Testbed, host: str = "beta") -> float | None:
+    """Say when the first file with contents was there (its change time, on the clock of CLOCK_REALTIME)."""
+    looked = ["find", "/data/out", "-type", "f", "-size", "+0", "-printf", "%C@\\n"]
+    return min((float(line) for line in bed.exec(host, looked, timeout=600).stdout.split()), default=None)
 
-    ``peak`` has the peaks by host, in bytes. ``first`` is the seconds from the start of the sending process to the
-    first byte of any file in the destination's /data (empty before), None where it was not seen.
+
+class Watch:
+    """Looks on from a thread of its own while something runs: the peak memory of both ends, and when it began.
+
+    ``peak`` has the peaks by host, in bytes. ``first`` gives the seconds from the start of the sending process until
+    the first file with contents was at the destination; None where there was no such process, or no such file. Both
+    times are the kernel's, so that they are right however late this looks.
     """
 
-    _LOOK, _MEMORY = 0.002, 0.2  # seconds from one look to the next
+    _PAUSE = 0.2  # seconds from one look to the next
 
     def __init__(self, bed: Testbed, names: tuple[str, ...]) -> None:
         self._bed, self._names = bed, names
         self._over = threading.Event()
-        self._empty = used(bed)
+        self._thread = threading.Thread(target=self._look)
         self.peak = dict.fromkeys(bed.hosts, 0)
         self._begun: float | None = None
-        self._arrived: float | None = None
 
-    @property
     def first(self) -> float | None:
-        if self._begun is None or self._arrived is None:
+        arrived = first_file(self._bed)
+        if self._begun is None or arrived is None:
             return None
-        return max(0.0, self._arrived - self._begun)
+        booted = time.clock_gettime(time.CLOCK_REALTIME) - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return max(0.0, arrived - booted - self._begun)
 
     def __enter__(self) -> Watch:
-        self._threads = [threading.Thread(target=run) for run in (self._watch_disk, self._watch_memory)]
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_ended: object) -> None:
         self._over.set()
-        for thread in self._threads:
-            thread.join()
+        self._thread.join()
 
-    def _watch_disk(self) -> None:
-        while not self._over.wait(self._LOOK):
-            if used(self._bed) > self._empty:
-                self._arrived = time.clock_gettime(time.CLOCK_BOOTTIME)
-                return
-
-    def _watch_memory(self) -> None:
+    def _look(self) -> None:
         while True:
             if self._begun is None:
                 self._begun = earliest_start(self._bed, "alpha", self._names)
             for host in self._bed.hosts:
                 self.peak[host] = max(self.peak[host], private_memory(self._bed, host))
-            if self._over.wait(self._MEMORY):
+            if self._over.wait(self._PAUSE):
                 return

@@ -15,10 +15,8 @@ from pathlib import Path
 from ansible_collections.longhaul.fleet.tests.bench import counters
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure, Sample, Tool, interleaved
 from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS, Ours
-from ansible_collections.longhaul.fleet.tests.bench.peers import Peer, Peers
+from ansible_collections.longhaul.fleet.tests.bench.peers import Peer, Peers, kill_all
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
-
-LIMITS = {"cp -a on one host", "iperf3"}  # no files of theirs arrive at the destination
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,13 @@ class Stage:
             if tool.name in lacking:
                 self.notes.append(f"{part}: {tool.name} was not measured: {lacking[tool.name]}")
         there = [tool for tool in wanted if tool.name not in lacking]
-        self.figures += interleaved(part, there, self.options.repeat, prepare, self.say)
+
+        def alone() -> None:
+            for host in self.bed.hosts:  # what a tool that failed may have left
+                kill_all(self.bed, host)
+            prepare()
+
+        self.figures += interleaved(part, there, self.options.repeat, alone, self.say)
 
     def empty(self) -> None:
         """Empty the destination, and what a copy on one host left."""
