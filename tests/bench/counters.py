@@ -90,14 +90,14 @@ def first_file(bed: Testbed, host: str = "beta") -> float | None:
 
 
 class Watch:
-    """Looks on from a thread of its own while something runs: the peak memory of both ends, and when it began.
+    """Looks on from a thread of its own while something runs: peak memory of both ends, and when it began.
 
     ``peak`` has the peaks by host, in bytes. ``first`` gives the seconds from the start of the sending process until
     the first file with contents was at the destination; None where there was no such process, or no such file. Both
     times are the kernel's, so that they are right however late this looks.
     """
 
-    _PAUSE = 0.2  # seconds from one look to the next
+    _PAUSE, _UNTIL_BEGUN = 0.2, 0.02  # seconds from one look to the next
 
     def __init__(self, bed: Testbed, names: tuple[str, ...]) -> None:
         self._bed, self._names = bed, names
@@ -127,5 +127,5 @@ class Watch:
                 self._begun = earliest_start(self._bed, "alpha", self._names)
             for host in self._bed.hosts:
                 self.peak[host] = max(self.peak[host], private_memory(self._bed, host))
-            if self._over.wait(self._PAUSE):
+            if self._over.wait(self._PAUSE if self._begun else self._UNTIL_BEGUN):
                 return

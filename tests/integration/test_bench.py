@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.bench import run
@@ -16,16 +17,22 @@ from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 MIB = 1 << 20
 
 
+def _report(tmp_path: Path, capsys: pytest.CaptureFixture[str], *chosen: str) -> tuple[dict[str, Any], str]:
+    """Run a small benchmark; give its report, and what a person saw."""
+    out = tmp_path / "report/bench.json"
+    code = run.main(["--quick", *chosen, "--out", str(out)])
+    said = capsys.readouterr().out
+    assert code == 0, said
+    return json.loads(out.read_text()), said
+
+
 def test_a_small_run_measures_a_transfer_beside_a_program(
     testbed: Testbed,  # it says where none can be had; the benchmark brings up its own
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = tmp_path / "report/bench.json"
     tools = ["rsync -aHAX daemon", "transfer stream TLS"]
-    chosen = ["--quick", "--mib", "4", "--only", "large", "--tools", ",".join(tools), "--out", str(out)]
-    assert run.main(chosen) == 0, capsys.readouterr().out
-    report = json.loads(out.read_text())
+    report, said = _report(tmp_path, capsys, "--mib", "4", "--only", "large", "--tools", ",".join(tools))
     assert [figure["tool"] for figure in report["figures"]] == tools
     for figure in report["figures"]:
         (sample,) = figure["runs"]
@@ -36,7 +43,17 @@ def test_a_small_run_measures_a_transfer_beside_a_program(
     reached = {target["what"]: target for target in report["targets"]}
     assert reached["large files, TLS, against the plain rsync daemon"]["seen"] > 0
     assert reached["large files, plain, against iperf3"]["verdict"] == "not measured"
-    said = capsys.readouterr().out
-    assert run.main(["--show", "--out", str(out)]) == 0
+    assert run.main(["--show", "--out", str(tmp_path / "report/bench.json")]) == 0
     shown = capsys.readouterr().out
     assert "| transfer stream TLS |" in shown and shown in said
+
+
+def test_what_is_killed_at_half_sends_again_what_it_lost_and_the_first_file_is_seen(
+    testbed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = ("--mib", "16", "--only", "killed,entries", "--entries", "5000")
+    report, _said = _report(tmp_path, capsys, *chosen, "--tools", "rsync --inplace daemon,rsync -aHAX daemon")
+    killed, entries = (figure["median"] for figure in report["figures"])
+    assert killed["sent again"] < 12 * MIB  # the half that had arrived is no more than compared
+    assert 0 < entries["first byte"] < entries["seconds"] + 1
+    assert entries["memory source"] > 100_000 and entries["memory dest"] > 100_000
