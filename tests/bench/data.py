@@ -40,17 +40,29 @@ def make_sparse(root: Path, size: int) -> None:
 
 
 def make_text(root: Path, size: int, count: int = 4) -> None:
-    """Make ``count`` files of words, ``size`` bytes together; what compresses does so within a few KiB, as logs do."""
+    """Make ``count`` files of log lines, ``size`` bytes together, of which zlib leaves about a quarter."""
     root.mkdir(parents=True)
     source = random.Random(3)
-    letters = "etaoinshrdlucmfwypvbgk"
-    words = ["".join(source.choices(letters, k=source.randrange(2, 12))) for _word in range(4000)]
-    weights = [1 / (rank + 1) for rank in range(len(words))]
-    blocks = [" ".join(source.choices(words, weights, k=260_000)).encode()[:_MIB] for _block in range(16)]
+    words = ["".join(source.choices("etaoinshrdlucmfwypvbgk", k=source.randrange(2, 12))) for _word in range(2000)]
+    messages = [" ".join(source.choices(words, k=source.randrange(3, 12))) for _message in range(300)]
+    blocks = [_log(source, words, messages) for _block in range(16)]
     for number in range(count):
         with (root / f"text-{number}.log").open("wb") as file:
             for at in range(0, size // count, _MIB):
                 file.write(source.choice(blocks)[: min(_MIB, size // count - at)])
+
+
+def _log(source: random.Random, words: list[str], messages: list[str]) -> bytes:
+    """Give 1 MiB of lines as a system log has them: a time, a program, one of some messages, and what differs."""
+    lines, length, second = [], 0, source.randrange(86400)
+    while length < _MIB:
+        second += source.randrange(3)
+        time = f"{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}"
+        program = f"{words[source.randrange(20)]}[{source.randrange(32768)}]"
+        line = f"2026-11-21T{time} host {program}: {source.choice(messages)} {source.choice(words)}\n"
+        lines.append(line)
+        length += len(line)
+    return "".join(lines).encode()[:_MIB]
 
 
 def make_entries(root: Path, count: int) -> None:
