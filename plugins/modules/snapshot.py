@@ -75,6 +75,11 @@ options:
     description:
       - A text that this run has alone, for O(action=begin) and O(action=finish). Only the run that began a snapshot last can finish it.
     type: str
+  ended_run:
+    description:
+      - With O(action=begin), the O(run) of a run of which you know that its control node has ended it before its time. Where its
+        transfer is still at work, this run goes on with it. Without this option that is refused, since the other run may live.
+    type: str
   shrink_limit:
     description:
       - With O(action=finish), how many per cent of the files of the snapshot before may be gone. Where more are, the snapshot is set aside,
@@ -89,6 +94,7 @@ options:
   expected_bytes:
     description:
       - With O(action=finish), how many bytes its files must have, as RV(longhaul.fleet.transfer#module:bytes_total) of a transfer says.
+        The text of symbolic links may be among them, as it is with the methods of rsync.
     type: int
   keep:
     description:
@@ -549,7 +555,9 @@ class Actions:
 
     def begin(self) -> dict[str, Any]:
         """Make the unfinished snapshot."""
-        begun = begin(self.series, self.params["run"], self.now, _writer, check=self.dry)
+        begun = begin(
+            self.series, self.params["run"], self.now, _writer, ended=self.params["ended_run"], check=self.dry
+        )
         self.after = (self.before if begun.finished else self.before.begun(begun.name)).settled(self.now)
         return begun._asdict()
 
@@ -664,6 +672,7 @@ def main() -> None:
             "host": {"type": "str", "required": True},
             "job": {"type": "str", "required": True},
             "run": {"type": "str"},
+            "ended_run": {"type": "str"},
             "shrink_limit": {"type": "float", "default": 50},
             "expected_entries": {"type": "int"},
             "expected_bytes": {"type": "int"},

@@ -409,7 +409,9 @@ preserved:
   elements: str
   sample: [permissions, times, acls, xattrs, hardlinks, sparse]
 bytes_total:
-  description: The bytes in all the files of the tree that the filter rules let through.
+  description:
+    - The bytes in all the files of the tree that the filter rules let through.
+    - With V(rsync) and V(rsyncd) the text of symbolic links is among them, as rsync itself counts.
   returned: success
   type: int
   sample: 2684354560
@@ -544,6 +546,11 @@ differences:
       type: list
       elements: str
       sample: [size, mtime]
+differences_total:
+  description: How many entries differ.
+  returned: when the trees were compared
+  type: int
+  sample: 0
 unstable:
   description: How many of the entries that differ changed at the source after the transfer began.
   returned: when the trees were compared

@@ -73,7 +73,7 @@ class Verification:
                 found = comparison.run(self.say, before=self.before, after=self.after, glanced=glanced)
             except ComparisonFailed as error:
                 raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
-        result["unstable"] = found["unstable"]
+        result.update(unstable=found["unstable"], differences_total=found["differences_total"])
         return found
 
 

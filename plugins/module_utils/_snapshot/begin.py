@@ -41,12 +41,14 @@ def begin(
     now: int,
     writer: Callable[[str], str | None] = lambda path: None,
     *,
+    ended: str | None = None,
     check: bool = False,
 ) -> Begun:
     """Make the unfinished snapshot, or take over the one that is there, for the run with the token ``run``.
 
-    ``now`` is in seconds since 1970. ``writer`` says who writes to a path at this moment. The lock is the caller's.
-    Raises Refused where another run's transfer is still writing.
+    ``now`` is in seconds since 1970. ``writer`` says who writes to a path at this moment. ``ended`` is the token of a
+    run that will not come back: where its transfer is still writing, this run goes on with it. The lock is the
+    caller's. Raises Refused where another run's transfer is still writing.
     """
     path = os.path.join(series.path, names.UNFINISHED, names.DATA)
     settled = series.settle(now, check)
@@ -65,12 +67,15 @@ def begin(
             "completes it, or discard the unfinished snapshot"
         )
     holder = writer(path) if resumed else None
-    if holder is not None and old.get("run") != run:
+    own = [token for token in (run, ended) if token]
+    if holder is not None and old.get("run") not in own:
         raise Refused(
             f"{holder} is writing to the unfinished snapshot {path} at this moment, for another run. Two runs of one "
             "job would undo each other's work; nothing was changed. Wait for it to end, and run this again"
         )
-    if old.get("run") == run and isinstance(old.get("time"), int) and old["time"] not in taken:
+    # The tree is of the time when its transfer began, which is another's where this run only goes on with that.
+    goes_on = old.get("run") == run or holder is not None
+    if goes_on and isinstance(old.get("time"), int) and old["time"] not in taken:
         at = old["time"]
     base = names.base_of(at, complete)
     facts = {

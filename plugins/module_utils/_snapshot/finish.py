@@ -49,7 +49,7 @@ def finish(
     """Finish the snapshot that the run with this token began; a second time it changes nothing.
 
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes
-    of all regular files. The lock is the caller's. Raises Refused where that is not what is there, where another run
+    of all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused where that is not what is there, where another run
     took the snapshot over, and where the tree cannot be read; then it stays unfinished.
     """
     facts = unfinished_facts(series)
@@ -136,16 +136,21 @@ def _write_manifest(
 
 
 def _reconcile(totals: Totals, entries: int | None, size: int | None) -> None:
-    found = (("entries", totals.entries, entries), ("bytes", totals.bytes, size))
+    # The methods of rsync count the targets of symbolic links, as rsync itself does, and the others do not.
+    found = (
+        ("entries", entries, (totals.entries,)),
+        ("bytes", size, (totals.bytes, totals.bytes + totals.link_bytes)),
+    )
     wrong = [
-        f"{there} {what} where the transfer counted {counted}"
-        for what, there, counted in found
-        if counted not in (None, there)
+        f"{there[0]} {what} where the transfer counted {counted}"
+        for what, counted, there in found
+        if counted not in (None, *there)
     ]
     if wrong:
         raise Refused(
             f"the unfinished snapshot has {' and '.join(wrong)}. So it is not what the source was, and it is not made "
-            "a complete one; it stays as it is. Run the backup again: it goes on where it stopped"
+            "a complete one; it stays as it is. Run the backup again: it goes on where it stopped. Where it says this "
+            "again, another set of paths was begun there before: discard the unfinished snapshot"
         )
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterator
 
 from .._tree.content import with_contents
-from .._tree.entry import DIRECTORY, REGULAR, Entry
+from .._tree.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from .._tree.manifest import ManifestError
 from .._tree.names import escape
 from .._tree.place import Root
@@ -44,14 +44,15 @@ class Totals:
     bytes: int = 0
     new_files: int = 0  # regular ones that the snapshot before has not
     new_bytes: int = 0  # in them, a file with several names once
+    link_bytes: int = 0  # in the targets of symbolic links, which rsync counts among the bytes of a tree
     gone: int = 0  # names of the snapshot before that are no directories and are not in this one
     before: int = 0  # names of the snapshot before that are no directories
     unreadable: int = 0  # files whose contents this user may not read, so they have no hash
     unreadable_paths: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, int]:
-        """Give the figures, for JSON."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, int)}
+        """Give the figures, for JSON; those of symbolic links only help to compare with what a transfer counted."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, int) and name != "link_bytes"}
 
 
 class Before:
@@ -201,6 +202,8 @@ def _count(totals: Totals, entry: Entry) -> None:
     if entry.type == REGULAR:
         totals.files += 1
         totals.bytes += entry.size
+    elif entry.type == SYMLINK:
+        totals.link_bytes += entry.size
 
 
 def _broken(path: bytes, error: OSError) -> Refused:

@@ -250,6 +250,36 @@ def test_a_transfer_that_still_writes_keeps_another_run_away(bench):
             discard(series, "unfinished", writer)
 
 
+def test_the_transfer_of_a_run_that_will_not_come_back_is_gone_on_with(bench):
+    with bench.series() as series:
+        begun = begin(series, "one", NOON)
+        transfer(bench.source, begun.path)
+        with pytest.raises(Refused, match="is writing"):
+            begin(series, "two", NOON + 60, lambda path: "a transfer", ended="zero")
+        goes_on = begin(series, "two", NOON + 60, lambda path: "a transfer", ended="one")
+        assert (goes_on.name, goes_on.resumed) == (begun.name, True)  # the tree is of the time when it began
+        with pytest.raises(Refused, match="another run"):
+            finish(series, "one", NOON + 90)
+        assert finish(series, "two", NOON + 90).name == begun.name
+
+
+def test_a_run_whose_transfer_has_ended_too_gives_its_time_to_none(bench):
+    with bench.series() as series:
+        transfer(bench.source, begin(series, "one", NOON).path)
+        later = begin(series, "two", NOON + DAY, ended="one")
+        assert later.resumed and later.name == SECOND
+
+
+@pytest.mark.parametrize("counted", [4, 4 + len("target")], ids=["files alone", "and symbolic links, as rsync does"])
+def test_the_text_of_symbolic_links_may_be_counted_or_not(bench, counted):
+    bench.write("a", b"1234")
+    (bench.source / "link").symlink_to("target")
+    with pytest.raises(Refused, match="4 bytes where the transfer counted 5"):
+        bench.backup(expected_bytes=5)
+    done = bench.backup(expected_entries=3, expected_bytes=counted)
+    assert (done.facts["bytes"], "link_bytes" in done.facts) == (4, False)
+
+
 @pytest.mark.parametrize(
     "expected, found",
     [({"expected_entries": 3}, "2 entries where the transfer counted 3"), ({"expected_bytes": 0}, "4 bytes where")],
