@@ -16,7 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec impor
 
 
 class ActionModule(ActionBase):
-    """Write down how far a migration is. It is the control node's own, so there is no connection and no become."""
+    """Write reports and what was done already. It is the control node's own: no connection, no become."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -29,20 +29,26 @@ class ActionModule(ActionBase):
         try:
             for file in options["files"] if not self._task.check_mode else []:
                 as_json = json.dumps(file["data"], indent=4, sort_keys=True) + "\n"
-                write_whole(file["path"], as_json if file["text"] is None else file["text"])
+                mode = int(file["mode"], 8) if file["mode"] else None
+                write_whole(file["path"], as_json if file["text"] is None else file["text"], mode)
         except OSError as error:
             what = f"{error.filename or options['files'][0]['path']} cannot be written here: {error.strerror}"
-            result.update(failed=True, msg=f"{what}. Name a folder that can be, with migrate_report_dir")
+            result.update(failed=True, msg=f"{what}. Name another place, with {options['option']}")
         result["changed"] = False
         return result
 
 
-def write_whole(path: str, text: str) -> None:
-    """Put a file in place with a rename, on the disk before that. Mode 0640, of new folders 0750. Raises OSError."""
+def write_whole(path: str, text: str, mode: int | None = None) -> None:
+    """Put a file in place with a rename, on the disk before that. Raises OSError.
+
+    Without a ``mode`` it is 0640, and that of new folders 0750, as far as the umask lets them.
+    """
     os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
     partial = f"{path}.{os.getpid()}.part"
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w", encoding="utf-8") as stream:
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())

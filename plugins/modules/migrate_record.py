@@ -9,13 +9,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: migrate_record
-short_description: Write down on the control node how far a migration is
+short_description: Write down on the control node how far a migration or a backup is
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Writes files on the control node, each at once and as a whole, so that a run that is killed leaves no half of one.
-  - Part of the role P(longhaul.fleet.migrate#role). Its options may change in any release.
+  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
@@ -47,6 +47,13 @@ options:
       text:
         description: What is written as it is, in the place of O(files[].data).
         type: str
+      mode:
+        description: The mode of the file, in octal digits. Without it V(0640), as far as the umask lets it.
+        type: str
+  option:
+    description: The variable that says where the files are. A message names it where they cannot be written.
+    type: str
+    default: migrate_report_dir
 """
 
 EXAMPLES = r"""

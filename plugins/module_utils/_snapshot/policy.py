@@ -70,7 +70,7 @@ def parse(keep: Mapping[str, Any]) -> Policy:
     for rule, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise Refused(f"the policy's rule {rule} is {count}: give the number of snapshots that it keeps")
-    policy = Policy(within=_seconds(keep.get("within") or ""), **counts)
+    policy = Policy(within=span(keep.get("within") or "", "the policy's rule within"), **counts)
     if not any(policy):
         raise Refused(
             "the policy is empty, so it would remove every snapshot but the last. Say what to keep, for instance "
@@ -79,14 +79,14 @@ def parse(keep: Mapping[str, Any]) -> Policy:
     return policy
 
 
-def _seconds(text: str) -> int:
-    """Read a span of time."""
+def span(text: str, what: str) -> int:
+    """Give the seconds of a span of time such as ``36h``, ``14d`` or ``1w2d``, 0 for an empty text.
+
+    Raises Refused, with ``what`` it is for, where it cannot be read.
+    """
     parts = _SPAN.findall(text) if text.isascii() else []
     if "".join(number + unit for number, unit in parts) != text:
-        raise Refused(
-            f"the policy's rule within is '{text}', which is no span of time: write hours, days and weeks as 36h, 14d "
-            "or 1w2d"
-        )
+        raise Refused(f"{what} is '{text}', which is no span of time: write hours, days and weeks as 36h, 14d or 1w2d")
     return sum(int(number) * _UNITS[unit] for number, unit in parts)
 
 

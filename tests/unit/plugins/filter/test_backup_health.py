@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is said of the health of backups: records, states, metrics."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.filter.backup_health import backup_health
+from ansible_collections.longhaul.fleet.plugins.filter.backup_metrics import backup_metrics
+from ansible_collections.longhaul.fleet.plugins.filter.backup_record import backup_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health import judge
+
+NOON = 1795262400  # 2026-11-21T12:00:00Z
+DAY = 86400
+RUN = {
+    "id": "web1/data",
+    "host": "web1",
+    "name": "data",
+    "repository": {"host": "vault", "path": "/srv/backup"},
+    "stale_after": 2 * DAY,
+}
+COMPLETE = {"name": "2026-11-21T110000Z", "state": "complete", "time": "2026-11-21T11:00:00Z", "reason": ""}
+OLDER = {"name": "2026-11-20T110000Z", "state": "complete", "time": "2026-11-20T11:00:00Z", "reason": ""}
+ASIDE = {
+    "name": "aside-2026-11-21T113000Z",
+    "state": "aside",
+    "time": "2026-11-21T11:30:00Z",
+    "reason": "60 % are gone",
+}
+SAID = {
+    "begin": {"resumed": True},
+    "finish": {"name": "2026-11-21T110000Z", "figures": {"bytes": 5, "new_bytes": 2, "entries": 3, "gone": 0}},
+    "list": {"snapshots": [OLDER, COMPLETE]},
+    "prune": {"removed": [OLDER["name"]], "kept": {COMPLETE["name"]: ["latest"]}},
+    "check": {"sound": True, "checked": {"of": 7, "parts": [1]}},
+}
+
+
+def record(said=SAID, failures=(), **more) -> dict:
+    times = {"at": "2026-11-21T10:59:58Z", "ended": "2026-11-21T11:01:00Z"}
+    return backup_record(RUN, **times, failures=failures, notes=["one", "one"], said=said, transfers=[], **more)
+
+
+def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=RUN):
+    (entry,) = judge([run], [found] if found else [], wanted, made, now)
+    return entry["state"], "; ".join(entry["why"])
+
+
+def test_a_record_has_what_happened():
+    found = record()
+    assert (found["duration"], found["snapshots"], found["newest"]) == (62, 1, "2026-11-21T11:00:00Z")
+    assert (found["snapshot"], found["resumed"], found["aside"]) == ("2026-11-21T110000Z", True, "")
+    assert found["removed"] == [OLDER["name"]] and found["check"] == {"sound": True, "of": 7, "parts": [1]}
+    assert found["notes"] == ["one"]
+
+
+def test_what_the_repository_did_not_say_is_what_it_was():
+    found = record({}, [{"step": "begin", "reason": "no"}], before=record())
+    assert (found["snapshots"], found["newest"], found["snapshot"]) == (1, "2026-11-21T11:00:00Z", "")
+    assert record({}, before={})["newest"] is None
+
+
+def test_no_secret_of_a_job_is_in_its_record():
+    said = backup_record({**RUN, "transfer": {"rsyncd_password": "hidden"}}, "", "", [], [], {}, [])
+    assert "hidden" not in repr(said)
+
+
+@pytest.mark.parametrize(
+    "found, options, expected, words",
+    [
+        (record(), {}, "ok", ""),
+        (record(failures=[{"step": "prune", "reason": "no room"}]), {}, "failed", "prune: no room"),
+        (record({**SAID, "list": {"snapshots": [OLDER, COMPLETE, ASIDE]}}), {}, "aside", "60 % are gone"),
+        (record(), {"now": NOON + 2 * DAY}, "stale", "the newest one is 2d 1:00:00 old, and stale_after is 2d 0:00:00"),
+        (record(), {"now": NOON + 2 * DAY, "run": {**RUN, "stale_after": 0}}, "ok", ""),
+        (record({}), {}, "stale", "there is no complete snapshot"),
+        (record(), {"made": ()}, "failed", "it did not run"),
+        (None, {"made": ()}, "failed", "it did not run"),
+        (None, {"wanted": (), "made": ()}, "stale", "there is no complete snapshot"),
+        (None, {"wanted": (), "made": (), "run": {**RUN, "stale_after": 0}}, "never", ""),
+    ],
+)
+def test_states(found, options, expected, words):
+    said, why = state(found, **options)
+    assert said == expected and words in why and bool(why) == bool(words)
+
+
+def test_the_worst_counts_and_all_of_it_is_told():
+    both = record({"list": {"snapshots": [OLDER, ASIDE]}}, [{"step": "check", "reason": "rot"}])
+    said, why = state(both, NOON + 5 * DAY)
+    assert said == "failed"
+    assert "check: rot" in why and "60 %" in why and "stale_after" in why
+
+
+def test_the_filter_knows_the_time():
+    (entry,) = backup_health([RUN], [record()], ["web1/data"], ["web1/data"])
+    assert entry["age"] >= 0 and entry["wanted"]
+
+
+def test_metrics_are_what_prometheus_reads():
+    odd = {**RUN, "host": 'we"b\\1\n', "id": "other"}
+    text = backup_metrics(judge([RUN, odd], [record()], ["web1/data"], ["web1/data"], NOON))
+    lines = text.splitlines()
+    labels = 'host="web1",job="data",repository="vault:/srv/backup"'
+    assert f"longhaul_backup_newest_timestamp_seconds{{{labels}}} {NOON - 3600}" in lines
+    assert f"longhaul_backup_new_bytes{{{labels}}} 2" in lines
+    assert f'longhaul_backup_state{{{labels},state="ok"}} 1' in lines
+    assert r'longhaul_backup_healthy{host="we\"b\\1\n",job="data",repository="vault:/srv/backup"} 0' in lines
+    value = re.compile(r'longhaul_backup_\w+\{(\w+="([^"\\]|\\.)*",?)+\} -?[0-9.]+')
+    comment = re.compile(r"# (HELP|TYPE) longhaul_backup_\w+ .+")
+    assert [line for line in lines if not value.fullmatch(line) and not comment.fullmatch(line)] == []
+    for line in lines:
+        if line.startswith("# TYPE"):
+            assert line.split()[3] == "gauge" and lines.count(line) == 1

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tables of backup jobs: what is wrong with them, and which runs they make."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.filter.backup_problems import backup_problems
+from ansible_collections.longhaul.fleet.plugins.filter.backup_runs import backup_runs
+
+GROUPS = {
+    "all": ["web1", "web2", "db", "vault", "vault.backup-lane-1"],
+    "web": ["web1", "web2"],
+    "none": [],
+    "longhaul_backup": ["vault.backup-lane-1"],
+}
+
+
+def job(**changes) -> dict:
+    made = {
+        "name": "data",
+        "host": "web1",
+        "src": "/srv/data",
+        "repository": {"host": "vault", "path": "/srv/backup"},
+        "keep": {"daily": 7},
+    }
+    made.update(changes)
+    return {key: value for key, value in made.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [job()],
+        [job(host=None, hosts=["web", "db"]), job(name="more")],
+        [job(), job(host="web2")],
+        [job(src=["/etc", "/srv/data/"])],
+        [job(src="/")],
+        [job(host="vault", src="/srv/data")],
+        [job(host="vault", src="/srv/back")],  # a name that begins alike is not inside
+        [
+            job(
+                before=[{"command": ["sync"]}, {"tasks": "dump.yml", "host": "db"}],
+                after=[{"host": "localhost", "command": ["x"]}],
+            )
+        ],
+        [job(stale_after="36h", check_share="1/7", bwlimit="10M", shrink_limit=100)],
+    ],
+)
+def test_good_jobs_have_no_problem(jobs):
+    assert backup_problems(jobs, GROUPS) == []
+
+
+@pytest.mark.parametrize(
+    "jobs, words",
+    [
+        (["data"], ["job number 1", "no dictionary"]),
+        ([job(name=None)], ["job number 1", "name is missing"]),
+        ([job(name="a/b")], ["job a/b", "cannot be the name of a folder"]),
+        ([job(host=None)], ["host (or hosts) is missing"]),
+        ([job(host=None, hosts=["none"])], ["its groups are empty"]),
+        ([job(host="wbe1")], ["wbe1 is no host and no group"]),
+        ([job(host="vault.backup-lane-1")], ["host (or hosts) is missing"]),
+        ([job(repository=None)], ["repository is missing"]),
+        ([job(repository={"host": "vault"})], ["repository is missing"]),
+        ([job(repository={"host": "safe", "path": "/b"})], ["safe is not in the inventory"]),
+        ([job(repository={"host": "vault", "path": "backup"})], ["path backup is not absolute"]),
+        ([job(host="vault", src="/srv")], ["lies inside /srv", "contain itself"]),
+        ([job(host="vault", src="/")], ["lies inside /"]),
+        ([job(src=None)], ["src is missing"]),
+        ([job(src="srv/data")], ["src srv/data is not an absolute path"]),
+        ([job(src=["/etc", "/srv/etc"])], ["/etc and /srv/etc end in one name"]),
+        ([job(src=["/", "/srv"])], ["src / has no name of its own"]),
+        ([job(keep=None)], ["the policy is empty"]),
+        ([job(keep={})], ["the policy is empty"]),
+        ([job(keep=7)], ["keep is no dictionary"]),
+        ([job(keep={"dayly": 7})], ["no rule dayly"]),
+        ([job(keep={"within": "a week"})], ["within is 'a week'"]),
+        ([job(stale_after="2 days")], ["stale_after is '2 days'"]),
+        ([job(check_share="7")], ["the share '7'"]),
+        ([job(bwlimit="fast")], ["bwlimit", "'fast' is no rate"]),
+        ([job(shrink_limit=101)], ["shrink_limit is 101"]),
+        ([job(before=[{"name": "nothing"}])], ["exactly one of command and tasks"]),
+        ([job(after=[{"command": ["x"], "tasks": "y.yml"}])], ["a hook of after has not exactly one"]),
+        ([job(after=[{"command": ["x"], "host": "elsewhere"}])], ["runs on elsewhere"]),
+        ([job(), job(src="/etc")], ["job data: job number 1 has this name on web1, too"]),
+        ([job(), job(host=None, hosts=["web"])], ["on web1"]),
+    ],
+)
+def test_what_is_wrong_is_said(jobs, words):
+    found = backup_problems(jobs, GROUPS)
+    assert len(found) == 1, found
+    assert [word for word in words if word not in found[0]] == [], found
+
+
+def test_all_problems_are_told_together():
+    found = backup_problems([job(name=None, src=None, keep={}), job(host="wbe1")], GROUPS, only=["nothing"])
+    assert len(found) == 5 and "backup_only names nothing" in found[-1], found
+
+
+def test_only_may_name_jobs_hosts_and_both():
+    jobs = [job(host=None, hosts=["web", "db"]), job(name="etc", src="/etc")]
+    assert backup_problems(jobs, GROUPS, only=["data", "web2", "db/data", "etc"]) == []
+    found = backup_runs(jobs, GROUPS, only=["web2", "etc"])
+    assert [run["id"] for run in found] == ["web2/data", "web1/etc"]
+
+
+def test_a_run_has_what_its_tasks_need():
+    (run,) = backup_runs([job(src="/srv/data/", compress="none", bwlimit="1k")], GROUPS)
+    assert run["sources"] == [{"src": "/srv/data/", "part": ""}]
+    assert run["transfer"] == {"compress": "none", "connect": "pull", "bwlimit": "1024"}
+    assert (run["id"], run["verify"], run["stale_after"], run["shrink_limit"]) == ("web1/data", "size", 0, 50)
+
+
+def test_several_paths_have_a_folder_each():
+    (run,) = backup_runs([job(src=["/etc", "/srv/data/"])], GROUPS, direction="push")
+    assert run["sources"] == [{"src": "/etc/", "part": "etc"}, {"src": "/srv/data/", "part": "data"}]
+    assert run["transfer"]["connect"] == "push"
+
+
+def test_the_root_can_be_backed_up():
+    (run,) = backup_runs([job(src="/", one_file_system=True)], GROUPS)
+    assert run["sources"] == [{"src": "/", "part": ""}]
+
+
+def test_what_is_excluded_today_does_not_stay_in_an_unfinished_snapshot():
+    (run,) = backup_runs([job(exclude=["/cache"], filter=["P /kept"])], GROUPS)
+    assert run["transfer"]["filter"] == ["R *", "P /kept"] and run["transfer"]["exclude"] == ["/cache"]
+
+
+def test_no_more_lanes_than_may_run_at_once_share_the_bandwidth():
+    jobs = [job(host=None, hosts=["web", "db"]), job(name="etc", host="db", repository={"host": "web1", "path": "/b"})]
+    found = backup_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
+    assert {run["lane"] for run in found} == {"vault.backup-lane-1", "vault.backup-lane-2", "web1.backup-lane-1"}
+    rates = {run["id"]: int(run["transfer"]["bwlimit"]) for run in found}
+    assert rates == {"web1/data": 5 << 20, "web2/data": 5 << 20, "db/data": 5 << 20, "db/etc": 10 << 20}
+
+
+def test_a_job_may_be_slower_than_its_share_and_not_faster():
+    jobs = [job(bwlimit="1M"), job(name="etc", bwlimit="50M")]
+    found = backup_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
+    assert [int(run["transfer"]["bwlimit"]) for run in found] == [1 << 20, 5 << 20]
+
+
+def test_the_longest_begin_first_and_lanes_end_at_about_the_same_time():
+    jobs = [job(name=name) for name in "abcd"]
+    records = [{"id": f"web1/{name}", "duration": took} for name, took in (("a", 1), ("b", 2), ("c", 9), ("d", 6))]
+    found = backup_runs(jobs, GROUPS, concurrency=2, records=records)
+    lanes: dict[str, str] = {}
+    for run in found:
+        lanes[run["lane"]] = lanes.get(run["lane"], "") + run["name"]
+    assert sorted(lanes.values()) == ["c", "dba"]
