@@ -1,0 +1,83 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who may make a backup: living processes keep others away, dead ones leave their token."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.action.backup_claim import Held, claim, process_of, release
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "state/web1/data.json")
+
+
+@pytest.fixture
+def other():
+    """Give a living process that is not this one."""
+    running = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield running
+    running.kill()
+    running.communicate()
+
+
+def test_each_run_has_a_token_of_its_own(path):
+    mine = process_of(os.getpid())
+    first = claim(path, mine)
+    release(path, mine)
+    second = claim(path, mine)
+    assert first["run"] and first["ended_run"] == ""
+    assert second["run"] != first["run"] and second["ended_run"] == first["run"]
+
+
+def test_a_living_run_keeps_others_away(path, other):
+    first = claim(path, process_of(other.pid))
+    with pytest.raises(Held, match=rf"process {other.pid}.*Wait for it to end"):
+        claim(path, process_of(os.getpid()))
+    release(path, process_of(os.getpid()))  # not its own
+    with pytest.raises(Held):
+        claim(path, process_of(os.getpid()), write=False)
+    other.kill()
+    other.wait()
+    assert claim(path, process_of(os.getpid()))["ended_run"] == first["run"]
+
+
+def test_a_run_that_was_killed_and_not_collected_yet_is_dead(path, other):
+    first = claim(path, process_of(other.pid))
+    other.kill()
+    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+    assert claim(path, process_of(os.getpid()))["ended_run"] == first["run"]
+
+
+def test_another_process_with_the_same_number_is_not_the_run(path, other):
+    process = process_of(other.pid)
+    first = claim(path, {**process, "started": "1"})
+    assert claim(path, process_of(os.getpid()))["ended_run"] == first["run"]
+
+
+def test_nothing_is_known_of_a_run_on_another_node(path, other):
+    claim(path, {**process_of(other.pid), "node": "elsewhere"})
+    assert claim(path, process_of(os.getpid()))["ended_run"] == ""
+
+
+def test_check_mode_writes_nothing(path):
+    assert claim(path, process_of(os.getpid()), write=False)["run"]
+    assert not os.path.exists(os.path.dirname(path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_file_that_a_crash_left_is_written_anew(path, text):
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    made = claim(path, process_of(os.getpid()))
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file)["run"] == made["run"] and made["ended_run"] == ""
