@@ -144,11 +144,11 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
 def test_a_run_whose_control_node_was_killed_is_gone_on_with(hosts: Testbed, backups: Backups) -> None:
     """Its transfer is attached to while it runs, kept away from other control nodes, and completed by the next run."""
     source = hosts.root("alpha") / "data/src"
-    make_big_files(source / "big", 48 * MIB, count=2)
-    hosts.shape("alpha", "40mbit")
+    make_big_files(source / "big", 64 * MIB, count=2)
+    hosts.shape("alpha", "1mbit")
     first = backups.start()
     arriving = backups.repository / "alpha/data/.unfinished/data"
-    wait_for(lambda: arriving.is_dir() and _size(arriving) > 4 * MIB)
+    wait_for(lambda: arriving.is_dir() and _size(arriving) > MIB // 4)
     assert first.process.poll() is None, first.output
 
     here = backups.run_into_failure()

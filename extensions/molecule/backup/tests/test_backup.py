@@ -16,13 +16,14 @@ import testinfra
 testinfra_hosts = ["ansible://backup-vault"]
 
 REPORTS = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "backup"
-# Times of folders in which the hook makes a file are left out, and what is excluded.
-LISTING = (  # entries
-    "cd {tree} && find . -mindepth 1 ! -name '*.tmp' ! -name dumped -printf '%p %y %m %U:%G %l' -type f -printf ' %s %T@' "
-    "-printf '\\n' | LC_ALL=C sort"
+# What is excluded, what the hook makes anew each time, and so the times of folders.
+LEFT_OUT = "! -name '*.tmp' ! -name dumped"
+LISTING = (
+    f"cd {{tree}} && find . -mindepth 1 {LEFT_OUT} -printf '%p %y %m %U:%G %l' -type f -printf ' %s %T@' -printf '\\n' "
+    "| LC_ALL=C sort"
 )
 ATTRIBUTES = "cd {tree} && getfattr -hd big; getfacl -n big"
-CONTENTS = "cd {tree} && find . -type f ! -name '*.tmp' ! -name dumped -print0 | LC_ALL=C sort -z | xargs -0 sha256sum"
+CONTENTS = f"cd {{tree}} && find . -type f {LEFT_OUT} -print0 | LC_ALL=C sort -z | xargs -0 sha256sum"
 
 
 def snapshots(host, client, job):
