@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import TRANSFER
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 NAMES = sorted(path.name for path in ROLES.iterdir() if (path / "defaults").is_dir())
@@ -68,13 +69,26 @@ def transfer_options() -> dict:
     return {name: option for name, option in options.items() if name not in ("wait", "verify")}
 
 
-def test_a_migration_job_has_every_option_of_transfer_with_its_type_and_choices():
-    job = main_options("migrate")["migrate_jobs"]["options"]
-    for name, option in transfer_options().items():
+def expect_the_same(job: dict, options: dict):
+    for name, option in options.items():
         assert {k: job[name].get(k) for k in ("type", "elements", "choices")} == {
             k: option.get(k) for k in ("type", "elements", "choices")
         }, name
         assert bool(job[name].get("no_log")) == name.endswith("password"), name
+
+
+def test_a_migration_job_has_every_option_of_transfer_with_its_type_and_choices():
+    expect_the_same(main_options("migrate")["migrate_jobs"]["options"], transfer_options())
+
+
+def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide():
+    options = transfer_options()
+    decided = {"src_host", "src", "dest_host", "dest", "delete", "max_delete", "link_dest", "partial", "connect"}
+    assert set(options) == decided | set(TRANSFER) | {"filter", "bwlimit"}
+    expect_the_same(
+        main_options("backup")["backup_jobs"]["options"],
+        {name: option for name, option in options.items() if name not in decided},
+    )
 
 
 def test_migrate_hands_every_option_of_a_job_to_transfer():
