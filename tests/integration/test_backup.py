@@ -117,8 +117,8 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     said = run.failures[-1]
     for words in (
         ("alpha/linked failed: begin:", "/data/link is a symbolic link"),
-        ("alpha/full failed: transfer:", "No space left"),
-        ("closed/gone failed: transfer:", "port 9"),
+        ("alpha/full failed: transfer:", "has room for 2.0 MiB", "Make room"),
+        ("closed/gone failed: transfer: closed: ",),
         ("alpha/hooked failed: hook before:", "/data/mended"),
         ("gamma/dies failed: transfer:",),
     ):
