@@ -16,15 +16,17 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Iterator
 
-from .._tree.entry import DIRECTORY
+from .._tree.entry import DIRECTORY, Entry
 from .._tree.manifest import ManifestError
-from .._tree.names import escape
+from .._tree.names import escape, join
+from .._tree.place import Root
 from .._tree.record import FIELDS, Describer, Record
-from .._tree.walk import walk
+from .._tree.walk import OnError, walk
 from . import names
 from .manifest import order
 from .refusal import Refused
 from .repository import Series, Snapshot
+from .share import WHOLE, Below
 
 STRUCTURE, FILES, CONTENTS = LEVELS = ("structure", "files", "contents")
 MAX_PROBLEMS = 1000  # listed; all are counted
@@ -144,8 +146,8 @@ def check_names(series: Series, report: Report) -> None:
             )
 
 
-def check_files(snapshot: Snapshot, report: Report) -> None:
-    """Look at every name of a snapshot, and compare it with the manifest."""
+def check_files(snapshot: Snapshot, report: Report, below: Below = WHOLE) -> None:
+    """Look at every name of a snapshot, or at those below a path, and compare it with the manifest."""
     describer = Describer(_COMPARED)
     data_fd = snapshot.open_data()
 
@@ -158,9 +160,10 @@ def check_files(snapshot: Snapshot, report: Report) -> None:
 
     hidden: list[bytes] = []  # directories whose contents this user may not see
     try:
-        found = walk(data_fd, xattrs=True, on_error=fail)
+        found = _walk_below(data_fd, below.path, fail)
         with snapshot.manifest() as manifest:
-            for there, record in _beside(found, manifest.records()):
+            records = (record for record in manifest.records() if below.has(record.entry.path))
+            for there, record in _beside(found, records):
                 report.entries += 1
                 if there is None:
                     if not hidden or not order(record.entry.path).startswith(hidden[-1]):
@@ -171,6 +174,31 @@ def check_files(snapshot: Snapshot, report: Report) -> None:
                     _compare(describer, there, record, snapshot.name, report)
     finally:
         os.close(data_fd)
+
+
+def _walk_below(data_fd: int, path: bytes, on_error: OnError) -> Iterator[Entry]:
+    """Walk a path of a tree, which may be no directory, or not there. Entries have their paths in the whole tree."""
+    if not path:
+        yield from walk(data_fd, xattrs=True, on_error=on_error)
+        return
+    with Root(data_fd) as root:
+        top = root.lstat(path, xattrs=True)
+        if top is None:
+            return
+        if top.type != DIRECTORY:
+            yield top
+            return
+        try:
+            fd = root.open_directory(path)
+        except OSError as error:
+            yield top
+            on_error(path, error)
+            return
+    try:
+        for entry in walk(fd, xattrs=True, on_error=lambda found, error: on_error(join(path, found), error)):
+            yield entry._replace(path=join(path, entry.path) if entry.path else path)
+    finally:
+        os.close(fd)
 
 
 def _compare(describer: Describer, there: Record, record: Record, name: str, report: Report) -> None:

@@ -16,7 +16,7 @@ from .contents import check_contents
 from .disk import read_json, write_json
 from .refusal import Refused
 from .repository import Series, Snapshot
-from .share import ALL, Share, next_share
+from .share import ALL, NONE, Share, next_share
 
 _REMEMBERED_PATHS = 20
 
@@ -49,7 +49,7 @@ def check(
             _unless_gone(series, snapshot, report)
         usable = [snapshot for snapshot in usable if snapshot.name in report.snapshots]
         if level == CONTENTS or any(problem.path is not None for problem in report.problems.values()):
-            check_contents(usable, part if level == CONTENTS else Share(frozenset(), 2), report)
+            check_contents(usable, part if level == CONTENTS else NONE, report)
         for snapshot in snapshots:
             if snapshot.name in report.snapshots and not still_there(series, snapshot):
                 report.drop(snapshot.name)

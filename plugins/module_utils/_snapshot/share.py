@@ -31,6 +31,20 @@ class Share(NamedTuple):
 
 
 ALL = Share(frozenset([0]), 1)
+NONE = Share(frozenset(), 2)
+
+
+class Below(NamedTuple):
+    """A path and all that is below it, for a check of just these; an empty path is the whole tree."""
+
+    path: bytes
+
+    def has(self, path: bytes) -> bool:
+        """Whether a path is in it."""
+        return not self.path or path == self.path or path.startswith(self.path + b"/")
+
+
+WHOLE = Below(b"")
 
 
 def part_of(path: bytes, of: int) -> int:

@@ -1,0 +1,132 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at a path of a snapshot before it is restored: what it is, how much, and whether it is intact.
+
+Private to the collection. Nothing is changed, and nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+
+from .._tree.entry import DIRECTORY, REGULAR
+from .._tree.names import components, escape
+from .._tree.place import Root
+from . import names
+from .check import CONTENTS, STRUCTURE, Report, check_files, check_structure
+from .contents import check_contents
+from .listing import UNFINISHED
+from .near import near
+from .refusal import Refused
+from .repository import Series, Snapshot
+from .share import NONE, Below
+
+_KINDS = {REGULAR: "file", DIRECTORY: "directory"}
+
+
+@dataclass
+class Look:
+    """What is at the path, and what is not as it was."""
+
+    kind: str = ""  # file, directory or other
+    entries: int | None = None  # the path and all below it; None where no manifest tells
+    files: int | None = None  # the regular ones among them
+    bytes: int | None = None  # of these
+    checked: str = ""  # how deep it was looked; empty where nothing could be checked
+    report: Report = field(default_factory=Report)
+
+
+def look(series: Series, name: str, path: bytes, level: str) -> Look:
+    """Look at a path of the snapshot ``name`` (empty: its whole tree), to a level of ``check.LEVELS``.
+
+    Where something is damaged, it is found out which complete snapshots have it intact. Raises Refused for a snapshot
+    or a path that is not there, and ValueError for a path that could lead out of the tree.
+    """
+    components(path)
+    folder = names.UNFINISHED if name == UNFINISHED else name
+    if folder != names.UNFINISHED and names.kind_of(folder) not in (names.COMPLETE, names.ASIDE):
+        raise _unknown(series, name)
+    try:
+        snapshot = series.snapshot(folder)
+    except FileNotFoundError:
+        raise _unknown(series, name) from None
+    with snapshot:
+        found = Look()
+        if folder == names.UNFINISHED or not check_structure(series, snapshot, found.report):
+            found.kind = _kind_on_disk(snapshot, path)
+            return found
+        _count(snapshot, path, found)
+        found.checked = level
+        if level != STRUCTURE:
+            check_files(snapshot, found.report, Below(path))
+        if level == CONTENTS:
+            check_contents([snapshot], Below(path), found.report)
+        if any(problem.path is not None for problem in found.report.problems.values()):
+            _find_intact(series, snapshot, found.report)
+    return found
+
+
+def _unknown(series: Series, name: str) -> Refused:
+    there = ", ".join(reversed(series.named() + series.named(names.ASIDE))) or "none"
+    return Refused(f"{series.path} has no snapshot {name} (any more). There are: {there}")
+
+
+def _count(snapshot: Snapshot, path: bytes, found: Look) -> None:
+    below = Below(path)
+    found.entries = found.files = found.bytes = 0
+    with snapshot.manifest() as manifest:
+        for record in manifest.records():
+            if below.has(record.entry.path):
+                found.entries += 1
+                found.kind = found.kind or _KINDS.get(record.entry.type, "other")
+                if record.entry.type == REGULAR:
+                    found.files += 1
+                    found.bytes += record.entry.size
+    if not found.kind:
+        raise _no_path(snapshot, path)
+
+
+def _no_path(snapshot: Snapshot, path: bytes) -> Refused:
+    with snapshot.manifest() as manifest:
+        meant = near(path, (record.entry.path for record in manifest.records()))
+    hint = f"Did you mean {', '.join(map(escape, meant))}?" if meant else "Nothing in it has a name like that."
+    return Refused(
+        f"there is no '{escape(path)}' in the snapshot {snapshot.name}, so there is nothing to restore. {hint} A path is "
+        "written from the root of the tree that was backed up"
+    )
+
+
+def _kind_on_disk(snapshot: Snapshot, path: bytes) -> str:
+    """Say what is at the path where no manifest tells."""
+    try:
+        fd = snapshot.open_data()
+    except OSError as error:
+        raise Refused(f"the tree of {snapshot.name} cannot be opened: {error.strerror}. Take another snapshot") from None
+    with Root(fd) as root:
+        there = root.lstat(path)
+    if there is None:
+        raise Refused(
+            f"there is no '{escape(path)}' in {snapshot.name}, whose manifest cannot be used, so no name like it can be "
+            "looked up. Take another snapshot"
+        )
+    return _KINDS.get(there.type, "other")
+
+
+def _find_intact(series: Series, snapshot: Snapshot, report: Report) -> None:
+    """Compare the paths that have a problem in all snapshots, and name those that have them intact."""
+    with contextlib.ExitStack() as stack:
+        usable = [snapshot]
+        for name in series.named():
+            if name != snapshot.name:
+                with contextlib.suppress(OSError):
+                    other = stack.enter_context(series.snapshot(name))
+                    if check_structure(series, other, Report()):
+                        usable.append(other)
+        copies = {key: replace(problem, snapshots=list(problem.snapshots)) for key, problem in report.problems.items()}
+        everywhere = Report(problems=copies)
+        check_contents(usable, NONE, everywhere)
+    for key, problem in report.problems.items():
+        problem.intact_in = copies[key].intact_in

@@ -1,0 +1,163 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: restore_look
+short_description: Look at a path of a snapshot before it is restored
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Says what a path in a snapshot is and how much it holds, and compares it with the manifest. For what is damaged it names the
+    snapshots that have it intact.
+  - Fails for a snapshot or a path that is not there, and says which there are.
+  - Part of the playbook C(longhaul.fleet.restore). Its options and what it returns may change in any release.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.info
+options:
+  repository:
+    description:
+      - The folder of all backups.
+    type: path
+    required: true
+  host:
+    description:
+      - The host that was backed up, as its folder is named.
+    type: str
+    required: true
+  job:
+    description:
+      - What of it was backed up, as its folder is named.
+    type: str
+    required: true
+  name:
+    description:
+      - The snapshot, as RV(longhaul.fleet.snapshot#module:snapshots[].name) says, or V(unfinished).
+    type: str
+    required: true
+  path:
+    description:
+      - The path from the root of the tree that was backed up. Empty for all of it.
+    type: str
+    default: ""
+  level:
+    description:
+      - How deep it is looked, each level with those before it.
+      - V(structure) reads the manifest. V(files) looks at every name below the path. V(contents) reads the files there.
+    type: str
+    choices: [structure, files, contents]
+    default: contents
+seealso:
+  - module: longhaul.fleet.snapshot
+"""
+
+EXAMPLES = r"""
+- name: See whether a folder is intact
+  longhaul.fleet.restore_look:
+    repository: /srv/backup
+    host: web1
+    job: data
+    name: 2026-11-21T173009Z
+    path: photos/2026
+  delegate_to: vault
+"""
+
+RETURN = r"""
+kind:
+  description: V(file), V(directory) or V(other), which is a symbolic link or a special file.
+  returned: success
+  type: str
+  sample: directory
+entries:
+  description: The path and all that is below it. V(null) where there is no manifest that tells.
+  returned: success
+  type: int
+  sample: 543
+files:
+  description: The regular files among them.
+  returned: success
+  type: int
+  sample: 500
+bytes:
+  description: The bytes in these.
+  returned: success
+  type: int
+  sample: 26843545
+checked:
+  description: How deep it was looked, as in O(level). Empty where there is no manifest to compare with.
+  returned: success
+  type: str
+  sample: contents
+not_permitted:
+  description: The files and folders that this user may not read.
+  returned: success
+  type: int
+  sample: 0
+problems:
+  description: What is not as it was, as in RV(longhaul.fleet.snapshot#module:problems). At most 200 are listed.
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+problems_total:
+  description: How many there are.
+  returned: success
+  type: int
+  sample: 0
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused, unexpected
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.restoring import look
+
+MAX_LISTED = 200
+
+
+def main() -> None:
+    """Look, and say what was found."""
+    module = AnsibleModule(
+        argument_spec={
+            "repository": {"type": "path", "required": True},
+            "host": {"type": "str", "required": True},
+            "job": {"type": "str", "required": True},
+            "name": {"type": "str", "required": True},
+            "path": {"type": "str", "default": ""},
+            "level": {"type": "str", "choices": ["structure", "files", "contents"], "default": "contents"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        with Series(params["repository"], params["host"], params["job"]) as series:
+            found = look(series, params["name"], os.fsencode(params["path"]), params["level"])
+    except (Refused, ValueError) as refused:
+        module.fail_json(msg=str(refused))
+    except OSError as error:
+        where = os.path.join(params["repository"], params["host"], params["job"])
+        module.fail_json(msg=str(unexpected(error, where)))
+    report = found.report
+    module.exit_json(
+        changed=False,
+        kind=found.kind,
+        entries=found.entries,
+        files=found.files,
+        bytes=found.bytes,
+        checked=found.checked,
+        not_permitted=report.not_permitted,
+        problems=[problem.as_dict() for problem in report.problems.values()][:MAX_LISTED],
+        problems_total=report.problems_total,
+    )
+
+
+if __name__ == "__main__":
+    main()
