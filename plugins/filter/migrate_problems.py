@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import inside
+
 DOCUMENTATION = r"""
 name: migrate_problems
 short_description: Say what is wrong with a list of migration jobs
@@ -84,7 +86,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: Sequence[str]) -> list[str]:
     origin, target = os.path.normpath(str(job["src"])), arrival(job)
     if origin == target:
         problems.append(f"source and destination are the same directory, {origin}")
-    elif _inside(target, origin):
+    elif inside(target, origin):
         problems.append(f"the destination {target} lies inside the source {origin}, so the copy would contain itself")
     return problems
 
@@ -99,13 +101,9 @@ def _problems_of_two(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
     if first == second and (one.get("delete") or other.get("delete")):
         return [f"it and job {one['name']} both go to {first}, and delete would remove what the other one brings"]
     for outer, inner, path in ((one, other, second), (other, one, first)):
-        if _inside(path, arrival(outer)) and outer.get("delete"):
+        if inside(path, arrival(outer)) and outer.get("delete"):
             return [f"delete of job {outer['name']} would remove {path}, which job {inner['name']} brings"]
     return []
-
-
-def _inside(path: str, root: str) -> bool:
-    return path.startswith(root.rstrip("/") + "/")
 
 
 class FilterModule:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .endpoint import Endpoint, Refusal
+from .folders import inside
 from .units import format_bytes
 
 
@@ -106,12 +107,12 @@ def refuse_nesting(source: Endpoint, dest: Endpoint, roots: Roots, delete: bool)
         return
     if roots.source == roots.dest:
         raise Refusal(f"source and destination are the same directory, {roots.source}: there is nothing to move")
-    if _inside(roots.dest, roots.source) and roots.only is None:
+    if inside(roots.dest, roots.source) and roots.only is None:
         raise Refusal(
             f"the destination {roots.dest} lies inside the source {roots.source}: the copy would contain itself. "
             "Choose a destination outside of it"
         )
-    if _inside(roots.source, roots.dest) and delete:
+    if inside(roots.source, roots.dest) and delete:
         raise Refusal(
             f"the source {roots.source} lies inside the destination {roots.dest}, and delete would remove it there. "
             "Choose another destination, or leave delete out"
@@ -125,10 +126,6 @@ def refuse_empty_source(source: Endpoint, dest: Endpoint, roots: Roots, max_dele
             f"the source {roots.source} on {source.name} is empty, and delete would remove all that {roots.dest} on "
             f"{dest.name} holds: a source that is not mounted looks the same. Where it is meant, set max_delete"
         )
-
-
-def _inside(path: str, root: str) -> bool:
-    return path.startswith(root.rstrip("/") + "/")
 
 
 def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, filtered: bool) -> None:
