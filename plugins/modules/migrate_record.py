@@ -9,13 +9,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: migrate_record
-short_description: Write down on the control node how far a migration or a backup is
+short_description: Write down on the control node how far a migration, a backup or a restore is
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Writes files on the control node, each at once and as a whole, so that a run that is killed leaves no half of one.
-  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role). Its options may change in any release.
+  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role), and of the playbook C(longhaul.fleet.restore). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change

@@ -94,8 +94,8 @@ def _no_path(snapshot: Snapshot, path: bytes) -> Refused:
         meant = near(path, (record.entry.path for record in manifest.records()))
     hint = f"Did you mean {', '.join(map(escape, meant))}?" if meant else "Nothing in it has a name like that."
     return Refused(
-        f"there is no '{escape(path)}' in the snapshot {snapshot.name}, so there is nothing to restore. {hint} A path is "
-        "written from the root of the tree that was backed up"
+        f"there is no '{escape(path)}' in the snapshot {snapshot.name}, so there is nothing to restore. {hint} A path "
+        "is written from the root of the tree that was backed up"
     )
 
 
@@ -104,13 +104,15 @@ def _kind_on_disk(snapshot: Snapshot, path: bytes) -> str:
     try:
         fd = snapshot.open_data()
     except OSError as error:
-        raise Refused(f"the tree of {snapshot.name} cannot be opened: {error.strerror}. Take another snapshot") from None
+        raise Refused(
+            f"the tree of {snapshot.name} cannot be opened: {error.strerror}. Take another snapshot"
+        ) from None
     with Root(fd) as root:
         there = root.lstat(path)
     if there is None:
         raise Refused(
-            f"there is no '{escape(path)}' in {snapshot.name}, whose manifest cannot be used, so no name like it can be "
-            "looked up. Take another snapshot"
+            f"there is no '{escape(path)}' in {snapshot.name}, whose manifest cannot be used, so no name like it can "
+            "be looked up. Take another snapshot"
         )
     return _KINDS.get(there.type, "other")
 

@@ -48,8 +48,8 @@ def found(looked):
 @pytest.mark.parametrize(
     "path, kind, entries, files, size",
     [
-        (b"", "directory", 9, 5, len("top" "another" "d/apart" "d/e/under" "dd")),
-        (b"d", "directory", 5, 3, len("another" "d/apart" "d/e/under")),
+        (b"", "directory", 9, 5, len("topanotherd/apartd/e/underdd")),
+        (b"d", "directory", 5, 3, len("anotherd/apartd/e/under")),
         (b"d/deep", "file", 1, 1, len("another")),
         (b"link", "other", 1, 0, 0),
     ],
@@ -68,7 +68,9 @@ def test_a_damaged_file_is_named_with_the_snapshots_that_have_it_intact(two):
     expected = ("damaged", b"d/apart", [SECOND], [FIRST])
     assert found(see(two, SECOND, b"d")) == [expected]
     assert found(see(two, SECOND)) == [expected, ("damaged", b"top", [SECOND], [])]
-    assert found(see(two, SECOND, b"d/e")) == found(see(two, SECOND, b"d", "files")) == found(see(two, FIRST, b"d")) == []
+    assert (
+        found(see(two, SECOND, b"d/e")) == found(see(two, SECOND, b"d", "files")) == found(see(two, FIRST, b"d")) == []
+    )
 
 
 def test_names_that_are_missing_or_too_many_are_found_below_the_path_alone(two):
@@ -104,7 +106,9 @@ def test_an_unfinished_snapshot_can_be_looked_at_but_not_checked(two):
     assert (looked.kind, looked.entries, looked.checked, found(looked)) == ("directory", None, "", [])
 
 
-@pytest.mark.parametrize("name", ["2020-01-01T000000Z", "aside-2020-01-01T000000Z", "latest", "..", ".lock", "unfinished"])
+@pytest.mark.parametrize(
+    "name", ["2020-01-01T000000Z", "aside-2020-01-01T000000Z", "latest", "..", ".lock", "unfinished"]
+)
 def test_a_snapshot_that_is_not_there_is_refused_with_those_that_are(two, name):
     with pytest.raises(Refused, match=f"{SECOND}, {FIRST}"):
         see(two, name)
@@ -124,7 +128,13 @@ def test_a_path_that_could_lead_out_is_refused(two, path):
 
 @pytest.mark.parametrize(
     "path, meant",
-    [(b"d/dep", "d/deep"), (b"D/deep", "d"), (b"e/under", "d/e/under"), (b"d/apart/x", "Nothing in it"), (b"top\n", "top")],
+    [
+        (b"d/dep", "d/deep"),
+        (b"D/deep", "d"),
+        (b"e/under", "d/e/under"),
+        (b"d/apart/x", "Nothing in it"),
+        (b"top\n", "top"),
+    ],
 )
 def test_a_path_that_is_not_there_is_refused_with_what_may_be_meant(two, path, meant):
     with pytest.raises(Refused, match="there is no") as refused:

@@ -1,0 +1,180 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is to be restored, completed from the jobs of the backup and checked before any host is asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import within
+
+DOCUMENTATION = r"""
+name: restore_request
+short_description: Complete and check what is to be restored
+version_added: 0.1.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Takes the C(restore_) variables of the playbook C(longhaul.fleet.restore), adds what C(backup_jobs) knows, and says
+    what is wrong.
+  - Part of that playbook. Its options and what it returns may change in any release.
+positional: _input
+options:
+  _input:
+    description:
+      - C(repository), C(from), C(job), C(path), C(to), C(dest), C(over) and C(delete), as the variables of these names.
+    type: dict
+    required: true
+  jobs:
+    description: The jobs of the backup, where they are known.
+    type: list
+    elements: dict
+    default: []
+  groups:
+    description: The groups of the inventory with their hosts.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what would be restored
+  ansible.builtin.debug:
+    msg: "{{ {'from': 'web1', 'job': 'data', 'path': 'photos'} | longhaul.fleet.restore_request(backup_jobs, groups) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: C(repository), C(from), C(job), C(path), C(to), C(origin), and C(problems), a sentence for each.
+  type: dict
+"""
+
+
+def restore_request(
+    given: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Give the request. ``path`` is relative to the tree; ``origin`` is where it was on the host, empty if unknown."""
+    problems: list[str] = []
+    host, name, fitting = _job(given, jobs, groups, problems)
+    repository = given.get("repository") or next((job["repository"] for job in fitting if job.get("repository")), {})
+    if not isinstance(repository, Mapping) or not repository.get("host") or not repository.get("path"):
+        problems.append(
+            "it is not known where the snapshots are: set restore_repository to {host: NAME, path: FOLDER}, or give "
+            "the file with backup_jobs (-e @FILE)"
+        )
+        repository = {"host": "", "path": ""}
+    sources = _sources(fitting[0]) if fitting else {}
+    path, origin = _path(str(given.get("path") or ""), sources, problems)
+    to = str(given.get("to") or host)
+    for what, wanted in (("the repository's host", repository["host"]), ("restore_to", to)):
+        if wanted and wanted not in groups["all"]:
+            problems.append(f"{what} {wanted} is not in the inventory; its variables would say how to reach it")
+    dest = str(given.get("dest") or "")
+    if dest and not dest.startswith("/"):
+        problems.append(f"restore_dest {dest} is not an absolute path")
+    if given.get("delete") and not given.get("over"):
+        problems.append("restore_delete removes what is not in the snapshot, which takes restore_over=true, too")
+    if host and not dest and not origin and not problems:
+        problems.append(
+            "it is not known where this was on the host, so nothing can be put beside it: name a folder in "
+            "restore_dest, or give the file with backup_jobs (-e @FILE)"
+            if not sources
+            else f"the job has several trees: name one in restore_path ({', '.join(sources)}), or a folder in "
+            "restore_dest"
+        )
+    return {
+        "repository": dict(repository),
+        "from": host,
+        "job": name,
+        "path": path,
+        "to": to,
+        "origin": origin,
+        "problems": problems,
+    }
+
+
+def _job(
+    given: Mapping[str, Any],
+    jobs: Sequence[Mapping[str, Any]],
+    groups: Mapping[str, Sequence[str]],
+    problems: list[str],
+) -> tuple[str, str, list[Mapping[str, Any]]]:
+    """Give the host, the name of the job, and the jobs that fit both."""
+    host, name = str(given.get("from") or ""), str(given.get("job") or "")
+    fitting = [job for job in jobs if not name or job.get("name") == name]
+    fitting = [job for job in fitting if not host or host in hosts_of(job, groups)]
+    if not host:
+        hosts = sorted({one for job in fitting for one in hosts_of(job, groups)})
+        host = hosts[0] if len(hosts) == 1 else ""
+        if not host:
+            problems.append(_which("restore_from", "host was backed up", hosts))
+    if host and not name:
+        found = sorted({str(job["name"]) for job in fitting if job.get("name")})
+        name = found[0] if len(found) == 1 else ""
+        if not name:
+            problems.append(_which("restore_job", f"job of {host} is meant", found))
+    if jobs and not fitting and not given.get("repository"):
+        known = sorted({f"{job.get('name')} of {one}" for job in jobs for one in hosts_of(job, groups)})
+        problems.append(
+            f"backup_jobs has no job {name or '(any)'} of {host or '(any host)'}; it has {', '.join(known)}"
+        )
+    return host, name, fitting
+
+
+def _which(variable: str, what: str, found: Sequence[str]) -> str:
+    return f"say which {what} with {variable}" + (f": {', '.join(found)}" if found else "")
+
+
+def hosts_of(job: Mapping[str, Any], groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """Give the hosts of a job: its ``host``, or the hosts and groups in ``hosts``."""
+    named = job.get("hosts") or job.get("host") or []
+    named = [named] if isinstance(named, str) else list(named)
+    return [host for one in named for host in groups.get(one, [one])]
+
+
+def _sources(job: Mapping[str, Any]) -> dict[str, str]:
+    """Give where each source of a job stands in its snapshots, and where it was on the host.
+
+    One source is the tree itself. Of several each stands under its last name.
+    """
+    src = job.get("src") or []
+    folders = [os.path.normpath(str(one)) for one in ([src] if isinstance(src, str) else src)]
+    if len(folders) == 1:
+        return {"": folders[0]}
+    return {os.path.basename(folder): folder for folder in folders}
+
+
+def _path(path: str, sources: Mapping[str, str], problems: list[str]) -> tuple[str, str]:
+    """Give the path in the tree, and where it was on the host."""
+    absolute, names = path.startswith("/"), [name for name in path.split("/") if name not in ("", ".")]
+    if ".." in names:
+        problems.append(f"restore_path {path} has '..' in it: write the path without")
+        return "", ""
+    inside = "/".join(names)
+    if not absolute or not names:
+        top = "" if "" in sources else (names or [""])[0]
+        if top not in sources:
+            return inside, ""
+        below = inside[len(top) :].strip("/")
+        return inside, os.path.join(sources[top], below) if below else sources[top]
+    for top, folder in sources.items():
+        if within("/" + inside, folder):
+            below = ("/" + inside)[len(folder) :].strip("/")
+            return "/".join(part for part in (top, below) if part), "/" + inside
+    backed_up = f"only {', '.join(sources.values())} was backed up" if sources else "it is not known what was backed up"
+    problems.append(
+        f"restore_path {path} is the path on the host, and {backed_up}. Write the path inside the tree, without the "
+        "slash at its beginning"
+    )
+    return "", ""
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Give the filters by name."""
+        return {"restore_request": restore_request}

@@ -1,0 +1,155 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook restore between two hosts: alpha was backed up on beta, three times, and comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support import compare, refusal
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
+from ansible_collections.longhaul.fleet.tests.support.snapshots import REPOSITORY, backup_tasks, redate
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+
+DAYS = ("2026-10-30T010000Z", "2026-10-31T010000Z", "2026-11-02T010000Z")
+JOB = {"name": "data", "host": "alpha", "src": "/data/src", "repository": {"host": "beta", "path": REPOSITORY}}
+
+
+class Backup:
+    """The backup, and what its playbook restore does."""
+
+    def __init__(self, bed: Testbed, playbooks: Playbooks) -> None:
+        self.bed, self.playbooks = bed, playbooks
+        self.data = {host: bed.root(host) / "data" for host in bed.hosts}
+        self.folder = self.data["beta"] / "backup/alpha/data"
+
+    def make(self, *edits: str) -> None:
+        """Make a snapshot of what is there, and one more after each shell command on alpha; they get the DAYS."""
+        (self.data["beta"] / "backup").mkdir(mode=0o700)
+        tasks = backup_tasks("day0")
+        for number, edit in enumerate(edits, 1):
+            keep = f"cp -a /data/src /data/day{number - 1} && cd /data/src && {edit}"
+            tasks += [{"ansible.builtin.raw": keep, "delegate_to": "alpha"}, *backup_tasks(f"day{number}")]
+        self.playbooks.run(tasks, hosts="beta").expect_success()
+        redate(self.folder, DAYS[: len(edits) + 1])
+
+    def restore(self, *flags: str, **variables: Any) -> Run:
+        """Run the playbook."""
+        return self.playbooks.run("longhaul.fleet.restore", *flags, backup_jobs=[JOB], **variables)
+
+    def refused(self, **variables: Any) -> str:
+        """Run the playbook, which must refuse and leave both hosts as they were; gives what it says."""
+        before = refusal.everything(self.bed)
+        run = self.restore(**variables)
+        assert run.rc != 0 and run.failures, run.output
+        assert refusal.everything(self.bed) == before
+        assert "Traceback" not in run.output and "undefined" not in run.output, run.output
+        return run.failures[-1]
+
+    def report(self) -> dict[str, Any]:
+        """Give the newest report for programs; there is one for people beside it."""
+        folder = self.playbooks.inventory.parent / "longhaul-restore"
+        newest = max(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        assert newest.with_suffix(".md").exists()
+        return json.loads(newest.read_text())
+
+
+@pytest.fixture
+def backup(hosts: Testbed, playbooks: Playbooks) -> Backup:
+    """Nothing is backed up yet."""
+    return Backup(hosts, playbooks)
+
+
+def changed(run: Run) -> bool:
+    """Whether any host was changed."""
+    return any(one.result.get("changed") for one in run.results)
+
+
+@pytest.mark.smoke
+def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: Backup) -> None:
+    source = backup.data["alpha"] / "src"
+    # What cp cannot copy is not what this is about.
+    make_hard_tree(source, many=30, without=["longer than PATH_MAX"], outside=backup.data["alpha"] / "outside")
+    (source / "work").mkdir()
+    (source / "work/plan").write_text("first")
+    os.link(source / "work/plan", source / "work/plan too")
+    backup.make("echo second >work/plan && touch new", "rm -r names && echo third >work/plan")
+
+    # A dry run lists and does nothing.
+    before = refusal.everything(hosts)
+    dry = backup.restore("--check", "--diff", restore_path="work")
+    assert refusal.everything(hosts) == before and "Would be restored" in dry.output
+    assert ">f+++++++++ plan\n" in dry.output and not (backup.playbooks.inventory.parent / "longhaul-restore").exists()
+
+    # Everything, as it was last, beside the original. A rerun finds nothing to do.
+    backup.restore()
+    beside = backup.data["alpha"] / f"src.restored-{DAYS[2]}"
+    assert compare.differences(source, beside) == []
+    report = backup.report()
+    assert (report["state"], report["result"]["verified"], report["checked"]) == ("restored", "checksum", "contents")
+    before = refusal.everything(hosts)
+    assert not changed(backup.restore()) and refusal.everything(hosts) == before
+
+    # As it was before a day, to another host.
+    backup.restore(restore_when="before 2026-11-01", restore_to="beta", restore_dest="/data/there").expect_success()
+    assert compare.differences(backup.data["alpha"] / "day1", backup.data["beta"] / "there") == []
+
+    # One folder and one file, named as they were on the host.
+    backup.restore(restore_when="2026-10-30", restore_path="/data/src/work").expect_success()
+    assert compare.differences(backup.data["alpha"] / "day0/work", source / f"work.restored-{DAYS[0]}") == []
+    backup.restore(restore_when=DAYS[1], restore_path="work/plan").expect_success()
+    assert (source / f"work/plan.restored-{DAYS[1]}/plan").read_text() == "second\n"
+
+    # Over what is there: first what would change, then it changes. What is too many stays unless it shall go.
+    over = {"restore_when": "2026-10-30", "restore_over": True}
+    dry = backup.restore("--check", "--diff", **over)
+    assert re.search(r"^>f\S+ work/plan$", dry.output, re.MULTILINE) and (source / "work/plan").read_text() == "third\n"
+    backup.restore(**over).expect_success()
+    assert (source / "work/plan").read_text() == "first" and (source / "new").exists()
+    backup.restore(restore_delete=True, **over).expect_success()
+    assert compare.differences(backup.data["alpha"] / "day0", source) == []
+    assert backup.report()["delete"]
+
+
+def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
+    source = backup.data["alpha"] / "src"
+    (source / "photos").mkdir(parents=True)
+    (source / "photos/one.jpg").write_bytes(b"one" * 1000)
+    (source / "photos/two.jpg").write_bytes(b"two" * 1000)
+    backup.make("touch photos/one.jpg")
+    (source / "since then").touch()
+
+    said = backup.refused(restore_when="2026-10-30T000000Z")
+    assert "no snapshot 2026-10-30T000000Z" in said and f"{DAYS[1]}, {DAYS[0]}" in said, said
+    said = backup.refused(restore_path="photo/one.jpg")
+    assert "no 'photo/one.jpg'" in said and "photos" in said, said
+    said = backup.refused(restore_dest="/data/src")
+    assert "restore_over=true" in said and "/data/src is there on alpha and not empty" in said, said
+    said = backup.refused(restore_when="01/11/2026", restore_dest="relative", restore_delete=True)
+    assert "not an absolute path" in said and "restore_over=true" in said, said
+
+    damage(backup.folder / DAYS[1] / "data/photos/one.jpg")
+    damage(backup.folder / DAYS[1] / "data/photos/two.jpg")  # the same file in both
+    said = backup.refused(restore_path="photos")
+    assert "photos/one.jpg: its contents are" in said and f"intact in {DAYS[0]}" in said, said
+    assert "intact in no other snapshot" in said and "restore_damaged=true" in said, said
+    backup.restore(restore_when=DAYS[0], restore_path="photos/one.jpg").expect_success()
+    backup.restore(restore_path="photos", restore_damaged=True).expect_success()
+    assert {one["path"] for one in backup.report()["problems"]} == {"photos/one.jpg", "photos/two.jpg"}
+
+
+def damage(path: Path) -> None:
+    """Flip a bit as a disk does: size and times stay."""
+    status = path.stat()
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))

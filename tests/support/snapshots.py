@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Snapshots for tests that need some: made by the modules alone, and given the dates that a test wants."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = "/data/backup"
+
+
+def backup_tasks(
+    run: str,
+    *,
+    client: str = "alpha",
+    src: str = "/data/src/",
+    vault: str = "beta",
+    repository: str = REPOSITORY,
+    job: str = "data",
+    **transfer: Any,
+) -> list[dict[str, Any]]:
+    """Give the tasks that make one snapshot of a tree of ``client`` on ``vault``; ``run`` names it in their registers.
+
+    ``transfer`` are more options of the transfer. The repository must be there.
+    """
+    where = {"repository": repository, "host": client, "job": job, "run": run}
+    begun, sent = f"begun_{run}", f"sent_{run}"
+    return [
+        {
+            "name": f"Begin {run}",
+            "longhaul.fleet.snapshot": {"action": "begin", **where},
+            "delegate_to": vault,
+            "register": begun,
+        },
+        {
+            "name": f"Transfer {run}",
+            "longhaul.fleet.transfer": {
+                "src_host": client,
+                "src": src,
+                "dest_host": vault,
+                "dest": f"{{{{ {begun}.path }}}}",
+                "link_dest": f"{{{{ {begun}.link_dest }}}}",
+                "delete": True,
+                **transfer,
+            },
+            "register": sent,
+        },
+        {
+            "name": f"Finish {run}",
+            "longhaul.fleet.snapshot": {
+                "action": "finish",
+                **where,
+                "expected_entries": f"{{{{ {sent}.files_total }}}}",
+            },
+            "delegate_to": vault,
+        },
+    ]
+
+
+def redate(folder: Path, names: Sequence[str]) -> None:
+    """Give the complete snapshots of a job other names, the oldest the first; ``latest`` leads to the last.
+
+    Raises AssertionError where there are not as many.
+    """
+    old = sorted(path.name for path in folder.glob("20*"))
+    assert len(old) == len(names), f"{folder} has {old}"
+    for before, after in zip(old, names):
+        os.rename(folder / before, folder / after)
+        facts = folder / after / "snapshot.json"
+        base = json.loads(facts.read_text())
+        facts.write_text(json.dumps({**base, "base": dict(zip(old, names)).get(base["base"], "")}))
+    (folder / "latest").unlink()
+    (folder / "latest").symlink_to(names[-1])

@@ -1,0 +1,124 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is asked for is completed from the jobs, goes to the right place, and is refused where it could not be meant."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.filter.restore_request import restore_request
+from ansible_collections.longhaul.fleet.plugins.filter.restore_target import restore_target
+
+VAULT = {"host": "vault", "path": "/srv/backup"}
+JOBS = [
+    {"name": "data", "hosts": "web", "src": "/srv/data/", "repository": VAULT},
+    {"name": "etc", "host": "web1", "src": ["/etc"], "repository": VAULT},
+    {"name": "db", "hosts": ["db1"], "src": ["/var/lib/db", "/srv/dumps"], "repository": VAULT},
+]
+GROUPS = {"all": ["web1", "web2", "db1", "vault"], "web": ["web1", "web2"]}
+
+
+def ask(jobs=JOBS, **given):
+    return restore_request(given, jobs, GROUPS)
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ({"from": "web1", "job": "data"}, ("web1", "data", "", "web1", "/srv/data")),
+        ({"from": "web2"}, ("web2", "data", "", "web2", "/srv/data")),
+        ({"job": "etc", "path": "ssh/sshd_config"}, ("web1", "etc", "ssh/sshd_config", "web1", "/etc/ssh/sshd_config")),
+        ({"job": "etc", "path": "/etc/ssh/"}, ("web1", "etc", "ssh", "web1", "/etc/ssh")),
+        ({"job": "etc", "path": "/"}, ("web1", "etc", "", "web1", "/etc")),
+        ({"job": "etc", "path": "./ssh//keys"}, ("web1", "etc", "ssh/keys", "web1", "/etc/ssh/keys")),
+        ({"from": "web1", "job": "data", "to": "web2"}, ("web1", "data", "", "web2", "/srv/data")),
+        ({"job": "db", "path": "dumps/new"}, ("db1", "db", "dumps/new", "db1", "/srv/dumps/new")),
+        ({"job": "db", "path": "/var/lib/db/x"}, ("db1", "db", "db/x", "db1", "/var/lib/db/x")),
+        ({"job": "db", "dest": "/tmp/x"}, ("db1", "db", "", "db1", "")),
+    ],
+)
+def test_a_request_is_completed(given, expected):
+    found = ask(**given)
+    assert found["problems"] == []
+    assert tuple(found[key] for key in ("from", "job", "path", "to", "origin")) == expected
+    assert found["repository"] == VAULT
+
+
+def test_without_jobs_all_must_be_said():
+    found = ask([], repository=VAULT, **{"from": "gone", "job": "data", "to": "web1", "dest": "/srv/back", "path": "a"})
+    assert found["problems"] == [] and found["from"] == "gone" and found["origin"] == ""
+
+
+@pytest.mark.parametrize(
+    "given, jobs, words",
+    [
+        ({}, JOBS, ["restore_from: db1, web1, web2"]),
+        ({"from": "web1"}, JOBS, ["restore_job: data, etc"]),
+        ({"job": "data"}, JOBS, ["restore_from: web1, web2"]),
+        ({"from": "web1", "job": "dta"}, JOBS, ["no job dta of web1", "data of web1", "etc of web1"]),
+        ({"from": "web1", "job": "data"}, [], ["restore_repository"]),
+        ({"from": "web1", "job": "data", "repository": "/srv"}, [], ["restore_repository"]),
+        ({"from": "web1", "job": "data", "repository": {"host": "valut", "path": "/b"}}, JOBS, ["valut is not in the"]),
+        ({"from": "web1", "job": "data", "repository": VAULT}, [], ["restore_dest"]),
+        ({"from": "web1", "job": "data", "to": "web9"}, JOBS, ["restore_to web9"]),
+        ({"from": "web1", "job": "data", "dest": "x"}, JOBS, ["restore_dest x is not an absolute"]),
+        ({"from": "web1", "job": "data", "delete": True}, JOBS, ["restore_over=true"]),
+        ({"job": "etc", "path": "/srv/data"}, JOBS, ["only /etc was backed up"]),
+        ({"job": "etc", "path": "/etcetera"}, JOBS, ["only /etc was backed up"]),
+        ({"job": "etc", "path": "a/../../b"}, JOBS, ["'..'"]),
+        ({"job": "db"}, JOBS, ["several trees", "db, dumps"]),
+    ],
+)
+def test_what_is_not_clear_is_said(given, jobs, words):
+    problems = " | ".join(ask(jobs, **given)["problems"])
+    assert [word for word in words if word not in problems] == [], problems
+
+
+SNAPSHOT = {"name": "2026-11-21T173009Z", "path": "/srv/backup/web1/etc/2026-11-21T173009Z/data"}
+
+
+@pytest.mark.parametrize(
+    "given, kind, options, src, dest, occupies",
+    [
+        ({}, "directory", {}, "/", "/etc.restored-2026-11-21T173009Z", "/etc.restored-2026-11-21T173009Z"),
+        ({}, "directory", {"over": True}, "/", "/etc", "/etc"),
+        ({}, "directory", {"dest": "/tmp/x/"}, "/", "/tmp/x", "/tmp/x"),
+        ({"path": "ssh"}, "directory", {"over": True}, "/ssh/", "/etc/ssh", "/etc/ssh"),
+        (
+            {"path": "ssh/key"},
+            "file",
+            {},
+            "/ssh/key",
+            "/etc/ssh/key.restored-2026-11-21T173009Z/",
+            "/etc/ssh/key.restored-2026-11-21T173009Z/key",
+        ),
+        ({"path": "ssh/key"}, "file", {"over": True}, "/ssh/key", "/etc/ssh/", "/etc/ssh/key"),
+        ({"path": "ssh/key"}, "file", {"dest": "/"}, "/ssh/key", "/", "/key"),
+    ],
+)
+def test_where_it_goes(given, kind, options, src, dest, occupies):
+    found = restore_target(ask(job="etc", **given), SNAPSHOT, kind, **options)
+    assert found["problems"] == []
+    assert (found["src"], found["dest"], found["occupies"]) == (SNAPSHOT["path"] + src, dest, occupies)
+
+
+def test_a_whole_system_goes_beside_too():
+    jobs = [{"name": "all", "host": "web1", "src": "/", "repository": VAULT}]
+    assert restore_target(ask(jobs), SNAPSHOT, "directory")["dest"] == "/restored-2026-11-21T173009Z"
+    assert restore_target(ask(jobs, path="/etc"), SNAPSHOT, "directory", over=True)["dest"] == "/etc"
+
+
+@pytest.mark.parametrize(
+    "given, kind, options, words",
+    [
+        ({}, "other", {}, "symbolic link"),
+        ({}, "file", {"over": True, "delete": True}, "restore_delete is for folders"),
+        ({"to": "vault"}, "directory", {"dest": "/srv/backup/web1"}, "in each other"),
+        ({"to": "vault"}, "directory", {"dest": "/srv/backup"}, "in each other"),
+        ({"to": "vault"}, "directory", {"dest": "/srv"}, "in each other"),
+    ],
+)
+def test_where_it_cannot_go(given, kind, options, words):
+    (problem,) = restore_target(ask(job="etc", path="ssh", **given), SNAPSHOT, kind, **options)["problems"]
+    assert words in problem
