@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import within
 
 DOCUMENTATION = r"""
@@ -26,7 +28,8 @@ positional: _input
 options:
   _input:
     description:
-      - C(repository), C(from), C(job), C(path), C(to), C(dest), C(over) and C(delete), as the variables of these names.
+      - C(repository), C(from), C(job), C(path), C(to), C(dest), C(over), C(delete) and C(transfer), as the variables of
+        these names.
     type: dict
     required: true
   jobs:
@@ -52,6 +55,9 @@ _value:
   type: dict
 """
 
+# Options of a transfer that have a variable of their own here, or no use.
+NOT_TO_CHOOSE = {"src_host", "src", "dest_host", "dest", "delete", "checksum", "verify", "wait", "link_dest"}
+
 
 def restore_request(
     given: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
@@ -75,6 +81,13 @@ def restore_request(
     dest = str(given.get("dest") or "")
     if dest and not dest.startswith("/"):
         problems.append(f"restore_dest {dest} is not an absolute path")
+    known = set(spec_from_documentation(DOCUMENTATION_OF_TRANSFER)) - NOT_TO_CHOOSE
+    unknown = sorted(set(given.get("transfer") or {}) - known)
+    if unknown:
+        problems.append(
+            f"restore_transfer has {', '.join(unknown)}, which is no option of a transfer, or one that a restore sets "
+            "itself"
+        )
     if given.get("delete") and not given.get("over"):
         problems.append("restore_delete removes what is not in the snapshot, which takes restore_over=true, too")
     if host and not dest and not origin and not problems:

@@ -38,12 +38,12 @@ class Backup:
         for number, edit in enumerate(edits, 1):
             keep = f"cp -a /data/src /data/day{number - 1} && cd /data/src && {edit}"
             tasks += [{"ansible.builtin.raw": keep, "delegate_to": "alpha"}, *backup_tasks(f"day{number}")]
-        self.playbooks.run(tasks, hosts="beta").expect_success()
+        self.playbooks.run(tasks, hosts="beta", timeout=900).expect_success()
         redate(self.folder, DAYS[: len(edits) + 1])
 
     def restore(self, *flags: str, **variables: Any) -> Run:
         """Run the playbook."""
-        return self.playbooks.run("longhaul.fleet.restore", *flags, backup_jobs=[JOB], **variables)
+        return self.playbooks.run("longhaul.fleet.restore", *flags, timeout=900, backup_jobs=[JOB], **variables)
 
     def refused(self, **variables: Any) -> str:
         """Run the playbook, which must refuse and leave both hosts as they were; gives what it says."""

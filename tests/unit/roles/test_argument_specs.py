@@ -46,8 +46,11 @@ def entry_points(role: str) -> dict:
     return load(role, "meta/argument_specs.yml")["argument_specs"]
 
 
-def options_of(role: str, entry: str = "main") -> dict:
-    return entry_points(role)[entry].get("options", {})
+def options_of(role: str, entry: str | None = None) -> dict:
+    """Give the options of an entry point, or of all."""
+    points = entry_points(role)
+    chosen = points.values() if entry is None else [points[entry]]
+    return {name: option for point in chosen for name, option in point.get("options", {}).items()}
 
 
 def every_option(options: dict, prefix: str = ""):
@@ -72,7 +75,7 @@ def test_every_role_has_a_specification():
 @pytest.mark.parametrize("role", NAMES)
 def test_every_default_is_documented_and_every_documented_default_is_one(role):
     defaults = load(role, "defaults/main.yml")
-    documented = {name for entry in entry_points(role) for name in options_of(role, entry)}
+    documented = set(options_of(role))
     assert set(defaults) - documented == set(), "in defaults, and in no specification"
     optional = {name for name, option in options_of(role).items() if not option.get("required")}
     assert optional - set(defaults) == set(), "in the specification, and not in defaults"

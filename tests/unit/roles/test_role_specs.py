@@ -22,8 +22,10 @@ def load(role: str, path: str) -> dict:
     return yaml.safe_load((ROLES / role / path).read_text()) or {}
 
 
-def main_options(role: str) -> dict:
-    return load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+def options_of(role: str) -> dict:
+    """Give the options of all entry points: they share the role's defaults."""
+    points = load(role, "meta/argument_specs.yml")["argument_specs"].values()
+    return {name: option for point in points for name, option in point.get("options", {}).items()}
 
 
 def all_options(options: dict, prefix: str = ""):
@@ -35,7 +37,7 @@ def all_options(options: dict, prefix: str = ""):
 @pytest.mark.parametrize("role", NAMES)
 def test_specs_and_defaults_name_the_same_variables_with_the_same_values(role):
     documented = {
-        name: option.get("default") for name, option in main_options(role).items() if not option.get("required")
+        name: option.get("default") for name, option in options_of(role).items() if not option.get("required")
     }
     assert documented == load(role, "defaults/main.yml")
 
@@ -48,19 +50,20 @@ def test_public_names_begin_with_the_role_and_private_ones_do_not(role):
 
 @pytest.mark.parametrize("role", NAMES)
 def test_every_option_has_a_type_a_description_and_a_default_of_its_type(role):
-    for name, option in all_options(main_options(role)):
+    for name, option in all_options(options_of(role)):
         assert option.get("description"), name
         assert option["type"] in PYTHON_TYPES, name
         if option.get("default") is not None:
             assert isinstance(option["default"], PYTHON_TYPES[option["type"]]), name
         if "choices" in option and "default" in option:
-            assert option["default"] in option["choices"], name
+            chosen = option["default"] if option["type"] == "list" else [option["default"]]
+            assert set(chosen) <= set(option["choices"]), name
 
 
 @pytest.mark.parametrize("role", NAMES)
 def test_the_readme_names_every_variable(role):
     text = (ROLES / role / "README.md").read_text()
-    assert [name for name in main_options(role) if f"`{name}`" not in text] == []
+    assert [name for name in options_of(role) if f"`{name}`" not in text] == []
 
 
 def transfer_options() -> dict:
@@ -78,7 +81,7 @@ def expect_the_same(job: dict, options: dict):
 
 
 def test_a_migration_job_has_every_option_of_transfer_with_its_type_and_choices():
-    expect_the_same(main_options("migrate")["migrate_jobs"]["options"], transfer_options())
+    expect_the_same(options_of("migrate")["migrate_jobs"]["options"], transfer_options())
 
 
 def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide():
@@ -86,7 +89,7 @@ def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide
     decided = {"src_host", "src", "dest_host", "dest", "delete", "max_delete", "link_dest", "partial", "connect"}
     assert set(options) == decided | set(TRANSFER) | {"filter", "bwlimit"}
     expect_the_same(
-        main_options("backup")["backup_jobs"]["options"],
+        options_of("backup")["backup_jobs"]["options"],
         {name: option for name, option in options.items() if name not in decided},
     )
 

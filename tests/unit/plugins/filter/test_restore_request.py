@@ -64,6 +64,11 @@ def test_without_jobs_all_must_be_said():
         ({"from": "web1", "job": "data", "to": "web9"}, JOBS, ["restore_to web9"]),
         ({"from": "web1", "job": "data", "dest": "x"}, JOBS, ["restore_dest x is not an absolute"]),
         ({"from": "web1", "job": "data", "delete": True}, JOBS, ["restore_over=true"]),
+        (
+            {"job": "etc", "transfer": {"bwlimit": "1M", "speed": 1, "src": "/x"}},
+            JOBS,
+            ["restore_transfer has speed, src,"],
+        ),
         ({"job": "etc", "path": "/srv/data"}, JOBS, ["only /etc was backed up"]),
         ({"job": "etc", "path": "/etcetera"}, JOBS, ["only /etc was backed up"]),
         ({"job": "etc", "path": "a/../../b"}, JOBS, ["'..'"]),
