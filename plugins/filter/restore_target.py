@@ -77,7 +77,8 @@ def restore_target(
     if not dest and over:
         dest = origin if kind == "directory" else os.path.dirname(origin)
     elif not dest:
-        dest = f"{origin.rstrip('/')}.restored-{snapshot['name']}" if origin != "/" else f"/restored-{snapshot['name']}"
+        suffix = f"restored-{snapshot['name'].lstrip('.')}"
+        dest = f"{origin}.{suffix}" if origin != "/" else f"/{suffix}"
     dest = os.path.normpath(dest)
     problems = []
     if kind == "other":

@@ -112,6 +112,8 @@ def test_a_whole_system_goes_beside_too():
     jobs = [{"name": "all", "host": "web1", "src": "/", "repository": VAULT}]
     assert restore_target(ask(jobs), SNAPSHOT, "directory")["dest"] == "/restored-2026-11-21T173009Z"
     assert restore_target(ask(jobs, path="/etc"), SNAPSHOT, "directory", over=True)["dest"] == "/etc"
+    unfinished = {**SNAPSHOT, "name": ".unfinished"}
+    assert restore_target(ask(job="etc"), unfinished, "directory")["dest"] == "/etc.restored-unfinished"
 
 
 @pytest.mark.parametrize(
