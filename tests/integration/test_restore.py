@@ -91,7 +91,10 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     before = refusal.everything(hosts)
     dry = backup.restore("--check", "--diff", restore_path="work")
     assert refusal.everything(hosts) == before and "Would be restored" in dry.output
-    assert ">f+++++++++ plan\n" in dry.output and not (backup.playbooks.inventory.parent / "longhaul-restore").exists()
+    assert (
+        re.search(r"^[<>]f[+]{9} plan$", dry.output, re.MULTILINE)
+        and not (backup.playbooks.inventory.parent / "longhaul-restore").exists()
+    )
 
     # Everything, as it was last, beside the original. A rerun finds nothing to do.
     backup.restore()
@@ -115,7 +118,9 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     # Over what is there: first what would change, then it changes. What is too many stays unless it shall go.
     over = {"restore_when": "2026-10-30", "restore_over": True}
     dry = backup.restore("--check", "--diff", **over)
-    assert re.search(r"^>f\S+ work/plan$", dry.output, re.MULTILINE) and (source / "work/plan").read_text() == "third\n"
+    assert (
+        re.search(r"^[<>]f\S+ work/plan$", dry.output, re.MULTILINE) and (source / "work/plan").read_text() == "third\n"
+    )
     assert "*deleting" not in dry.output and (source / "new").exists()
     backup.restore(restore_delete=True, **over).expect_success()
     assert compare.differences(backup.data["alpha"] / "day0", source) == []
