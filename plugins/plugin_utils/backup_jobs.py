@@ -35,6 +35,7 @@ TRANSFER = (
     "preserve",
     "numeric_ids",
     "one_file_system",
+    "delta",
     "timeout",
     "port",
     "port_range",

@@ -7,8 +7,8 @@
 ``context.serve``: ``address`` to listen at (numeric), ``ports`` to choose from (none: any free one), ``allow``:
 addresses that may connect. ``context.secrets``: ``exchange``, the one-time secret of both ends, and, unless the setting
 ``encrypt`` is false, ``tls_certificate``, ``tls_key`` and ``tls_peer`` (PEM). ``Server.ready`` and so ``context.peer``:
-``address``, ``port``. ``context.peer`` has ``patience`` too: the seconds in which the first connection must be made, None
-where nothing else could be tried.
+``address``, ``port``. ``context.peer`` has ``patience`` too: the seconds in which the first connection must be made,
+None where nothing else could be tried.
 """
 
 from __future__ import annotations

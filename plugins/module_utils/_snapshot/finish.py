@@ -50,8 +50,8 @@ def finish(
 
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes of
     all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused where
-    that is not what is there, where another run took the snapshot over, and where the tree cannot be read; then it stays
-    unfinished.
+    that is not what is there, where another run took the snapshot over, and where the tree cannot be read; then it
+    stays unfinished.
     """
     facts = unfinished_facts(series)
     if not facts or facts.get("run") != run:

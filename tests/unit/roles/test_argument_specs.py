@@ -175,5 +175,4 @@ def test_every_entry_point_has_its_tasks(role):
 @pytest.mark.parametrize("role", NAMES)
 def test_the_readme_names_every_variable(role):
     text = (ROLES / role / "README.md").read_text()
-    whole = f"ansible-doc -t role longhaul.fleet.{role}" in text
-    assert whole or [name for name in options_of(role) if f"`{name}`" not in text] == []
+    assert [name for name in options_of(role) if f"`{name}`" not in text] == []

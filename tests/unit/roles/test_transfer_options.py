@@ -1,0 +1,70 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The jobs of the roles have the options of the module transfer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import TRANSFER
+
+ROLES = Path(__file__).resolve().parents[3] / "roles"
+
+
+def load(role: str, path: str) -> dict:
+    return yaml.safe_load((ROLES / role / path).read_text()) or {}
+
+
+def options_of(role: str) -> dict:
+    return load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+
+
+def transfer_options() -> dict:
+    options = yaml.safe_load(DOCUMENTATION)["options"]
+    # These two are the role's own business: it waits always, and it compares at the right moment.
+    return {name: option for name, option in options.items() if name not in ("wait", "verify")}
+
+
+def expect_the_same(job: dict, options: dict):
+    for name, option in options.items():
+        assert {k: job[name].get(k) for k in ("type", "elements", "choices")} == {
+            k: option.get(k) for k in ("type", "elements", "choices")
+        }, name
+        assert bool(job[name].get("no_log")) == name.endswith("password"), name
+
+
+def test_a_migration_job_has_every_option_of_transfer_with_its_type_and_choices():
+    expect_the_same(options_of("migrate")["migrate_jobs"]["options"], transfer_options())
+
+
+def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide():
+    options = transfer_options()
+    decided = {
+        "src_host",
+        "src",
+        "dest_host",
+        "dest",
+        "delete",
+        "max_delete",
+        "link_dest",
+        "partial",
+        "connect",
+        "inplace",
+    }
+    assert set(options) == decided | set(TRANSFER) | {"filter", "bwlimit"}
+    expect_the_same(
+        options_of("backup")["backup_jobs"]["options"],
+        {name: option for name, option in options.items() if name not in decided},
+    )
+
+
+def test_migrate_hands_every_option_of_a_job_to_transfer():
+    (task,) = [task for task in load("migrate", "tasks/transfer.yml") if "longhaul.fleet.transfer" in task]
+    handed = task["longhaul.fleet.transfer"]
+    assert set(handed) == {*transfer_options(), "verify"}
+    for name in transfer_options():
+        assert handed[name].startswith(f"{{{{ __migrate_job.{name}"), name
