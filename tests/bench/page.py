@@ -61,16 +61,16 @@ def markdown(report: Mapping[str, Any]) -> str:
         lines += [f"### {part}: {report['titles'].get(part, part)}", ""]
         lines.append(table.figures_table(found, report["sizes"].get(part, 0), REFERENCES.get(part, "")))
     failed = [figure for figure in figures if figure.failed]
-    failures = [f"* {one.part}: {one.tool} failed: {_short(one.failed)}" for one in failed]
+    failures = [f"* {one.part}: {one.tool} failed: {_why(one.failed)}" for one in failed]
     remarks = [*failures, *(f"* {note}" for note in report["notes"])]
     if remarks:
         lines += ["Not measured:", "", *remarks, ""]
     return "\n".join(lines)
 
 
-def _short(text: str) -> str:
-    line = text.strip().splitlines()[0]
-    return line if len(line) <= 160 else line[:160] + " ..."
+def _why(failure: str) -> str:
+    """Name the kind of a failure; its text may hold paths of the machine, which do not belong on a page."""
+    return f"{failure.partition(':')[0]}, see the report"
 
 
 def replace_figures(page: str, text: str) -> str:

@@ -105,14 +105,17 @@ def test_figures_have_rates_and_stand_beside_the_reference() -> None:
 
 
 def test_the_report_says_what_was_not_measured() -> None:
-    failed = Figure("large", "scp", [], "TestbedError: lost\nand more")
+    failed = Figure("large", "scp", [], "TestbedError: lost: /some/path\nand more")
     options = {"mib": 32, "files": 5000, "repeat": 3}
     notes = ["large: rclone sftp was not measured: it is not there"]
     report = page.as_json(
         MACHINE, options, {"large": "large files"}, {}, [_figure("large", "iperf3", 1.0), failed], notes
     )
     text = page.markdown(json.loads(json.dumps(report)))
-    assert "* large: scp failed: TestbedError: lost\n" in text and "* large: rclone sftp was not measured" in text
+    assert (
+        "* large: scp failed: TestbedError, see the report\n" in text
+        and "* large: rclone sftp was not measured" in text
+    )
     assert "### large: large files" in text and "5,000 small ones; median of 3" in text
     assert text.count("not measured |") == len(TARGETS) == len(report["targets"])
 
