@@ -12,6 +12,8 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import clients
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import sources as backup_sources
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import within
 
 DOCUMENTATION = r"""
@@ -72,7 +74,7 @@ def restore_request(
             "the file with backup_jobs (-e @FILE)"
         )
         repository = {"host": "", "path": ""}
-    sources = _sources(fitting[0]) if fitting else {}
+    sources = {one["part"]: os.path.normpath(one["src"]) for one in backup_sources(fitting[0])} if fitting else {}
     path, origin = _path(str(given.get("path") or ""), sources, problems)
     to = str(given.get("to") or host)
     for what, wanted in (("the repository's host", repository["host"]), ("restore_to", to)):
@@ -118,9 +120,9 @@ def _job(
     """Give the host, the name of the job, and the jobs that fit both."""
     host, name = str(given.get("from") or ""), str(given.get("job") or "")
     fitting = [job for job in jobs if not name or job.get("name") == name]
-    fitting = [job for job in fitting if not host or host in hosts_of(job, groups)]
+    fitting = [job for job in fitting if not host or host in clients(job, groups)]
     if not host:
-        hosts = sorted({one for job in fitting for one in hosts_of(job, groups)})
+        hosts = sorted({one for job in fitting for one in clients(job, groups)})
         host = hosts[0] if len(hosts) == 1 else ""
         if not host:
             problems.append(_which("restore_from", "host was backed up", hosts))
@@ -130,7 +132,7 @@ def _job(
         if not name:
             problems.append(_which("restore_job", f"job of {host} is meant", found))
     if jobs and not fitting and not given.get("repository"):
-        known = sorted({f"{job.get('name')} of {one}" for job in jobs for one in hosts_of(job, groups)})
+        known = sorted({f"{job.get('name')} of {one}" for job in jobs for one in clients(job, groups)})
         problems.append(
             f"backup_jobs has no job {name or '(any)'} of {host or '(any host)'}; it has {', '.join(known)}"
         )
@@ -139,25 +141,6 @@ def _job(
 
 def _which(variable: str, what: str, found: Sequence[str]) -> str:
     return f"say which {what} with {variable}" + (f": {', '.join(found)}" if found else "")
-
-
-def hosts_of(job: Mapping[str, Any], groups: Mapping[str, Sequence[str]]) -> list[str]:
-    """Give the hosts of a job: its ``host``, or the hosts and groups in ``hosts``."""
-    named = job.get("hosts") or job.get("host") or []
-    named = [named] if isinstance(named, str) else list(named)
-    return [host for one in named for host in groups.get(one, [one])]
-
-
-def _sources(job: Mapping[str, Any]) -> dict[str, str]:
-    """Give where each source of a job stands in its snapshots, and where it was on the host.
-
-    One source is the tree itself. Of several each stands under its last name.
-    """
-    src = job.get("src") or []
-    folders = [os.path.normpath(str(one)) for one in ([src] if isinstance(src, str) else src)]
-    if len(folders) == 1:
-        return {"": folders[0]}
-    return {os.path.basename(folder): folder for folder in folders}
 
 
 def _path(path: str, sources: Mapping[str, str], problems: list[str]) -> tuple[str, str]:

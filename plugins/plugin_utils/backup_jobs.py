@@ -20,6 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import po
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
 
+from .folders import within
 from .units import parse_rate
 
 # What a job may say of its transfer; longhaul.fleet.transfer says what each means.
@@ -209,7 +210,7 @@ def _about_repository(job: Mapping[str, Any], groups: Groups) -> list[str]:
         found += [
             f"the repository {path} lies inside {src} on the same host, so a backup would contain itself and all others"
             for src in paths(job)
-            if _inside(os.path.normpath(path), src)
+            if within(os.path.normpath(path), src)
         ]
     return found
 
@@ -280,7 +281,3 @@ def _refused(look: Any, *arguments: Any) -> list[str]:
     except Refused as refused:
         return [str(refused)]
     return []
-
-
-def _inside(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
