@@ -161,6 +161,9 @@ def test_without_stream_it_is_the_best_that_both_hosts_can(given, dest, expected
         ({"method": "tar_nc", "encryption": "required"}, ("tar_nc",)),
         ({"rsync_opts": ["--fuzzy"]}, METHODS),
         ({"sftp_requests": 99}, METHODS),
+        ({"delta": "rsync"}, ("stream", "rsync")),
+        ({"delta": "rsync", "method": "sftp"}, ("sftp", "rsync")),
+        ({"delta": "blocks"}, ("stream",)),
     ],
 )
 def test_the_first_probe_looks_at_no_more_than_is_likely_to_be_used(given, looked):
