@@ -22,6 +22,7 @@ ROUNDS = (
     {"unit-oldest-python": "unit-py*"},
     {"integration": "integration"},
     {"integration-oldest-core": "integration-oldest-core"},
+    {"molecule": "molecule-*"},
 )
 
 

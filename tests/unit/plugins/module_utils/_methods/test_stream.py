@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import NotReady, Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
@@ -388,9 +389,9 @@ def test_who_is_not_the_other_end_is_refused(trees, wrong):
     pair.start("dest")
     pair.start("source")
     try:
+        wait_for(lambda: "listening on" in pair.stderr("dest"), seconds=30)
         time.sleep(2)
         assert not list(dest.glob("[a-z]*"))
-        assert "listening on" in pair.stderr("dest")
     finally:
         pair.kill("source")
         pair.stop()
