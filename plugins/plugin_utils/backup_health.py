@@ -56,7 +56,9 @@ def _judge_one(
         why.insert(0, record["aside"])
     failures = [f"{failure['step']}: {failure['reason']}" for failure in (record or {}).get("failures", [])]
     if wanted and not made:
-        failures = ["it did not run: what ran before it on the same lane lost its host, see above. Run it again"]
+        failures = [
+            "it did not run: a hook lost its host on the same lane, and again when that was gone on with. Run it again"
+        ]
     if failures:
         state = FAILED
         why = failures + why

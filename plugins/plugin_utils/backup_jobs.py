@@ -67,6 +67,11 @@ def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
     return [host for host in found if host not in groups.get(LANES, ())]
 
 
+def as_names(only: Sequence[str] | str) -> list[str]:
+    """Give the names of ``backup_only``, which comes as one text from ``-e backup_only=data,web1``."""
+    return [name.strip() for name in only.split(",") if name.strip()] if isinstance(only, str) else list(only)
+
+
 def paths(job: Mapping[str, Any]) -> list[str]:
     """Give the paths of a job, in one form."""
     src = job.get("src")
@@ -98,6 +103,7 @@ def make_runs(
     ``only`` are names of jobs, of hosts, or ``host/job``; empty means all. ``bwlimit`` is that of a repository host.
     ``seconds`` says how long runs took before, by their id: the longest begin first.
     """
+    only = as_names(only)
     runs = [_run(job, host, direction) for job in jobs for host in clients(job, groups)]
     runs = [run for run in runs if not only or {run["id"], run["name"], run["host"]} & set(only)]
     by_repository: dict[str, list[dict[str, Any]]] = {}
@@ -171,12 +177,11 @@ def problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = ()) -> l
                 own.append(f"job number {other} has this name on {host}, too, and both would write to one folder")
         found += [f"{called}: {problem}" for problem in own]
     known = {word for run in seen for word in (run, *run.split("/", 1))}
-    found += [f"backup_only names {name}, and there is no such job or host in the jobs" for name in _rest(only, known)]
-    return found
-
-
-def _rest(wanted: Sequence[str], known: set[str]) -> list[str]:
-    return [name for name in wanted if name not in known]
+    return found + [
+        f"backup_only names {name}, and there is no such job or host in the jobs"
+        for name in as_names(only)
+        if name not in known
+    ]
 
 
 def _about_hosts(job: Mapping[str, Any], groups: Groups) -> list[str]:

@@ -100,7 +100,10 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     hosts.exec("beta", ["mkdir", "/data/small"])
     hosts.exec("beta", ["mount", "-t", "tmpfs", "-o", "size=2m", "none", "/data/small"])
     touch = ["/usr/bin/touch", "/data/thawed"]
+    lose = "- name: Lose a host\n  ansible.builtin.ping:\n  delegate_to: closed\n"
+    (backups.playbooks.inventory.parent / "lose.yml").write_text(lose)
     backups.jobs = [
+        backups.job("lost", before=[{"tasks": "lose.yml"}], after=[{"command": ["/usr/bin/touch", "/data/revived"]}]),
         backups.job("linked", repository={"host": "beta", "path": "/data/link"}),
         backups.job("full", src="/data/big", repository={"host": "beta", "path": "/data/small"}),
         backups.job("gone", host="closed"),
@@ -108,6 +111,7 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
         backups.job("dies", src="/data/slow", host="gamma", bwlimit="2M"),
         backups.job("data"),
     ]
+    # The last one comes behind the first on the same lane, which is lost.
     running = backups.start("--forks", "5", backup_concurrency=6)
     arriving = backups.repository / "gamma/dies/.unfinished/data"
     wait_for(lambda: arriving.is_dir() and _size(arriving) > MIB)
@@ -121,17 +125,19 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
         ("closed/gone failed: transfer: closed: ",),
         ("alpha/hooked failed: hook before:", "/data/mended"),
         ("gamma/dies failed: transfer:",),
+        ("alpha/lost failed: hook before: a host could not be reached any more",),
     ):
         for word in words:
             assert word in said, f"{word!r} is missing in:\n{said}"
     assert "alpha/data" not in said and len(backups.snapshots()) == 1
-    assert (hosts.root("alpha") / "data/thawed").exists()  # the hooks after run whatever happened
+    for made in ("thawed", "revived"):  # the hooks after run whatever happened
+        assert (hosts.root("alpha") / "data" / made).exists()
     assert backups.names("dies", "gamma") == [".unfinished"] and backups.names("hooked") == [".unfinished"]
-    assert [one["state"] for one in backups.health().values()] == ["failed"] * 5 + ["ok"]
+    assert [one["state"] for one in backups.health().values()] == ["failed"] * 6 + ["ok"]
 
     (hosts.root("alpha") / "data/mended").touch()
     hosts.exec("beta", ["mount", "-o", "remount,size=80m", "/data/small"])
-    backups.jobs[4].pop("bwlimit")
+    backups.jobs[5].pop("bwlimit")
     again = backups.start("--forks", "5", backup_concurrency=6, backup_only=["full", "hooked", "gamma/dies"]).wait()
     small = hosts.root("beta") / "data/small/alpha/full/latest"
     assert compare.differences(big, small.parent / os.readlink(small) / "data") == []

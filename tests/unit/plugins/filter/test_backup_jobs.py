@@ -105,6 +105,8 @@ def test_only_may_name_jobs_hosts_and_both():
     assert backup_problems(jobs, GROUPS, only=["data", "web2", "db/data", "etc"]) == []
     found = backup_runs(jobs, GROUPS, only=["web2", "etc"])
     assert [run["id"] for run in found] == ["web2/data", "web1/etc"]
+    assert backup_runs(jobs, GROUPS, only="web2, etc") == found
+    assert len(backup_problems(jobs, GROUPS, only="web2,wbe1")) == 1
 
 
 def test_a_run_has_what_its_tasks_need():
