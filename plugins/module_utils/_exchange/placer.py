@@ -27,8 +27,8 @@ from .full import FULL, full
 from .links import Follower
 from .sparse import make_sparse
 from .spool import Spool
+from .writing import write_new
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile
 _MADE_KNOWN = 20_000  # directories that this run made and remembers; what is in others is renamed into place
 _UNCHANGED = Verdict(NONE, " " * 11, frozenset())  # nobody is shown what did not change
@@ -300,7 +300,7 @@ class Placer:
         folder, _slash, final = path.rpartition(b"/")
         if entry.xattrs or not (is_own or self._is_root) or not self._keeps_all:
             name = self.temporary_name()
-            os.close(self._write_new(self.temporary_fd, name, 0o600, content))
+            os.close(write_new(self.temporary_fd, name, 0o600, content))
             status = os.stat(name, dir_fd=self.temporary_fd, follow_symlinks=False)
             self.finish_file(entry, found, self.temporary_fd, name, status)
             return
@@ -308,7 +308,7 @@ class Placer:
         at_once = found is None and folder == self._new_folder
         target, name = (folder_fd, final) if at_once else (self.temporary_fd, self.temporary_name())
         permissions = mode & 0o777
-        fd = self._write_new(target, name, permissions if is_own else permissions & 0o700, content)
+        fd = write_new(target, name, permissions if is_own else permissions & 0o700, content)
         try:
             if not is_own:
                 os.fchown(fd, uid, gid)
@@ -321,23 +321,6 @@ class Placer:
         if not at_once:
             self.clear(entry, found)
             os.rename(name, final, src_dir_fd=target, dst_dir_fd=folder_fd)
-
-    @staticmethod
-    def _write_new(folder_fd: int, name: bytes, mode: int, content: memoryview) -> int:
-        """Make a file that is not there yet; the fd is the caller's."""
-        fd = os.open(name, _NEW_FILE, mode, dir_fd=folder_fd)
-        try:
-            left = len(content)
-            while left:
-                written = os.write(fd, content)
-                left -= written
-                if left:
-                    content = content[written:]
-        except BaseException:
-            os.close(fd)
-            os.unlink(name, dir_fd=folder_fd)
-            raise
-        return fd
 
     def _folder(self, path: bytes) -> int:
         """Give the fd of a directory; most files are put where the one before was."""
