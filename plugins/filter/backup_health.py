@@ -44,6 +44,10 @@ options:
     type: list
     elements: str
     required: true
+  predicted:
+    description: Whether that was in check mode. Then those that would succeed are not stale.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -65,9 +69,10 @@ def backup_health(
     records: Sequence[Mapping[str, Any]],
     wanted: Sequence[str],
     made: Sequence[str],
+    predicted: bool = False,
 ) -> list[dict[str, Any]]:
     """Give one entry for each run."""
-    return judge(runs, records, wanted, made, time.time())
+    return judge(runs, records, wanted, made, time.time(), predicted)
 
 
 class FilterModule:

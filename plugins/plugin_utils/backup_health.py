@@ -28,26 +28,33 @@ def judge(
     wanted: Sequence[str],
     made: Sequence[str],
     now: float,
+    predicted: bool = False,
 ) -> list[dict[str, Any]]:
     """Give one entry for each run: its record, with ``state`` and ``why``.
 
     ``runs`` are those of all jobs and ``records`` what is known of them, from whatever time. ``wanted`` are the ids of
-    those that were to run now, ``made`` of those that did. ``now`` is in seconds since 1970.
+    those that were to run now, ``made`` of those that did. ``now`` is in seconds since 1970. ``predicted``: that was
+    in check mode: those that would succeed would have a new snapshot, so they are not stale.
 
     The worst counts: failed, then aside, stale, ok. ``never`` is one that has not run yet and was not to.
     """
     known = {record["id"]: record for record in records}
-    return [_judge_one(run, known.get(run["id"]), run["id"] in wanted, run["id"] in made, now) for run in runs]
+    found = []
+    for run in runs:
+        record, is_made = known.get(run["id"]), run["id"] in made
+        may_be_stale = not (predicted and is_made and record is not None and not record["failures"])
+        found.append(_judge_one(run, record, run["id"] in wanted, is_made, now if may_be_stale else None))
+    return found
 
 
 def _judge_one(
-    run: Mapping[str, Any], record: Mapping[str, Any] | None, wanted: bool, made: bool, now: float
+    run: Mapping[str, Any], record: Mapping[str, Any] | None, wanted: bool, made: bool, now: float | None
 ) -> dict[str, Any]:
     newest = seconds_of((record or {}).get("newest"))
-    age = None if newest is None else max(0, int(now) - newest)
+    age = None if newest is None or now is None else max(0, int(now) - newest)
     limit = run["stale_after"]
     state, why = NEVER if record is None else OK, []
-    if limit and (age is None or age > limit):
+    if limit and now is not None and (age is None or age > limit):
         state = STALE
         is_old = "there is no complete snapshot" if age is None else f"the newest one is {format_seconds(age)} old"
         why.append(f"{is_old}, and stale_after is {format_seconds(limit)}")

@@ -52,7 +52,10 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     source = hosts.root("alpha") / "data/src"
     # Symbolic links are counted by rsync and not by stream, and without a comparison the sum of bytes must be right.
     several = {"src": ["/data/src", "/data/more"], "method": "rsync", "verify": "none", "direction": "push"}
-    backups.jobs = [backups.job("data"), backups.job("several", keep={"last": 1}, **several)]
+    backups.jobs = [
+        backups.job("data", check_share="1/2", stale_after="1d"),
+        backups.job("several", keep={"last": 1}, **several),
+    ]
     fill(hosts, "more")
     before = refusal.everything(hosts)
     checked = backups.run("--check")
@@ -75,6 +78,7 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     assert compare.differences(source.with_name("day1"), both / "src") == []
     assert compare.differences(source.with_name("more"), both / "more") == []
 
+    assert backups.record()["check"]["sound"] and backups.record()["check"]["parts"] == [1]
     record, other = backups.record(), backups.record("several")
     assert (record["figures"]["new_files"], record["figures"]["gone"]) == (2, 1)
     assert record["transfers"][0]["verified"] == "size" and record["failures"] == [] and not record["resumed"]

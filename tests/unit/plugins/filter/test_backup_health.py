@@ -89,6 +89,14 @@ def test_states(found, options, expected, words):
     assert said == expected and words in why and bool(why) == bool(words)
 
 
+def test_what_would_succeed_in_check_mode_is_not_stale():
+    for found, expected in ((record({}), "ok"), (record({}, [{"step": "transfer", "reason": "no"}]), "failed")):
+        (entry,) = judge([RUN], [found], ["web1/data"], ["web1/data"], NOON, predicted=True)
+        assert entry["state"] == expected
+    (entry,) = judge([RUN], [record({})], [], [], NOON, predicted=True)
+    assert entry["state"] == "stale"
+
+
 def test_the_worst_counts_and_all_of_it_is_told():
     both = record({"list": {"snapshots": [OLDER, ASIDE]}}, [{"step": "check", "reason": "rot"}])
     said, why = state(both, NOON + 5 * DAY)
