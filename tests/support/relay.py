@@ -10,6 +10,8 @@ import contextlib
 import socket
 import threading
 
+from .faults import wait_for
+
 
 class Relay:
     """Hands every connection on to another local port; a context manager."""
@@ -20,6 +22,7 @@ class Relay:
         self._listening.settimeout(0.1)
         self.port = int(self._listening.getsockname()[1])
         self.cuts = 0
+        self.passed = 0  # bytes, in both directions
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -34,6 +37,10 @@ class Relay:
         self._listening.close()
         for pair in self._pairs:
             self._cut(pair)
+
+    def wait(self, size: int) -> None:
+        """Wait until so many bytes have passed since the beginning."""
+        wait_for(lambda: self.passed >= size, seconds=60)
 
     def cut_newest(self) -> None:
         """Cut the connection that was made last, unless it is the first of all."""
@@ -64,13 +71,13 @@ class Relay:
             for reader, writer in ((here, there), (there, here)):
                 threading.Thread(target=self._copy, args=(reader, writer), daemon=True).start()
 
-    @staticmethod
-    def _copy(reader: socket.socket, writer: socket.socket) -> None:
+    def _copy(self, reader: socket.socket, writer: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
                 data = reader.recv(65536)
                 if not data:
                     break
                 writer.sendall(data)
+                self.passed += len(data)
         with contextlib.suppress(OSError):
             writer.shutdown(socket.SHUT_WR)

@@ -22,7 +22,6 @@ ROUNDS = (
     {"unit-oldest-python": "unit-py*"},
     {"integration": "integration"},
     {"integration-oldest-core": "integration-oldest-core"},
-    {"molecule": "molecule-*"},
 )
 
 

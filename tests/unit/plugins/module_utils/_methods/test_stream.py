@@ -323,8 +323,8 @@ def test_a_data_connection_that_is_cut_costs_nothing_but_time(trees):
         with Relay(int(pair.peer["port"])) as relay:
             pair.peer["port"] = relay.port
             pair.start("source")
-            for _cut in range(4):
-                time.sleep(0.4)
+            for cut in range(1, 5):
+                relay.wait(cut * 16 * MIB)
                 relay.cut_newest()
             outcome = pair.finish()
         assert outcome.get("errors") == [] and relay.cuts >= 2, outcome
@@ -347,8 +347,8 @@ def test_the_whole_line_may_break_and_the_transfer_goes_on(trees, serving):
     with Relay(int(pair.peer["port"])) as relay:
         pair.peer["port"] = relay.port
         pair.start(pair.driving)
-        for _cut in range(3):
-            time.sleep(1)
+        for cut in range(1, 4):
+            relay.wait(cut * 24 * MIB)
             relay.cut_all()
         outcome = pair.finish()
     assert outcome.get("errors") == [] and relay.cuts >= 6, outcome
