@@ -40,29 +40,29 @@ IN_FLIGHT = 6 * MIB
 COSTS = {"stream": 16 * MIB, "rsync": 0, "rsyncd": 0, "sftp": 0, "scp": FILE, "tar_nc": FILE}
 
 
-def moments(method: str) -> tuple[float, ...]:
+def moments(method: str, others: tuple[float, ...]) -> tuple[float, ...]:
     """Give the shares of the whole at which a method is killed, one after the other."""
-    return (0.1, 0.5, 0.9) if method in THREE_MOMENTS else (0.8,)
+    return (0.1, 0.5, 0.9) if method in THREE_MOMENTS else others
 
 
-@pytest.mark.parametrize("side", ["alpha", "beta"])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_killed_side(hosts: Testbed, playbooks: Playbooks, record_property: Record, method: str, side: str) -> None:
+def test_killed_sides(hosts: Testbed, playbooks: Playbooks, record_property: Record, method: str) -> None:
     transfer = Transfer(hosts, playbooks, method, verify="none")
     transfer.fill(COUNT, FILE)
-    begun = transfer.traffic()
+    begun, shares = transfer.traffic(), moments(method, (0.4, 0.8))
     hosts.shape("alpha", RATE)
-    for number, share in enumerate(moments(method)):
+    for number, share in enumerate(shares):
         running = transfer.start()
         transfer.until(share, running, begun + number * (IN_FLIGHT // 2))
-        assert transfer.kill_side(side) > (method != "stream")  # which runs no program beside the job
+        killed = transfer.kill_side(("alpha", "beta")[number % 2])
+        assert killed > (method != "stream")  # which runs no program beside the job
         lost = failed(running.wait())
         assert "run the task again" in lost["msg"] or "run the transfer again" in lost["msg"].lower(), lost["msg"]
     done = transfer.run()
     again = transfer.traffic() - begun - transfer.size
     record_property("sent_again", again)
     assert done["resumed"] or method in ("scp", "tar_nc")
-    assert again < (COSTS[method] + IN_FLIGHT) * len(moments(method))
+    assert again < (COSTS[method] + IN_FLIGHT) * len(shares)
     transfer.expect_identical()
     transfer.expect_nothing_left()
 
@@ -74,7 +74,7 @@ def test_a_killed_controller(hosts: Testbed, playbooks: Playbooks, record_proper
     begun = transfer.traffic()
     hosts.shape("alpha", RATE)
     running = transfer.start()
-    for share in moments(method):
+    for share in moments(method, (0.8,)):
         transfer.until(share, running, begun)
         running.kill()
         hosts.shape("alpha", START_RATE)
