@@ -32,6 +32,12 @@ options:
     type: list
     elements: dict
     required: true
+  engine:
+    description:
+      - The code that does the steps, as a zip archive in base64. Jobs are started from it as well.
+      - It is no module_utils of this module, since Ansible would parse all of its files in each playbook.
+    type: str
+    required: true
   secrets:
     description:
       - What the steps need and nobody may see. It goes to the jobs through pipes.
@@ -46,6 +52,7 @@ EXAMPLES = r"""
 # Used by action plugins only.
 - name: Ask what this host has
   longhaul.fleet.endpoint:
+    engine: "{{ packed_by_the_action_plugin }}"
     steps:
       - do: probe
         id: "0123456789abcdef"
@@ -61,22 +68,31 @@ results:
   elements: dict
 """
 
+import base64
+import importlib
+import os
+import sys
+
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import steps
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import StateError
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
             "steps": {"type": "list", "elements": "dict", "required": True},
+            "engine": {"type": "str", "required": True, "no_log": True},  # no secret, but nothing to read either
             "secrets": {"type": "dict", "default": {}, "no_log": True},
         },
         supports_check_mode=True,
     )
+    archive = os.path.join(module.tmpdir, "engine.pyz")
+    with open(archive, "wb") as file:
+        file.write(base64.b64decode(module.params["engine"]))
+    sys.path.insert(0, archive)
+    steps = importlib.import_module("longhaul._job.steps")
     try:
-        results = steps.run_steps(module.params["steps"], module.params["secrets"])
-    except StateError as error:
+        results = steps.run_steps(module.params["steps"], steps.Given(module.params["secrets"], archive))
+    except steps.StateError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, results=results)
 

@@ -17,6 +17,8 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
 from ansible.utils.display import Display
 
+from .engine import engine_argument
+
 _DISPLAY = Display()
 _MODULE = "longhaul.fleet.endpoint"
 _READ = ("ansible_", "inventory_hostname", "longhaul_")
@@ -107,7 +109,7 @@ class HostRunner:
         try:
             result = self._action._execute_module(
                 module_name=_MODULE,
-                module_args={"steps": list(steps), "secrets": secrets or {}},
+                module_args={"steps": list(steps), "engine": engine_argument(), "secrets": secrets or {}},
                 task_vars=self.variables,
             )
         except AnsibleError as error:

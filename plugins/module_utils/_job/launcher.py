@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,10 +27,17 @@ _RUNNING = ("starting", "running", "serving")
 
 
 def start(
-    folder: JobFolder, kind: str, request: dict[str, Any], secrets: dict[str, str], until: tuple[str, ...], wait: float
+    folder: JobFolder,
+    engine: str,
+    kind: str,
+    request: dict[str, Any],
+    secrets: dict[str, str],
+    until: tuple[str, ...],
+    wait: float,
 ) -> dict[str, Any]:
     """Start a job and give its status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
 
+    ``engine`` is the archive that it runs from, of which the job gets a copy: it outlives the module that starts it.
     ``kind`` is ``job`` or ``digest``. Secrets go through a pipe; they are in no file, argument or environment.
     Raises StateError where a job of this transfer and side is running already.
     """
@@ -41,13 +49,12 @@ def start(
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder.file(name))
     folder.request = request
-    from .engine_zip import pack_engine  # the other steps do without
-
-    engine = folder.file("engine.pyz")
-    pack_engine(engine)
+    own = folder.file("engine.pyz")
+    shutil.copyfile(engine, f"{own}.{os.getpid()}")
+    os.replace(f"{own}.{os.getpid()}", own)
     with open(folder.file("log"), "ab") as log:
         process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-            [sys.executable, engine, kind, folder.path],
+            [sys.executable, own, kind, folder.path],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

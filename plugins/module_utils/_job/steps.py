@@ -11,28 +11,35 @@ imports what it alone needs.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from . import launcher
 from .state import JobFolder, StateError
 
 
-def run_steps(steps: list[dict[str, Any]], secrets: dict[str, str]) -> list[dict[str, Any]]:
+class Given(NamedTuple):
+    """What came along with the steps."""
+
+    secrets: dict[str, str]
+    engine: str  # the path of the archive that jobs are started from
+
+
+def run_steps(steps: list[dict[str, Any]], given: Given) -> list[dict[str, Any]]:
     """Do the steps in order and give each one's result. Each has ``do``, and what that step reads."""
-    return [_STEPS[step["do"]](step, secrets) for step in steps]
+    return [_STEPS[step["do"]](step, given) for step in steps]
 
 
 def _folder(step: dict[str, Any]) -> JobFolder:
     return JobFolder(step["id"], step["side"])
 
 
-def _probe(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+def _probe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     from .probe import probe
 
     return probe(step)
 
 
-def _describe(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+def _describe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """Say what stands at a path, and how fast this host hashes, for a comparison."""
     from .._tree.content import speeds
     from .probe import describe_with_child
@@ -40,7 +47,7 @@ def _describe(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
     return {"path": describe_with_child(step), "hash_speeds": speeds(), "now_ns": time.time_ns()}
 
 
-def _start(step: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
+def _start(step: dict[str, Any], given: Given) -> dict[str, Any]:
     """Start a job: ``kind``, ``request``, ``until`` and ``wait`` as launcher.start has them.
 
     ``replace`` is the process id of a job that the probe found and that shall make way. ``then`` are steps that follow
@@ -52,30 +59,31 @@ def _start(step: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
     names = step.get("secrets", [])
     status = launcher.start(
         folder,
+        given.engine,
         step["kind"],
         step["request"],
-        {name: secrets[name] for name in names},
+        {name: given.secrets[name] for name in names},
         tuple(step["until"]),
         float(step["wait"]),
     )
     if step.get("then") and status["state"] == "finished" and not status["alive"]:
-        status["then"] = run_steps(step["then"], secrets)
+        status["then"] = run_steps(step["then"], given)
     return status
 
 
-def _poll(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+def _poll(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """Give a job's status, at once when it ends, else after ``wait`` seconds."""
     return launcher.watch(_folder(step), tuple(step.get("until", ())), float(step["wait"]))
 
 
-def _stop(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+def _stop(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """End a job and give its last status and log."""
     folder = _folder(step)
     status = launcher.stop(folder, bool(step["succeeded"]))
     return dict(status, log=folder.log_tail())
 
 
-def _clear(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+def _clear(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """Remove what a job that has ended left in the state folder."""
     folder = _folder(step)
     if folder.is_running():
@@ -84,24 +92,24 @@ def _clear(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _glance(step: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
+def _glance(step: dict[str, Any], given: Given) -> dict[str, Any]:
     """Give the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``."""
     from .digest_job import glance
 
     digest = glance(step["request"], float(step["seconds"]))
     if digest is not None:
-        run_steps(step["then"], secrets)
+        run_steps(step["then"], given)
     return {"digest": digest}
 
 
-def _drill_down(step: dict[str, Any], _secrets: dict[str, str]) -> dict[str, Any]:
+def _drill_down(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """Answer a question about the differences that two digests show."""
     from .digest_job import drill_down
 
     return drill_down(_folder(step), step)
 
 
-_STEPS: dict[str, Callable[[dict[str, Any], dict[str, str]], dict[str, Any]]] = {
+_STEPS: dict[str, Callable[[dict[str, Any], Given], dict[str, Any]]] = {
     "probe": _probe,
     "describe": _describe,
     "start": _start,

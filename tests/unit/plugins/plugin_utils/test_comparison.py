@@ -21,7 +21,7 @@ class Host:
         self.asked.append([step["do"] for step in asked])
         if any(step["do"] == "start" for step in asked):
             return [{"alive": False, "state": "failed", "failure": "no job here"}]
-        return steps.run_steps(list(asked), {})
+        return steps.run_steps(list(asked), steps.Given({}, "/no/engine"))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, launcher, state, steps
 
 ID = "0123456789abcdef"
+GIVEN = steps.Given({}, "/no/engine")
 CLEAR = {"do": "clear", "id": ID, "side": "source"}
 
 
@@ -42,7 +43,7 @@ def request_for(root, **more):
 
 def glance(root, seconds=20.0, **more):
     step = {"do": "glance", "request": request_for(root, **more), "seconds": seconds, "then": [CLEAR]}
-    return steps.run_steps([step], {})[0]["digest"]
+    return steps.run_steps([step], GIVEN)[0]["digest"]
 
 
 def test_a_glance_gives_the_digest_and_does_what_follows(folder, tree):
@@ -87,7 +88,7 @@ def test_a_glance_and_a_job_see_the_same(folder, tree):
 def test_what_follows_a_start_follows_a_finished_job_only(folder, monkeypatch, status, follows):
     monkeypatch.setattr(launcher, "start", lambda *_given: dict(status))
     step = {"do": "start", "kind": "job", "request": {}, "until": [], "wait": 2.0, "then": [CLEAR]}
-    (given,) = steps.run_steps([{**step, "id": ID, "side": "source"}], {})
+    (given,) = steps.run_steps([{**step, "id": ID, "side": "source"}], GIVEN)
     assert given == (dict(status, then=[{}]) if follows else status)
     assert os.path.exists(folder.path) != follows
 
