@@ -45,8 +45,9 @@ def trees(bed: Testbed) -> tuple[Path, Path]:
     return bed.root("alpha") / "data/src", bed.root("beta") / "data/dest"
 
 
-@pytest.mark.parametrize("connect", ["push", "pull"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "connect"), [*((method, "push") for method in METHODS), ("stream", "pull"), ("rsync", "pull")]
+)
 def test_a_hard_tree_arrives_identical(hosts: Testbed, playbooks: Playbooks, method: str, connect: str) -> None:
     source, dest = trees(hosts)
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}

@@ -20,10 +20,11 @@ import pythons
 import results
 
 OLDEST = (3, 8)
-TEST_TIMEOUT = 300  # seconds, for one test with its fixtures
+TEST_TIMEOUT = 400  # seconds, for one test with its fixtures
 NOTHING_RAN = 5  # pytest's exit code
 ON_THE_HOSTS = "tests/unit/plugins/module_utils"
-AT_ONCE = ["-n", "2", "--dist", "worksteal"]  # unit tests share nothing; integration tests of two processes, no host
+# Unit tests share nothing; integration tests of different processes, no host. A third of their time they wait.
+AT_ONCE = ["-n", "3", "--dist", "worksteal"]
 
 
 def run(part: str, environment_name: str, arguments: list[str]) -> int:
