@@ -15,7 +15,8 @@ author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Writes files on the control node, each at once and as a whole, so that a run that is killed leaves no half of one.
-  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role), and of the playbook C(longhaul.fleet.restore). Its options may change in any release.
+  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role), and of the playbook C(longhaul.fleet.restore).
+  - Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change

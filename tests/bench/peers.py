@@ -203,4 +203,4 @@ def best_cipher(bed: Testbed) -> str:
     offered = bed.exec("alpha", ["ssh", "-F", "none", "-G", "beta"]).stdout.splitlines()
     (ciphers,) = [line.split()[1].split(",") for line in offered if line.startswith("ciphers ")]
     aes = " aes " in Path("/proc/cpuinfo").read_text()
-    return choose_ciphers(ciphers, None, aes)[0].split(",")[0]
+    return choose_ciphers(ciphers, None, aes)[0].split(",", maxsplit=1)[0]

@@ -61,16 +61,16 @@ def _wanted(target: Target, value: float | None) -> str:
 
 
 COLUMNS = {  # heading, and how the quantity is written
-    "task": ("whole task, s", lambda value: number(value)),
-    "transfer": ("transfer, s", lambda value: number(value)),
-    "finish": ("finish, s", lambda value: number(value)),
+    "task": ("whole task, s", number),
+    "transfer": ("transfer, s", number),
+    "finish": ("finish, s", number),
     "wire": ("wire, MB", lambda value: number(value / _MB)),
     "allocated": ("allocated, MB", lambda value: number(value / _MB)),
-    "times the change": ("wire by change", lambda value: number(value)),
+    "times the change": ("wire by change", number),
     "sent again": ("sent again, MB", lambda value: number(value / _MB)),
-    "ranges again": ("by a range a stream", lambda value: number(value)),
+    "ranges again": ("by a range a stream", number),
     "share of the wire": ("share of the wire", lambda value: f"{value:.3f}"),
-    "first byte": ("first byte, s", lambda value: number(value)),
+    "first byte": ("first byte, s", number),
     "memory source": ("memory source, MiB", lambda value: number(value / _MIB)),
     "memory dest": ("memory destination, MiB", lambda value: number(value / _MIB)),
 }

@@ -40,13 +40,14 @@ SAID = {
 }
 
 
-def record(said=SAID, failures=(), **more) -> dict:
+def record(said=None, failures=(), **more) -> dict:
+    said = SAID if said is None else said
     times = {"at": "2026-11-21T10:59:58Z", "ended": "2026-11-21T11:01:00Z"}
     return backup_record(RUN, **times, failures=failures, notes=["one", "one"], said=said, transfers=[], **more)
 
 
-def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=RUN):
-    (entry,) = judge([run], [found] if found else [], wanted, made, now)
+def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=None):
+    (entry,) = judge([run or RUN], [found] if found else [], wanted, made, now)
     return entry["state"], "; ".join(entry["why"])
 
 

@@ -141,7 +141,7 @@ def test_it_is_the_newest_that_is_not_later_by_the_clock_on_the_wall(zone):
     wall = ZoneInfo(zone)
     for _round in range(300):
         start = draw.choice([1301184000, 1325203200, 1350000000, 1793000000]) + draw.randrange(40 * 86400)
-        times = sorted({start + draw.randrange(5 * 86400) for _ in range(draw.randrange(1, 8))})
+        times = sorted({start + draw.randrange(5 * 86400) for _number in range(draw.randrange(1, 8))})
         held = [{**snapshot(names.name_of(at)), "age": 0} for at in times]
         asked = datetime.fromtimestamp(start + draw.randrange(-86400, 6 * 86400), wall)
         shown = {at: datetime.fromtimestamp(at, wall) for at in times}

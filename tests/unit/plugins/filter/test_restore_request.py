@@ -19,8 +19,8 @@ JOBS = [
 GROUPS = {"all": ["web1", "web2", "db1", "vault"], "web": ["web1", "web2"]}
 
 
-def ask(jobs=JOBS, **given):
-    return restore_request(given, jobs, GROUPS)
+def ask(jobs=None, **given):
+    return restore_request(given, JOBS if jobs is None else jobs, GROUPS)
 
 
 @pytest.mark.parametrize(
