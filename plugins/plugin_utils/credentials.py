@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import secrets
 
-from .methods import SSH
-
-Parts = dict[str, dict[str, str]]  # the secrets of the driving and of the serving end, by name
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.equipment import SSH_METHODS
 
 
-def for_transfer(method: str, encrypt: bool, daemon_password: str | None) -> tuple[Parts, dict[str, str]]:
-    """Make what a transfer needs: the secrets of each part, and what the serving end may know openly.
+def for_transfer(
+    method: str, encrypt: bool, daemon_password: str | None
+) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Make what a transfer needs: the secrets of each part by their names, and what the serving end may know openly.
 
     ``encrypt`` counts for ``stream``. ``daemon_password`` is that of a daemon that is there already, None where there
     is none.
     """
-    if method in SSH:
+    if method in SSH_METHODS:
         private, public = ssh_key_pair()
         host_private, _host_public = ssh_key_pair()
         return {"drive": {"identity": private}, "serve": {"host_key": host_private}}, {"public_key": public}
@@ -32,7 +32,7 @@ def for_transfer(method: str, encrypt: bool, daemon_password: str | None) -> tup
     return {"drive": {shared: made}, "serve": {shared: made}}, {}
 
 
-def _of_stream(encrypt: bool) -> Parts:
+def _of_stream(encrypt: bool) -> dict[str, dict[str, str]]:
     """Make what the two ends of a stream know each other by."""
     shared = token()
     found = {"drive": {"exchange": shared}, "serve": {"exchange": shared}}

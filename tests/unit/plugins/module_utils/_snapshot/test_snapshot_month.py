@@ -17,15 +17,19 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapsho
 FILES, SIZE, DAYS, EDITS = 300, 1000, 30, 4
 
 
+def noise(dice):
+    return dice.getrandbits(8 * SIZE).to_bytes(SIZE, "big")  # Python 3.8 has no randbytes
+
+
 def test_a_month_costs_what_changed_in_it(bench):
     dice = random.Random(30)
     for number in range(FILES):
-        bench.write(f"d{number % 10}/f{number}", dice.randbytes(SIZE))
+        bench.write(f"d{number % 10}/f{number}", noise(dice))
     days = {}
     written = FILES
     for day in range(DAYS):
         for number in dice.sample(range(FILES), EDITS) if day else ():
-            bench.write(f"d{number % 10}/f{number}", dice.randbytes(SIZE), mtime=NOON + day * DAY - 60)
+            bench.write(f"d{number % 10}/f{number}", noise(dice), mtime=NOON + day * DAY - 60)
             written += 1
         days[names.name_of(NOON + day * DAY)] = contents(bench.source)
         done = bench.backup()
