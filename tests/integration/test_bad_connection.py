@@ -190,7 +190,9 @@ def test_both_directions_closed(hosts: Testbed, playbooks: Playbooks) -> None:
     make_mistakes(hosts, playbooks, both)
 
 
-@pytest.mark.parametrize(("method", "reject"), [(method, True) for method in METHODS] + [("rsync", False)])
+@pytest.mark.parametrize(
+    ("method", "reject"), [("stream", True), ("rsync", True), ("rsync", False), ("rsyncd", True), ("sftp", True)]
+)
 def test_the_destination_connects_where_only_that_is_open(
     hosts: Testbed, playbooks: Playbooks, method: str, reject: bool
 ) -> None:

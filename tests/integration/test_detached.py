@@ -27,7 +27,7 @@ def move(name: str, **options: Any) -> dict[str, Any]:
     return {"name": name, "longhaul.fleet.transfer": {k: v for k, v in given.items() if v is not None}}
 
 
-@pytest.mark.parametrize("method", ["stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp"])
+@pytest.mark.parametrize("method", ["stream", "rsync", "scp"])
 def test_start_show_refuse_attach(hosts: Testbed, playbooks: Playbooks, method: str) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     make_big_files(hosts.root("alpha") / "data/src", SIZE, count=3)

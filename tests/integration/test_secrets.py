@@ -43,8 +43,9 @@ def test_the_search_finds_a_secret(hosts: Testbed, unpiped: Playbooks) -> None:
     assert secrets_search.in_files(hosts.root("beta")) == ["file: tmp/left"]
 
 
-@pytest.mark.parametrize("connect", ["push", "pull"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "connect"), [*((method, "push") for method in METHODS), ("stream", "pull"), ("rsync", "pull")]
+)
 def test_nothing_secret_is_seen_and_nothing_stays(
     hosts: Testbed, unpiped: Playbooks, tmp_path: Path, method: str, connect: str
 ) -> None:
