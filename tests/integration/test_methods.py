@@ -71,12 +71,9 @@ def test_a_hard_tree_arrives_identical(hosts: Testbed, playbooks: Playbooks, met
 @pytest.mark.parametrize(
     ("method", "streams"),
     [
-        ("stream", 1),
         ("stream", 3),
         ("rsync", 1),
-        ("rsync", 3),
         ("rsyncd", 3),
-        ("tar_nc", 1),
         ("tar_nc", 3),
         ("scp", 1),
         ("sftp", 1),
