@@ -15,6 +15,15 @@ from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let what runs on the machine itself come last.
+
+    The machine's files lie below those of all testbeds (overlayfs), so a state folder that comes and goes there can
+    hide what a host lists at the same moment.
+    """
+    items.sort(key=lambda item: "one_end_is_the_control_node" in item.name)
+
+
 @pytest.fixture(scope="session")
 def testbed() -> Iterator[Testbed]:
     """Two hosts, alpha and beta, that are up until the last test has ended: a pair for each process of pytest."""
