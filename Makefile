@@ -13,8 +13,9 @@ help:
 	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
 	@echo 'make lint    the checks that read the code'
 	@echo 'make clean   remove what these targets made'
-	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core'
-	@echo 'More: unit-all-pythons; make integration ARGS="-k testbed -x"; molecule (ARGS=rsyncd); guest'
+	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
+	@echo 'Some of a part: make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
+	@echo 'More: unit-all-pythons; guest'
 
 demo:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \

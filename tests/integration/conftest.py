@@ -10,18 +10,9 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-from ansible_collections.longhaul.fleet.tests.support import leftovers
+from ansible_collections.longhaul.fleet.tests.support import compiled, leftovers
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what runs on the machine itself come last.
-
-    The machine's files lie below those of all testbeds (overlayfs), so a state folder that comes and goes there can
-    hide what a host lists at the same moment.
-    """
-    items.sort(key=lambda item: "one_end_is_the_control_node" in item.name)
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +22,22 @@ def testbed() -> Iterator[Testbed]:
     if reason:
         pytest.skip(f"cannot run here: {reason}")
     with Testbed() as bed:
+        for host in bed.hosts:
+            have_compiled_once(bed, host)
         yield bed
+
+
+def have_compiled_once(bed: Testbed, host: str) -> None:
+    """Have a host's Python keep what it compiles."""
+    root = bed.root(host)
+    kept = root / compiled.KEPT.lstrip("/")
+    kept.mkdir(parents=True)
+    kept.chmod(0o1777)
+    asked = bed.exec(host, ["/usr/bin/python3", "-c", "import site; print(*site.getsitepackages(), sep='\\n')"])
+    places = [root / line.lstrip("/") for line in asked.stdout.splitlines()]
+    packages = next(place for place in places if place.is_dir())
+    (packages / f"{compiled.NAME}.py").write_bytes(Path(compiled.__file__).read_bytes())
+    (packages / f"{compiled.NAME}.pth").write_text(compiled.AT_START, encoding="utf-8")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import marshal
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
+from ansible_collections.longhaul.fleet.tests.support import compiled
 from ansible_collections.longhaul.fleet.tests.support.leftovers import snapshot
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.testbed import Listener, Testbed, TestbedError
@@ -291,6 +293,36 @@ def test_ssh_works_after_a_crash(playbooks: Playbooks, hosts: Testbed) -> None:
     playbooks.run([{"ansible.builtin.ping": {}}]).expect_success()
     hosts.crash("alpha")
     playbooks.run([{"ansible.builtin.ping": {}}]).expect_success()
+
+
+def test_the_machines_own_transfers_are_not_the_hosts(hosts: Testbed) -> None:
+    """They come and go while a host has transfers of its own."""
+    state = Path("/var/lib/longhaul")
+    (hosts.root("alpha") / "var/lib/longhaul/0123").mkdir()
+    of_the_machine = state / os.urandom(8).hex()
+    of_the_machine.mkdir(parents=True)
+    try:
+        assert hosts.exec("alpha", ["ls", str(state)]).stdout == "0123\n"
+    finally:
+        of_the_machine.rmdir()
+        with contextlib.suppress(OSError):  # where it has more
+            state.rmdir()
+    assert hosts.exec("alpha", ["ls", str(state)]).stdout == "0123\n"
+
+
+def test_what_a_host_compiles_is_kept(playbooks: Playbooks, hosts: Testbed) -> None:
+    folder = hosts.root("alpha") / compiled.KEPT.lstrip("/")
+    playbooks.run([{"ansible.builtin.ping": {}}], hosts="alpha").expect_success()
+    kept = {path: path.read_bytes() for path in folder.iterdir()}
+    assert kept
+    try:
+        for path in kept:
+            path.write_bytes(marshal.dumps("no code"))
+        assert playbooks.run([{"ansible.builtin.ping": {}}], hosts="alpha").failures
+        assert {path.read_bytes() for path in folder.iterdir()} == {marshal.dumps("no code")}
+    finally:
+        for path, code in kept.items():
+            path.write_bytes(code)
 
 
 def test_leftovers_are_found(hosts: Testbed) -> None:

@@ -35,8 +35,6 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PASSWORD_HASH = "$6$longhaul$ezr6vtiAOBReVVO6chyJZjjI2DNrvG3TLYoh8fPSwMOYZq0GqnJnXGKd2PPACXQ.ayEzXbzGE3HvEI9fireDs0"
 USERS = {"mover": 5001, "plain": 5002}  # mover may use sudo with the password, plain may not
 
-HIDDEN = (Path("/var/lib/longhaul"),)
-
 SSHD_CONFIG = """\
 Port 22
 HostKey /etc/ssh/ssh_host_ed25519_key
@@ -77,7 +75,7 @@ def make_root(folder: Path, data_options: str) -> Path:
             work.mkdir()
             upper.chmod(stat.S_IMODE(os.stat("/" + name).st_mode))
             if not name:
-                hide(upper)
+                hide_home(upper)
             mount("overlay", root / name, f"lowerdir=/{name},upperdir={upper},workdir={work}", "overlay")
     mount("proc", root / "proc")
     mount("sysfs", root / "sys")
@@ -96,25 +94,21 @@ def make_root(folder: Path, data_options: str) -> Path:
     mount("tmpfs", root / "tmp", "mode=1777")
     mount("tmpfs", root / "var/tmp", "mode=1777")
     mount("tmpfs", root / "var/log", "mode=755")  # the machine's own logs grow, and hold what is not ours
+    # The machine's own transfers come and go meanwhile, which an overlay does not bear: a folder that was made above
+    # one that goes is there, but lists nothing.
+    mount("tmpfs", root / "var/lib/longhaul", "mode=700")
     mount("tmpfs", root / "data", data_options)
     return root
 
 
-def hide(upper: Path) -> None:
-    """Hide, in the overlay's upper layer, what is the machine's own: its transfers' state and root's home.
+def hide_home(upper: Path) -> None:
+    """Hide root's home of the machine, in the overlay's upper layer.
 
-    Both may change while the host is up, which an overlay does not bear; and a login there must not wait for what the
-    machine's root has in .bashrc.
+    It may change while the host is up, which an overlay does not bear; and a login must not wait for what the machine's
+    root has in .bashrc.
     """
     (upper / "root").mkdir(mode=0o700)
     os.setxattr(upper / "root", "trusted.overlay.opaque", b"y")
-    for hidden in HIDDEN:
-        parents = list(reversed(hidden.relative_to("/").parents))[1:]
-        if all((Path("/") / parent).is_dir() and not (Path("/") / parent).is_symlink() for parent in parents):
-            for parent in parents:
-                (upper / parent).mkdir(exist_ok=True)
-                shutil.copystat(Path("/") / parent, upper / parent)
-            os.mknod(upper / hidden.relative_to("/"), stat.S_IFCHR, os.makedev(0, 0))
 
 
 def furnish(root: Path, name: str, spec: dict[str, Any]) -> None:

@@ -15,12 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 import collection
 import results
 
-# The parts, and the names of their results. Those of one line run side by side: the first two need one processor only.
+# The parts, and the names of their results. Those of one line run side by side: each of them leaves a processor free
+# for some of its time.
 ROUNDS = (
     {"lint": "lint", "sanity": "sanity-*", "unit-oldest-python": "unit-py*"},
     {"unit": "unit"},
     {"integration": "integration"},
-    {"integration-oldest-core": "integration-oldest-core"},
+    {"molecule": "molecule-*", "integration-oldest-core": "integration-oldest-core"},
 )
 
 

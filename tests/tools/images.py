@@ -10,13 +10,19 @@ and the mirror that apt is configured with, or, where there is no mmdebstrap, fr
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import collection
 import engine
+
+sys.path.append(str(collection.REPOSITORY / "tests/support"))
+import compiled
 
 SUITES = {"debian12": "bookworm", "debian13": "trixie"}
 REPOSITORY = "longhaul-test"
@@ -35,6 +41,7 @@ PACKAGES = (
     "sudo",
     "systemd-sysv",
 )
+PYTHON_PACKAGES = "/usr/lib/python3/dist-packages"
 LABEL = "longhaul.recipe"
 MIRROR, SECURITY = "http://deb.debian.org/debian", "http://deb.debian.org/debian-security"
 FORMAT = "$(ORIGIN)|$(SUITE)|$(REPO_URI)"
@@ -46,7 +53,16 @@ class CannotBuild(Exception):
 
 def recipe(name: str) -> str:
     """Give a name for how the image is made; another one means that it is to be made again."""
-    return hashlib.sha256(json.dumps([SUITES[name], PACKAGES]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([SUITES[name], PACKAGES, compiled_once()]).encode()).hexdigest()[:16]
+
+
+def compiled_once() -> str:
+    """Give the shell commands that have the image's Python keep what it compiles."""
+    commands = [f"install -d -m 1777 {compiled.KEPT}"]
+    for suffix, content in (("py", Path(compiled.__file__).read_bytes()), ("pth", compiled.AT_START.encode())):
+        coded = base64.b64encode(content).decode()
+        commands.append(f"echo {coded} | base64 -d > {PYTHON_PACKAGES}/{compiled.NAME}.{suffix}")
+    return " && ".join(commands)
 
 
 def pick_mirrors(listed: str) -> tuple[str, str | None]:
@@ -97,6 +113,7 @@ def bootstrap(name: str) -> None:
         "--quiet",
         "--variant=apt",
         f"--include={','.join(PACKAGES)}",
+        f"--customize-hook=chroot \"$1\" sh -c '{compiled_once()}'",
         *([f'--aptopt=Acquire::http::Proxy "{proxy_url}";'] if proxy_url else []),
         suite,
         "-",
@@ -122,6 +139,7 @@ def build(name: str) -> None:
         f"FROM debian:{SUITES[name]}\n"
         "RUN apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "
         f"{' '.join(PACKAGES)} && apt-get clean && rm -rf /var/lib/apt/lists/*\n"
+        f"RUN {compiled_once()}\n"
         f"LABEL {LABEL}={recipe(name)}\n"
     )
     argv = ["docker", "build", "--quiet", "--tag", f"{REPOSITORY}:{name}", "-"]
