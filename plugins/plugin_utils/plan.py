@@ -105,7 +105,7 @@ def make_plan(
     roots = resolve_roots(options["src"], options["dest"], source.probe["path"], dest.probe["path"], names)
     rules = filter_rules(options)
     refuse_nesting(source, dest, roots, options["delete"])
-    refuse_unusable(source, dest, roots, bool(rules))
+    refuse_unusable(source, dest, roots, bool(rules) or _has_links(options, dest))
     if options["delete"] and not rules:
         refuse_empty_source(source, dest, roots, options["max_delete"])
     unfit = {**_ruled_out(options, source, dest), **(avoid or {})}
@@ -177,6 +177,11 @@ def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -
     if method != "stream":
         return 1
     return max(1, min(_STREAMS_UNASKED, source.probe["cores"], dest.probe["cores"]))
+
+
+def _has_links(options: Mapping[str, Any], dest: Endpoint) -> bool:
+    """Whether files may be linked to an older copy, so that nobody knows beforehand how much must be written."""
+    return bool(set(options["link_dest"] or ()) - set(dest.probe["no_folders"]))
 
 
 def _no_links(dest: Endpoint) -> tuple[str, ...]:

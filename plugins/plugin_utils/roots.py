@@ -128,8 +128,11 @@ def refuse_empty_source(source: Endpoint, dest: Endpoint, roots: Roots, max_dele
         )
 
 
-def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, filtered: bool) -> None:
-    """Refuse a source that cannot be read, and a destination that cannot be written or is too small to begin with."""
+def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, partly: bool) -> None:
+    """Refuse a source that cannot be read, and a destination that cannot be written or is too small to begin with.
+
+    ``partly``: not all that the source holds needs room at the destination.
+    """
     origin, target = source.probe["path"], roots.target
     if not origin["readable"]:
         raise Refusal(
@@ -143,7 +146,7 @@ def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, filtered: bo
             "that host, or mend the permissions"
         )
     size = origin.get("measured")
-    if size and not filtered and _nothing_there(roots, dest.probe["path"]):
+    if size and not partly and _nothing_there(roots, dest.probe["path"]):
         _refuse_no_space(size, target, dest.name, roots.dest)
 
 

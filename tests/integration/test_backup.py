@@ -18,6 +18,7 @@ from ansible_collections.longhaul.fleet.tests.support.backups import REPOSITORY,
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, jobs, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.snapshots import make_snapshot
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 
@@ -95,7 +96,7 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
 
 
 def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backups: Backups) -> None:
-    """A full disk, a symbolic link, a client that is not there, a client that dies half-way, and hooks that fail."""
+    """Two full disks, a symbolic link, a client that is not there, a client that dies half-way, and hooks that fail."""
     refusal.add_hosts(backups.playbooks.inventory, {"closed": ("alpha", {"ansible_port": 9})})
     big, slow = hosts.root("alpha") / "data/big", hosts.root("alpha") / "data/slow"
     make_big_files(big, 4 * MIB, count=2)
@@ -103,6 +104,13 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     (hosts.root("beta") / "data/link").symlink_to(REPOSITORY)
     hosts.exec("beta", ["mkdir", "/data/small"])
     hosts.exec("beta", ["mount", "-t", "tmpfs", "-o", "size=2m", "none", "/data/small"])
+    # Most of this source is in an earlier snapshot, so that it begins; the disk gets full while the rest arrives.
+    growing, tight = hosts.root("alpha") / "data/growing", hosts.root("beta") / "data/tight"
+    make_big_files(growing, 6 * MIB, count=6)
+    tight.mkdir()
+    hosts.exec("beta", ["mount", "-t", "tmpfs", "-o", "size=10m", "none", "/data/tight"])
+    earlier = make_snapshot(tight, growing, job="filled")
+    make_big_files(growing / "more", 6 * MIB, count=6)
     touch = ["/usr/bin/touch", "/data/thawed"]
     lose = "- name: Lose a host\n  ansible.builtin.ping:\n  delegate_to: closed\n"
     (backups.playbooks.inventory.parent / "lose.yml").write_text(lose)
@@ -113,10 +121,11 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
         backups.job("gone", host="closed"),
         backups.job("hooked", before=[{"command": ["/bin/ls", "/data/mended"]}], after=[{"command": touch}]),
         backups.job("dies", src="/data/slow", host="gamma", bwlimit="2M"),
+        backups.job("filled", src="/data/growing", repository={"host": "beta", "path": "/data/tight"}),
         backups.job("data"),
     ]
     # The last one comes behind the first on the same lane, which is lost.
-    running = backups.start("--forks", "5", backup_concurrency=6)
+    running = backups.start("--forks", "6", backup_concurrency=7)
     arriving = backups.repository / "gamma/dies/.unfinished/data"
     wait_for(lambda: arriving.is_dir() and _size(arriving) > MIB)
     _kill_transfer(hosts, "/data/slow")
@@ -129,6 +138,7 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
         ("closed/gone failed: transfer: closed: ",),
         ("alpha/hooked failed: hook before:", "/data/mended"),
         ("gamma/dies failed: transfer:",),
+        ("alpha/filled failed: transfer:", "disk is full", "mounted at /data/tight", "Make room there"),
         ("alpha/lost failed: hook before: a host could not be reached any more",),
     ):
         for word in words:
@@ -137,18 +147,29 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     for made in ("thawed", "revived"):  # the hooks after run whatever happened
         assert (hosts.root("alpha") / "data" / made).exists()
     assert backups.names("dies", "gamma") == [".unfinished"] and backups.names("hooked") == [".unfinished"]
-    assert [one["state"] for one in backups.health().values()] == ["failed"] * 6 + ["ok"]
+    assert [one["state"] for one in backups.health().values()] == ["failed"] * 7 + ["ok"]
+
+    # What there was is as it was.
+    assert sorted(os.listdir(earlier.parents[1])) == [".lock", ".unfinished", earlier.parent.name, "latest"]
+    assert os.readlink(earlier.parents[1] / "latest") == earlier.parent.name
+    assert compare.differences(growing, earlier, skip=[b"", b"more"]) == []
 
     (hosts.root("alpha") / "data/mended").touch()
-    hosts.exec("beta", ["mount", "-o", "remount,size=80m", "/data/small"])
+    for disk in ("small", "tight"):
+        hosts.exec("beta", ["mount", "-o", "remount,size=80m", f"/data/{disk}"])
     backups.jobs[5].pop("bwlimit")
-    again = backups.start("--forks", "5", backup_concurrency=6, backup_only=["full", "hooked", "gamma/dies"]).wait()
+    again = backups.start("--forks", "6", backup_concurrency=7, backup_only=["full", "hooked", "gamma/dies", "filled"])
+    again = again.wait()
     small = hosts.root("beta") / "data/small/alpha/full/latest"
     assert compare.differences(big, small.parent / os.readlink(small) / "data") == []
-    hosts.exec("beta", ["umount", "--lazy", "/data/small"])
+    filled = earlier.parents[1] / os.readlink(earlier.parents[1] / "latest")
+    assert compare.differences(growing, filled / "data") == []
+    for disk in ("small", "tight"):
+        hosts.exec("beta", ["umount", "--lazy", f"/data/{disk}"])
     again.expect_success()
     assert compare.differences(slow, backups.snapshots("dies", "gamma")[0]) == []
     assert backups.record("dies", "gamma")["resumed"] and backups.record("full")["resumed"]
+    assert backups.record("filled")["resumed"] and backups.record("filled")["snapshot"] == filled.name
 
 
 def test_a_run_whose_control_node_was_killed_is_gone_on_with(hosts: Testbed, backups: Backups) -> None:

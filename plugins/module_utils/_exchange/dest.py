@@ -283,7 +283,7 @@ class DestEnd:
         """End the transfer where a file is short because there is no room for the rest: sending it again is vain."""
         space = os.statvfs(self._context.staging)
         if missing > space.f_bavail * space.f_frsize or (space.f_files and not space.f_favail):
-            raise full(f"{missing} bytes of {escape(entry.path)} found no room")
+            raise full(self._context.root, f"{missing} bytes of {escape(entry.path)} found no room")
 
     @staticmethod
     def _sum_at(folder_fd: int, name: bytes) -> str:

@@ -143,7 +143,7 @@ class Placer:
     def failed(self, path: bytes, error: OSError | ValueError | str) -> None:
         """List what went wrong with a path; a full destination ends the transfer."""
         if isinstance(error, OSError) and error.errno in FULL:
-            raise full(f"{error.strerror}, at {escape(path)}")
+            raise full(self._context.root, f"{error.strerror}, at {escape(path)}")
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         self.outcome.error(escape(path), reason)
 

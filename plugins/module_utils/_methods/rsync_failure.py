@@ -115,6 +115,13 @@ _TEXTS = (
         False,
     ),
     (
+        r'"([^"\n]+)"[^"\n]*No space left on device',
+        "the destination's disk is full: the file system of {0} there has no space or no inodes left (see df and df "
+        "-i), so the transfer stopped; what has arrived is kept. Make room and run it again: it goes on where it "
+        "stopped",
+        False,
+    ),
+    (
         r"No space left on device",
         "the destination's disk is full (no space or no inodes left there: see df and df -i), so the transfer stopped; "
         "what has arrived is kept. Make room and run it again: it goes on where it stopped",

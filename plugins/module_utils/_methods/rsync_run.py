@@ -56,7 +56,7 @@ class Result:
     statistics: dict[str, int] = field(default_factory=dict)
     errors: list[PathError] = field(default_factory=list)  # the first ones
     errors_total: int = 0
-    no_room: str = ""  # what was said of a path for which the destination had no room
+    no_room: str = ""  # what was said of a path for which the destination had no room, with the path
     in_the_way: int = 0  # of errors_total: directories that only a run with --delete may replace
     vanished: int = 0
     skipped_special: int = 0
@@ -171,7 +171,7 @@ class Runner:
         result.errors_total += 1
         result.in_the_way += error.kind == "in the way"
         if _NO_ROOM.match(error.reason):  # rsync tries all other files in vain, and calls that a partial success
-            result.no_room = error.reason
+            result.no_room = f'"{error.path}": {error.reason}'
         if len(result.errors) < MAX_ERRORS:
             result.errors.append(error._replace(path=self._named(error.path)))
 

@@ -383,6 +383,15 @@ def test_a_missing_link_dest_is_a_warning():
     assert "/old is no directory on dest" in warning
 
 
+def test_what_is_linked_needs_no_room():
+    large = end("source", at=path(measured={"allocated": 2**40, "entries": 5, "complete": True}))
+    little = end("dest", at=path(free_bytes=2**30))
+    assert plan(large, little, link_dest=["/old"]).settings["link_dest"] == ["/old"]
+    little = end("dest", at=path(free_bytes=2**30), no_folders=["/old"])
+    with pytest.raises(Refusal, match="has room for"):
+        plan(large, little, link_dest=["/old"])
+
+
 def test_pull_makes_the_destination_drive():
     made = plan(connect="pull")
     assert (made.driver, made.peer["host"]) == ("dest", "source")
