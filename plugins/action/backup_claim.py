@@ -14,36 +14,30 @@ import platform
 import uuid
 from typing import Any, Iterator, TextIO
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.longhaul.fleet.plugins.modules.backup_claim import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
 
 
-class ActionModule(ActionBase):
-    """Take and give back the right to a run. It is the control node's own, so there is no connection and no become."""
+class ActionModule(ControlNodeAction):
+    """Take and give back the right to a run."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _requires_connection = False
+    documentation = DOCUMENTATION
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def act(self, options: dict[str, Any], *, write: bool) -> dict[str, Any]:
         """Give a token for the run, and that of a run before it that was ended before its time."""
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(argument_spec=spec_from_documentation(DOCUMENTATION))
-        result["changed"] = False
         mine = process_of(os.getppid())  # this is a worker; its parent is ansible-playbook, which lives for the run
         try:
-            if options["state"] == "released":
-                if not self._task.check_mode:
-                    release(options["path"], mine)
-            else:
-                result.update(claim(options["path"], mine, write=not self._task.check_mode))
+            if options["state"] == "claimed":
+                return claim(options["path"], mine, write=write)
+            if write:
+                release(options["path"], mine)
         except Held as held:
-            result.update(failed=True, msg=str(held))
-        except OSError as error:
-            what = f"{error.filename or options['path']} cannot be written here: {error.strerror}"
-            result.update(failed=True, msg=f"{what}. Name a folder that can be, with backup_report_dir")
-        return result
+            return {"failed": True, "msg": str(held)}
+        return {}
+
+    def place(self, options: dict[str, Any]) -> tuple[str, str]:
+        """Give the file that says who has it."""
+        return options["path"], "backup_report_dir"
 
 
 class Held(Exception):

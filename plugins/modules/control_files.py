@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: migrate_record
+module: control_files
 short_description: Write down on the control node how far a migration, a backup or a restore is
 version_added: 0.1.0
 author:
@@ -59,7 +59,7 @@ options:
 
 EXAMPLES = r"""
 - name: Keep a result
-  longhaul.fleet.migrate_record:
+  longhaul.fleet.control_files:
     files:
       - path: "{{ playbook_dir }}/result.json"
         data: "{{ result }}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sizes in the reports of a migration, written as in the lines of progress."""
+"""Sizes in reports, written as in the lines of progress."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_bytes
 
 DOCUMENTATION = r"""
-name: migrate_size
+name: human_size
 short_description: Write a number of bytes
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Writes a number of bytes in binary units, as the lines of progress do.
-  - Part of the role P(longhaul.fleet.migrate#role).
+  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role).
 positional: _input
 options:
   _input:
@@ -30,7 +30,7 @@ options:
 EXAMPLES = r"""
 - name: Say how much there is
   ansible.builtin.debug:
-    msg: "{{ 1288490188 | longhaul.fleet.migrate_size }}"  # 1.2 GiB
+    msg: "{{ 1288490188 | longhaul.fleet.human_size }}"  # 1.2 GiB
 """
 
 RETURN = r"""
@@ -40,7 +40,7 @@ _value:
 """
 
 
-def migrate_size(count: float) -> str:
+def human_size(count: float) -> str:
     """Give ``1.2 GiB`` for 1288490188."""
     return format_bytes(float(count))
 
@@ -50,4 +50,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Give the filters by name."""
-        return {"migrate_size": migrate_size}
+        return {"human_size": human_size}

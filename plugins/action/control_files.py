@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action behind longhaul.fleet.control_files: write files on the control node, each at once and as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.modules.control_files import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
+
+
+class ActionModule(ControlNodeAction):
+    """Write reports, and what was done already."""
+
+    documentation = DOCUMENTATION
+
+    def act(self, options: dict[str, Any], *, write: bool) -> dict[str, Any]:
+        """Write the files."""
+        for file in options["files"] if write else []:
+            as_json = json.dumps(file["data"], indent=4, sort_keys=True) + "\n"
+            mode = int(file["mode"], 8) if file["mode"] else None
+            write_whole(file["path"], as_json if file["text"] is None else file["text"], mode)
+        return {}
+
+    def place(self, options: dict[str, Any]) -> tuple[str, str]:
+        """Give the first file."""
+        return options["files"][0]["path"], options["option"]
+
+
+def write_whole(path: str, text: str, mode: int | None = None) -> None:
+    """Put a file in place with a rename, on the disk before that. Raises OSError.
+
+    Without a ``mode`` it is 0640, and that of new folders 0750, as far as the umask lets them.
+    """
+    os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
+    partial = f"{path}.{os.getpid()}.part"
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w", encoding="utf-8") as stream:
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.unlink(partial)
+        raise

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the actions that work on the control node alone have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from .argument_spec import spec_from_documentation
+
+
+class ControlNodeAction(ActionBase):
+    """An action that writes on the control node: no connection, no become, and no host is changed."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _requires_connection = False
+    documentation = ""  # of the module, which says what the options are
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Do it, and say that nothing changed: what changed is on the hosts."""
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(argument_spec=spec_from_documentation(self.documentation))
+        result["changed"] = False
+        try:
+            result.update(self.act(options, write=not self._task.check_mode))
+        except OSError as error:
+            path, variable = self.place(options)
+            what = f"{error.filename or path} cannot be written here: {error.strerror}"
+            result.update(failed=True, msg=f"{what}. Name another place, with {variable}")
+        return result
+
+    def act(self, options: dict[str, Any], *, write: bool) -> dict[str, Any]:
+        """Do what the options say, without ``write`` predict it; give what goes into the result. May raise OSError."""
+        raise NotImplementedError
+
+    def place(self, options: dict[str, Any]) -> tuple[str, str]:
+        """Give a path that is written to, and the variable of the user's that says where it is."""
+        raise NotImplementedError
