@@ -16,6 +16,7 @@ author:
 description:
   - Says what a path in a snapshot is and how much it holds, and compares it with the manifest. For what is damaged it names the
     snapshots that have it intact.
+  - No prune removes the snapshot while it is looked at.
   - Fails for a snapshot or a path that is not there, and says which there are.
   - Part of the playbook C(longhaul.fleet.restore). Its options and what it returns may change in any release.
 extends_documentation_fragment:

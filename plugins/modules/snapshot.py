@@ -48,7 +48,7 @@ options:
         lead to it. A snapshot that lost more than O(shrink_limit) is set aside instead.
       - V(list) tells what snapshots there are.
       - V(prune) removes the complete snapshots that O(keep) does not keep, and what an earlier run left of others. It fails while a
-        snapshot is set aside.
+        snapshot is set aside. What a restore reads at this moment is left to the next one.
       - V(check) compares snapshots with their manifests, and fails where one is damaged.
       - V(accept) makes the snapshot O(name), which was set aside, a complete one.
       - V(discard) removes the snapshot O(name), which was set aside, or the unfinished one. Complete ones go by V(prune) alone.
@@ -402,7 +402,9 @@ snapshots:
       type: str
       sample: ""
 kept:
-  description: The snapshots that stay, each with the rules that keep it.
+  description:
+    - The snapshots that stay, each with the rules that keep it. V(being read) is one that only stays since a restore reads it at
+      this moment; a warning says which.
   returned: with O(action=prune)
   type: dict
   sample: {2026-11-21T173009Z: [latest, daily, weekly, monthly]}
@@ -515,7 +517,7 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import destination_holder
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import destination_holder, source_reader
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, rsnapshot, share, zones
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.adopt import adopt
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.aside import accept, discard
@@ -535,6 +537,11 @@ _COUNT = {"type": "int", "default": 0}
 def _writer(path: str) -> str | None:
     """Say which transfer writes to a path, which transfers know by its real name."""
     return destination_holder(os.fsencode(os.path.realpath(path)))
+
+
+def _reader(path: str) -> str | None:
+    """Say which transfer reads below a path."""
+    return source_reader(os.fsencode(os.path.realpath(path)))
 
 
 def _iso(seconds: int | None) -> str | None:
@@ -594,9 +601,13 @@ class Actions:
         """Remove what the policy does not keep."""
         wanted = policy.parse(self.params["keep"] or {})
         calendar = zones.calendar_of(self.params["timezone"])
-        done = prune(self.series, wanted, self.now, calendar, lazy=self.params["lazy"], check=self.dry)
+        done = prune(self.series, wanted, self.now, calendar, _reader, lazy=self.params["lazy"], check=self.dry)
+        for name, holder in done.held.items():
+            self.module.warn(
+                f"{name} is being read by {holder}, so it stays for now. The next prune removes it once nobody does"
+            )
         self.after = self.before.pruned(done.removed, self.params["lazy"]).settled(self.now)
-        return done._asdict()
+        return {key: value for key, value in done._asdict().items() if key != "held"}
 
     def check(self) -> dict[str, Any]:
         """Compare with the manifests."""

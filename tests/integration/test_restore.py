@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
-from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
-from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
+from ansible_collections.longhaul.fleet.tests.support.faults import MIB, jobs, wait_for
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files, make_hard_tree
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
 from ansible_collections.longhaul.fleet.tests.support.snapshots import REPOSITORY, backup_tasks, redate
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
@@ -44,6 +45,10 @@ class Backup:
     def restore(self, *flags: str, **variables: Any) -> Run:
         """Run the playbook."""
         return self.playbooks.run("longhaul.fleet.restore", *flags, timeout=900, backup_jobs=[JOB], **variables)
+
+    def start(self, **variables: Any) -> Running:
+        """Start the playbook."""
+        return self.playbooks.start("longhaul.fleet.restore", backup_jobs=[JOB], **variables)
 
     def refused(self, **variables: Any) -> str:
         """Run the playbook, which must refuse and leave both hosts as they were; gives what it says."""
@@ -85,6 +90,7 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     (source / "work").mkdir()
     (source / "work/plan").write_text("first")
     os.link(source / "work/plan", source / "work/plan too")
+    make_big_files(source / "work", 4 * MIB)
     backup.make("echo second >work/plan && touch new", "rm -r names && echo third >work/plan")
 
     # A dry run lists and does nothing.
@@ -109,8 +115,18 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     backup.restore(restore_when="before 2026-11-01", restore_to="beta", restore_dest="/data/there").expect_success()
     assert compare.differences(backup.data["alpha"] / "day1", backup.data["beta"] / "there") == []
 
-    # One folder and one file, named as they were on the host.
-    backup.restore(restore_when="2026-10-30", restore_path="/data/src/work").expect_success()
+    # One folder and one file, named as they were on the host. A prune leaves what is being restored to the next one.
+    hosts.shape("beta", "1mbit")
+    restoring = backup.start(restore_when="2026-10-30", restore_path="/data/src/work")
+    wait_for(lambda: bool(jobs(hosts, "beta")))
+    where = {"repository": REPOSITORY, "host": "alpha", "job": "data"}
+    prune = {"name": "Prune", "longhaul.fleet.snapshot": {"action": "prune", "keep": {"last": 2}, **where}}
+    pruned = backup.playbooks.run([prune], hosts="beta").expect_success().result("Prune")
+    assert restoring.process.poll() is None, restoring.output
+    assert (pruned["removed"], pruned["kept"][DAYS[0]]) == ([], ["being read"])
+    assert f"{DAYS[0]} is being read by transfer" in pruned["warnings"][0]
+    hosts.shape("beta", None)
+    restoring.wait().expect_success()
     assert compare.differences(backup.data["alpha"] / "day0/work", source / f"work.restored-{DAYS[0]}") == []
     backup.restore(restore_when=DAYS[1], restore_path="work/plan").expect_success()
     assert (source / f"work/plan.restored-{DAYS[1]}/plan").read_text() == "second\n"

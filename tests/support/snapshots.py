@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
 
 REPOSITORY = "/data/backup"
 
@@ -61,6 +68,15 @@ def backup_tasks(
             "delegate_to": vault,
         },
     ]
+
+
+def make_snapshot(repository: Path, source: Path, *, client: str = "alpha", job: str = "data") -> Path:
+    """Make a snapshot of a tree, as it is now, without a playbook; gives its tree."""
+    with Series(str(repository), client, job, create=True) as series, series.lock("test"):
+        begun = begin(series, "made by hand", int(time.time()) - 3600)
+        shutil.rmtree(begun.path)
+        subprocess.run(["cp", "-a", source, begun.path], check=True)
+        return Path(series.path) / finish(series, "made by hand", int(time.time())).name / "data"
 
 
 def redate(folder: Path, names: Sequence[str]) -> None:

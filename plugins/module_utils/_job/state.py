@@ -242,6 +242,15 @@ def all_folders() -> Iterator[JobFolder]:
                 yield JobFolder(name, side)
 
 
+def source_reader(folder: bytes) -> str | None:
+    """Say which transfer or comparison of this user reads below a folder at this moment; None where none does."""
+    for job in all_folders():
+        root = os.fsencode(job.request.get("root", ""))
+        if job.side == "source" and (root + b"/").startswith(folder + b"/") and job.is_running():
+            return f"transfer {job.transfer_id} (process {job.status.get('pid', 0)})"
+    return None
+
+
 def list_jobs() -> list[dict[str, Any]]:
     """Describe each transfer that this user has on this host, for ``transfer_info``.
 

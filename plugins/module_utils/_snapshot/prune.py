@@ -5,22 +5,26 @@
 """Remove the snapshots that a policy does not keep. Private to the collection.
 
 First every one of them gets a name that is no snapshot's, in one step each; then their trees are removed, which takes
-time. A kill in between leaves only trees under such names, and the next run removes them.
+time. A kill in between leaves only trees under such names, and the next run removes them. One that is being read, by a
+restore most likely, is left to the next prune.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from .._tree.place import Root
 from . import names
 from .begin import unfinished_facts
 from .policy import Policy, decide
+from .reading import unless_read
 from .refusal import Refused
 from .repository import Series
 from .zones import Calendar, utc
+
+HELD = "being read"  # the rule that keeps what a restore reads
 
 
 class Pruned(NamedTuple):
@@ -30,15 +34,24 @@ class Pruned(NamedTuple):
     kept: dict[str, list[str]]  # name -> the rules that keep it
     removed: list[str]  # names of snapshots that were complete
     leftovers: list[str]  # names that an earlier run had not removed to the end
+    held: dict[str, str]  # name -> who is reading it, of those that would have gone
 
 
 def prune(
-    series: Series, policy: Policy, now: int, calendar: Calendar = utc, *, lazy: bool = False, check: bool = False
+    series: Series,
+    policy: Policy,
+    now: int,
+    calendar: Calendar = utc,
+    reader: Callable[[str], str | None] = lambda path: None,
+    *,
+    lazy: bool = False,
+    check: bool = False,
 ) -> Pruned:
-    """Remove complete snapshots that no rule keeps. The lock is the caller's.
+    """Remove complete snapshots that no rule keeps, and that nobody reads. The lock is the caller's.
 
-    ``lazy`` leaves the trees for the next run, under names that are no snapshots'. Raises Refused where a snapshot was
-    set aside, for then the old ones may be the only good ones, and where a tree cannot be removed.
+    ``reader`` says which job reads below a path. ``lazy`` leaves the trees for the next run, under names that are no
+    snapshots'. Raises Refused where a snapshot was set aside, for then the old ones may be the only good ones, and
+    where a tree cannot be removed.
     """
     aside = series.named(names.ASIDE)
     if aside:
@@ -52,18 +65,28 @@ def prune(
     complete = series.times()
     kept = decide(complete, policy, now, calendar)
     _protect(series, kept, now)
-    going = [names.name_of(at) for at in complete if not kept[at]]
-    if not check:
-        for name in going:
-            series.step(f"set {name} apart")
-            series.rename(name, names.REMOVING_PREFIX + name)
-        if not lazy:
-            _remove_leftovers(series)
+    going, held = [], {}
+    for at in complete:
+        if kept[at]:
+            continue
+        name = names.name_of(at)
+        with unless_read(series, name, reader) as holder:
+            if holder is not None:
+                held[name] = holder
+                kept[at].append(HELD)
+                continue
+            going.append(name)
+            if not check:
+                series.step(f"set {name} apart")
+                series.rename(name, names.REMOVING_PREFIX + name)
+    if not check and not lazy:
+        _remove_leftovers(series)
     return Pruned(
         bool(settled or going or (leftovers and not lazy)),
         {names.name_of(at): rules for at, rules in kept.items() if rules},
         going,
         leftovers,
+        held,
     )
 
 

@@ -4,7 +4,7 @@
 
 """Look at a path of a snapshot before it is restored: what it is, how much, and whether it is intact.
 
-Private to the collection. Nothing is changed, and nothing is remembered.
+Private to the collection. Nothing is changed, and nothing is remembered. No prune takes what is looked at.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .check import CONTENTS, STRUCTURE, Report, check_files, check_structure
 from .contents import check_contents
 from .listing import UNFINISHED
 from .near import near
+from .reading import open_to_read
 from .refusal import Refused
 from .repository import Series, Snapshot
 from .share import NONE, Below
@@ -50,7 +51,7 @@ def look(series: Series, name: str, path: bytes, level: str) -> Look:
     if folder != names.UNFINISHED and names.kind_of(folder) not in (names.COMPLETE, names.ASIDE):
         raise _unknown(series, name)
     try:
-        snapshot = series.snapshot(folder)
+        snapshot = open_to_read(series, folder)
     except FileNotFoundError:
         raise _unknown(series, name) from None
     with snapshot:

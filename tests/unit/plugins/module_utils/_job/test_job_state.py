@@ -93,6 +93,27 @@ def test_a_torn_status_file_is_no_status():
     assert folder.status == {}
 
 
+@pytest.mark.parametrize(
+    "side, root, reads",
+    [
+        ("source", "/backup/1/data", True),
+        ("source", "/backup/1/data/folder", True),
+        ("source", "/backup/1/data too", False),
+        ("source", "/backup/1", False),
+        ("dest", "/backup/1/data", False),
+    ],
+)
+def test_a_job_that_lives_reads_below_its_root(side, root, reads):
+    folder = a_folder(side)
+    folder.request = {"root": root}
+    folder.status = {"pid": 7}
+    assert state.source_reader(b"/backup/1/data") is None
+    lock = folder.lock()
+    assert state.source_reader(b"/backup/1/data") == ("transfer 0123456789abcdef (process 7)" if reads else None)
+    os.close(lock)
+    assert state.source_reader(b"/backup/1/data") is None
+
+
 def test_the_destination_lock_names_its_holder_and_leaves_no_file(own_root):
     with state.destination_lock(b"/k", "transfer 1") as first:
         assert first is None
