@@ -25,7 +25,9 @@ _HOSTS_OWN_XATTRS = ("security.selinux",)
 _SPARSE_SLACK = 128 * 1024
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
+    """What is at one path of a tree."""
+
     type: str
     size: int
     content: str
@@ -40,7 +42,7 @@ class _Found(NamedTuple):
 
 
 def differences(
-    a: str | bytes | os.PathLike,
+    a: str | bytes | os.PathLike | dict[bytes, Found],
     b: str | bytes | os.PathLike,
     *,
     ignore: Collection[str] = (),
@@ -52,13 +54,15 @@ def differences(
     xattrs and ACLs, symlink targets, device numbers, which names are links of one file, and that ``b`` allocates not
     much more than ``a`` where ``a`` is sparse. ``ignore`` names aspects (see ASPECTS) to leave out, ``skip`` relative
     paths to leave out with everything below them; the root is ``b""`` there, and only the root itself is meant.
-    What cannot be read is a difference. Raises ValueError on an unknown aspect, OSError where a root is missing.
+    What cannot be read is a difference. ``a`` may be what ``recorded`` said of a tree, without ``skip``. Raises
+    ValueError on an unknown aspect, OSError where a root is missing.
     """
     if set(ignore) - set(ASPECTS):
         raise ValueError("no such aspect: " + ", ".join(sorted(set(ignore) - set(ASPECTS))))
     aspects = [aspect for aspect in ASPECTS if aspect not in ignore]
     hashing = "content" in aspects
-    left, right = _scan(a, set(skip), hashing), _scan(b, set(skip), hashing)
+    left = a if isinstance(a, dict) else _scan(a, set(skip), hashing)
+    right = _scan(b, set(skip), hashing)
     lines: list[str] = []
     for path in sorted(left.keys() | right.keys()):
         if path not in right:
@@ -70,7 +74,12 @@ def differences(
     return lines
 
 
-def _compare(a: _Found, b: _Found, aspects: list[str]) -> list[str]:
+def recorded(root: str | bytes | os.PathLike) -> dict[bytes, Found]:
+    """Give all that is compared of a tree, by path, for one that does not stay as it is."""
+    return _scan(root, set(), True)
+
+
+def _compare(a: Found, b: Found, aspects: list[str]) -> list[str]:
     if a.type != b.type:
         return [f"type: {a.type} != {b.type}"] if "type" in aspects else []
     lines = []
@@ -94,7 +103,7 @@ class _Scanner:
 
     def __init__(self, skip: set[bytes], hashing: bool) -> None:
         self.skip, self.hashing = skip, hashing
-        self.entries: dict[bytes, tuple[os.stat_result, _Found]] = {}
+        self.entries: dict[bytes, tuple[os.stat_result, Found]] = {}
         self.names: dict[tuple[int, int], list[bytes]] = {}
         self.hashes: dict[tuple[int, int], str] = {}
 
@@ -125,7 +134,7 @@ class _Scanner:
             self.names.setdefault((status.st_dev, status.st_ino), []).append(path)
         self.entries[path] = (
             status,
-            _Found(
+            Found(
                 type=kind,
                 size=status.st_size if kind in ("file", "symlink") else 0,
                 content=content,
@@ -141,7 +150,7 @@ class _Scanner:
         )
 
 
-def _scan(root: str | bytes | os.PathLike, skip: set[bytes], hashing: bool) -> dict[bytes, _Found]:
+def _scan(root: str | bytes | os.PathLike, skip: set[bytes], hashing: bool) -> dict[bytes, Found]:
     """Give what is at each path below the root (and at ``b""`` the root itself)."""
     scanner = _Scanner(skip, hashing)
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)

@@ -42,6 +42,14 @@ def test_each_snapshot_is_as_the_source_was(host, client, command):
         assert host.check_output(command.format(tree=snapshot)) == expected
 
 
+@pytest.mark.parametrize("command", [LISTING, ATTRIBUTES, CONTENTS], ids=["entries", "attributes", "contents"])
+def test_what_is_restored_on_the_other_client_is_as_on_the_first(command):
+    first, other = (testinfra.get_host(f"docker://{name}") for name in ("backup-web1", "backup-web2"))
+    expected = first.check_output(command.format(tree="/srv/data"))
+    assert expected.count("\n") > 10 or "user.colour" in expected
+    assert other.check_output(command.format(tree="/srv/restored")) == expected
+
+
 def test_what_did_not_change_is_shared_and_what_did_is_not(host):
     older, newer = snapshots(host, "backup-web1", "data")
     inodes = [host.check_output(f"stat -c %i {tree}/big '{tree}/a/1/file 2'").split() for tree in (older, newer)]

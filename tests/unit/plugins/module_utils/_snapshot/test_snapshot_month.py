@@ -2,59 +2,45 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A month of daily edits and prunings: the disk holds what changed, and the policy decides what is kept."""
+"""A month of daily edits and prunings: the disk holds what changed, and the policy decides what is kept.
+
+``tests/month.py`` does the same with a tree as large as a server has, by the engine's own transfers.
+"""
 
 from __future__ import annotations
 
-import os
 import random
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import DAY, NOON, contents
+from ansible_collections.longhaul.fleet.tests.support.month import DAY, Cost, Month
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import NOON, transfer
 
 FILES, SIZE, DAYS, EDITS = 300, 1000, 30, 4
 
 
-def noise(dice):
-    return dice.getrandbits(8 * SIZE).to_bytes(SIZE, "big")  # Python 3.8 has no randbytes
-
-
-def test_a_month_costs_what_changed_in_it(bench):
+@pytest.mark.parametrize("pruned", [True, False])
+def test_a_month_costs_what_changed_in_it(bench, pruned):
     dice = random.Random(30)
-    for number in range(FILES):
-        bench.write(f"d{number % 10}/f{number}", noise(dice))
-    days = {}
-    written = FILES
-    for day in range(DAYS):
-        for number in dice.sample(range(FILES), EDITS) if day else ():
-            bench.write(f"d{number % 10}/f{number}", noise(dice), mtime=NOON + day * DAY - 60)
-            written += 1
-        days[names.name_of(NOON + day * DAY)] = contents(bench.source)
-        done = bench.backup()
-        assert done.facts["new_bytes"] == (FILES if day == 0 else EDITS) * SIZE
-        if day == DAYS - 1:  # nothing was pruned until now, so the disk holds every version that there ever was
-            assert held(bench) == written * SIZE
-        with bench.series() as series:
-            prune(series, Policy(daily=7, weekly=3), bench.now, check=day != DAYS - 1)
+
+    def edit(day):
+        for number in dice.sample(range(FILES), EDITS) if day else range(FILES):
+            noise = dice.getrandbits(8 * SIZE).to_bytes(SIZE, "big")  # Python 3.8 has no randbytes
+            bench.write(f"d{number % 10}/f{number}", noise, mtime=NOON + day * DAY - 60)
+
+    month = Month(bench.source, bench.repository, transfer, NOON, daily=7, weekly=3)
+    for number, day in enumerate(month.live(DAYS, edit, pruned=pruned)):
+        changed = EDITS if number else FILES
+        assert day.new == day.changed == Cost(changed, changed * SIZE)
+        assert day.kept == month.expected()
+    if not pruned:  # the disk holds every version that there ever was
+        versions = FILES + EDITS * (DAYS - 1)
+        assert month.use().files == Cost(versions, versions * SIZE)
+        month.prune(NOON + (DAYS - 1) * DAY)
 
     # The last 7 days, and the Sundays that end weeks: the first day is a Saturday, so day 1, 8, 15, 22 and 29.
     kept = [names.name_of(NOON + day * DAY) for day in (15, 22, *range(23, 30))]
-    assert [name for name in bench.names() if name.startswith("2")] == kept
-    for name in kept:
-        assert bench.data(name) == days[name]
-    versions = {(path, content) for name in kept for path, content in days[name].items() if content is not None}
-    assert held(bench) == len(versions) * SIZE
-    assert len(versions) <= FILES + EDITS * (29 - 15)  # the whole tree once, and no more than was edited since
-
-
-def held(bench):
-    """Give the bytes of file contents that the repository takes, each file once whatever its names."""
-    found = {}
-    for name in bench.names():
-        for folder, _folders, files in os.walk(bench.path(name, "data")):
-            for file in files:
-                status = os.lstat(os.path.join(folder, file))
-                found[status.st_ino] = status.st_size
-    return sum(found.values())
+    assert month.there() == month.expected() == kept
+    assert [month.differences(name) for name in kept] == [[]] * len(kept)
+    assert month.use().files == month.needed()
+    assert month.needed().files <= FILES + EDITS * (29 - 15)  # the whole tree once, and no more than was edited since
