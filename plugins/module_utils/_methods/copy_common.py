@@ -15,6 +15,7 @@ import hashlib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import tempfile
 import threading
@@ -44,6 +45,23 @@ _POLL_SECONDS = 0.5
 _STDERR_TAIL = 2000  # bytes
 _RERUN = "What is in place stays: mend the network and run the task again, it goes on where it stopped"
 _LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
+
+
+def failure(program: str, code: int, said: str) -> str | None:
+    """Say why a run of scp or sftp failed as a whole; None where it did not, and what it said is about single files.
+
+    ``code`` is below 0 for a signal. SIGPIPE is that of a client whose ssh was gone before it could read its end.
+    """
+    reason = explain(said, code)
+    if reason:
+        return reason
+    if code == -signal.SIGPIPE:
+        return f"the connection was lost: {said or f'what carried it for {program} is gone'}. {_RERUN}"
+    if code < 0:
+        return f"it was ended by signal {-code}{said and f' ({said})'}. {_RERUN}"
+    if code and (code == 255 or _LOST.search(said)):
+        return f"the connection was lost: {said or f'it ended with code {code}'}. {_RERUN}"
+    return None
 
 
 class Mover:
@@ -99,12 +117,9 @@ class Runner:
             errors.seek(max(0, size - _STDERR_TAIL))
             said = errors.read().decode(errors="replace").strip()
         code = process.returncode
-        if code < 0:
-            raise TransferFailed(f"{argv[0]} was killed by signal {-code}: {said or 'it said nothing'}")
-        reason = explain(said, code)
-        if code and (reason or code == 255 or _LOST.search(said)):
-            lost = f"the connection was lost: {said or f'it ended with code {code}'}. {_RERUN}"
-            raise TransferFailed(f"{argv[0]} to {self.host}: {reason or lost}")
+        failed = failure(argv[0], code, said)
+        if failed:
+            raise TransferFailed(f"{argv[0]} to {self.host}: {failed}")
         return said or (f"{argv[0]} ended with code {code}" if code else "")
 
     @staticmethod

@@ -132,5 +132,5 @@ def explain_exit(flavour: str, code: int) -> str:
     if code in ((0, 1, 2) if flavour == GNU else (0, 1)):
         return ""
     if code < 0:
-        return f"tar was killed by signal {-code}"
+        return f"tar was ended by signal {-code}"
     return f"tar ended with code {code}"

@@ -53,6 +53,11 @@ def _tail(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace").strip()
 
 
+def _ended(side: str, problem: str, said: str) -> str:
+    """Say that tar did not do its work at a side, with what it said itself, and what to do."""
+    return f"at the {side} {problem}{said and f' ({said})'}. What has arrived is kept: run the task again"
+
+
 class TarSource(SourceCarrier):
     """Packs, and sends."""
 
@@ -112,7 +117,7 @@ class TarSource(SourceCarrier):
             self.heard(said)
         problem = tar.explain_exit(self._flavour, process.returncode)
         if problem:
-            raise TransferFailed(f"at the source {problem}: {said or 'it said nothing'}")
+            raise TransferFailed(_ended("source", problem, said))
         return length, crc, process.returncode != 0
 
     def _relay(self, fd: int, meter: Meter, tell: Send) -> tuple[int, int]:
@@ -297,14 +302,14 @@ class TarDest(DestCarrier):
             if said:
                 self.heard(said)
             if any(text in said for text in _DISK_FULL):
-                raise full(f"tar said {said.splitlines()[0]!r}")
+                raise full(self._context.root, f"tar said {said.splitlines()[0]!r}")
             problem = tar.explain_exit(self._flavour, code)
             if problem:
-                raise TransferFailed(f"at the destination {problem}: {said or 'it said nothing'}")
+                raise TransferFailed(_ended("destination", problem, said))
             if code:
                 incoming.trouble = said.splitlines()[0] if said else f"tar ended with code {code}"
         if any(text in incoming.trouble for text in _DISK_FULL):
-            raise full(incoming.trouble)
+            raise full(self._context.root, incoming.trouble)
         incoming.meter.end()
         return _Unpacked(incoming)
 

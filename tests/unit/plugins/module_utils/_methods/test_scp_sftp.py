@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods import scp, sftp
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy_common import failure
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_server import Refused
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
@@ -31,6 +33,25 @@ def pair_of(tmp_path: Path, method: str, serving: str, **changes: Any) -> Pair:
     pair = Pair(tmp_path / "work", tmp_path / "source", tmp_path / "dest", settings(method, **changes), serving)
     pair.use_ssh()
     return pair
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expected"),
+    [
+        (0, "", None),
+        (1, 'remote open "/x": Permission denied', None),  # of one file
+        (-13, "", "the connection was lost: what carried it for sftp is gone. .*run the task again"),
+        (-15, "", r"it was ended by signal 15\. .*run the task again"),
+        (-9, "Fetching /x", r"it was ended by signal 9 \(Fetching /x\)\. .*run the task again"),
+        (255, "", "the connection was lost: it ended with code 255. .*run the task again"),
+        (1, "lost connection", "the connection was lost: lost connection. .*run the task again"),
+        (255, "Connection to 192.0.2.1 closed by remote host.", "the connection was lost .*Run again"),
+        (-13, "Connection to 192.0.2.1 closed by remote host.", "the connection was lost .*Run again"),
+    ],
+)
+def test_what_the_end_of_a_client_means(code, said, expected):
+    failed = failure("sftp", code, said)
+    assert (failed is None) if expected is None else re.fullmatch(f"{expected}.*", failed or ""), failed
 
 
 @needs_sshd
@@ -50,8 +71,7 @@ def test_every_hard_name_and_type_arrives(tmp_path, method, serving):
 
 @needs_sshd
 @pytest.mark.long
-@pytest.mark.parametrize("method", ["scp", "sftp"])
-@pytest.mark.parametrize("serving", ["dest", "source"])
+@pytest.mark.parametrize(("method", "serving"), [("scp", "dest"), ("sftp", "source")])
 def test_streams_and_check_mode(tmp_path, method, serving):
     (tmp_path / "source").mkdir()
     for number in range(12):
@@ -66,8 +86,7 @@ def test_streams_and_check_mode(tmp_path, method, serving):
 
 @needs_sshd
 @pytest.mark.long
-@pytest.mark.parametrize("serving", ["dest", "source"])
-@pytest.mark.parametrize("victim", ["source", "dest"])
+@pytest.mark.parametrize(("serving", "victim"), [("dest", "dest"), ("source", "dest"), ("dest", "source")])
 def test_sftp_goes_on_inside_a_file(tmp_path, serving, victim):
     size = 64 << 20
     (tmp_path / "source").mkdir()
