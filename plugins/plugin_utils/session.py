@@ -229,7 +229,9 @@ class Session:
                 peer = {**ready["ready"], **plan.peer}  # the inventory's address wins over the one that it listens at
                 seconds = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED
                 wait = {"until": [], "wait": seconds, "then": self._last_steps(plan, driver)}
-                return self._start_end(ends[driver], plan, "drive", {"peer": peer}, secrets["drive"], wait)
+                status = self._start_end(ends[driver], plan, "drive", {"peer": peer}, secrets["drive"], wait)
+            self._count_last_steps(status)
+            return status
         except BaseException:  # nothing may remain, whatever ended it; a driving job that was started is stopped too
             self._give_up(plan)
             raise
@@ -346,6 +348,12 @@ class Session:
             return []
         comparison = comparison_of(plan, self._runners, self._options, self._label)
         return [stop, comparison.glance_step(side, [clear])]
+
+    def _count_last_steps(self, status: dict[str, Any]) -> None:
+        """Take the last steps out of the time of the transfer: most of it is one side's half of the comparison."""
+        seconds, phase = status.get("then_seconds", 0.0), "verify" if self._compares else "finish"
+        self._phases["transfer"] = round(self._phases["transfer"] - seconds, 3)
+        self._phases[phase] = round(self._phases.get(phase, 0.0) + seconds, 3)
 
     def _finish(self, done: Collection[str]) -> None:
         """End what both sides have, but for those where that is done."""

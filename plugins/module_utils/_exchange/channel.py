@@ -124,6 +124,10 @@ class Channel:
                 raise self._fail(str(error)) from error
             last = time.monotonic()
 
+    def reuse(self, payload: Payload) -> None:
+        """Take back what was received, which nobody may look at any more."""
+        self._decoder.reuse(payload)
+
     def abort(self, reason: str) -> None:
         """Let everybody who sends or receives here stop within a second."""
         self._broken = self._broken or reason

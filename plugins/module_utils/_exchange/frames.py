@@ -33,6 +33,7 @@ DATA_TYPES = frozenset({DATA, DEFLATED})
 BUFFER_BYTES = 256 << 10
 _DIRECT = 64 << 10  # bytes of a frame that is read to where it stays, if it is not there yet
 _STEP = (1 << 20) + 64  # bytes of such a frame for which there is room at once: all of a data frame
+_REUSED = MAX_DATA // 2  # bytes of a data frame whose memory is worth to be kept for another one
 
 Payload = Union[bytes, bytearray, memoryview]
 
@@ -99,7 +100,9 @@ class Decoder:
     """Turns bytes, in whatever pieces they arrive, into frames. Raises FrameError, and is of no use afterwards.
 
     Who reads from a connection reads into ``room()`` and says with ``took`` how much that was: so the payload of a
-    large frame is read to where it stays. Such a payload is a bytearray, that of a small frame bytes.
+    large frame is read to where it stays. Such a payload is a bytearray (of a data frame a memoryview of one), that of
+    a small frame bytes. Who needs a data frame's payload no longer may hand it to ``reuse``: fresh memory, which must
+    be cleared first, costs time.
     """
 
     def __init__(self, key: bytes | None = None, checks: bool = True) -> None:
@@ -110,6 +113,7 @@ class Decoder:
         self._header = b""  # of the frame that is read by itself
         self._large = bytearray()  # its payload and check, as far as there is room for them already
         self._size, self._filled = 0, 0  # what they will have, and have
+        self._spare: list[bytearray] = []  # memory for data frames; threads may take from it and add to it
 
     def room(self) -> memoryview:
         """Give the place for the next bytes; never empty."""
@@ -117,7 +121,7 @@ class Decoder:
             return self._view[self._end :]
         if self._filled == len(self._large):  # not before so much arrived: a length is only a claim
             self._large += bytes(min(_STEP, self._size - self._filled))
-        return memoryview(self._large)[self._filled :]
+        return memoryview(self._large)[self._filled : self._size]
 
     def took(self, count: int) -> Iterator[Frame]:
         """So many bytes are in the room; yield the frames that are complete by now."""
@@ -127,13 +131,22 @@ class Decoder:
             return
         self._filled += count
         if self._filled == self._size:
-            header, payload = self._header, self._large
+            header, large = self._header, self._large
             kind, length = _HEADER.unpack(header)
-            check = bytes(memoryview(payload)[length:])
-            del payload[length:]
+            check = bytes(memoryview(large)[length : self._size])
+            payload: Payload = large
+            if kind in DATA_TYPES:
+                payload = memoryview(large)[:length]
+            else:
+                del large[length:]
             self._compare(kind, header, payload, check)
             self._header, self._large = b"", bytearray()
             yield Frame(kind, payload)
+
+    def reuse(self, payload: Payload) -> None:
+        """Take back the payload of a frame, which nobody may look at any more."""
+        if isinstance(payload, memoryview) and len(payload.obj) == _STEP:  # type: ignore[arg-type]
+            self._spare.append(payload.obj)  # type: ignore[arg-type]
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Take what arrived elsewhere, and yield the frames that are complete by now."""
@@ -174,7 +187,10 @@ class Decoder:
         body = start + _HEADER.size
         self._header = bytes(self._view[start:body])
         self._size, self._filled = size, self._end - body
-        self._large = bytearray(min(size, max(_STEP, self._filled)))
+        if self._header[0] in DATA_TYPES and size > _REUSED:
+            self._large = self._spare.pop() if self._spare else bytearray(_STEP)
+        else:
+            self._large = bytearray(min(size, max(_STEP, self._filled)))
         self._large[: self._filled] = self._view[body : self._end]
 
     def _compare(self, kind: int, header: bytes, payload: Payload, check: bytes) -> None:

@@ -30,7 +30,7 @@ from .messages import Shard, by_index, indexes, number, pack, pack_shard, unpack
 from .shards import gather
 from .talk import Talk, impossible
 
-MAX_ATTEMPTS = 3
+AGAIN_AT_MOST = 3  # times that a file which changes is sent once more
 WINDOW = 4  # shards under way beside those that the streams work at
 VANISHED, UNSTABLE = "vanished", "unstable"
 MOVED = "moved"  # within the file: rsync brings it, after this
@@ -237,7 +237,7 @@ class SourceEnd:
         self._retry(shard, again, self._problems.pop(shard.id, {}))
 
     def _retry(self, shard: Shard, again: dict[int, str], problems: dict[int, str]) -> None:
-        """Offer once more what changed or was damaged on its way; give up on a file after the third time."""
+        """Offer once more what changed or was damaged on its way; give up on a file after the third time again."""
         fresh: list[Entry] = []
         for index, reason in again.items():
             entry = shard.entries[index]
@@ -248,12 +248,12 @@ class SourceEnd:
                 self._outcome.deferred.append(escape(entry.path))
             elif problem and problem != UNSTABLE:
                 self._outcome.error(escape(entry.path), problem)
-            elif shard.attempt >= MAX_ATTEMPTS:
+            elif shard.attempt > AGAIN_AT_MOST:
                 what = "it changed each time while it was read" if problem == UNSTABLE else reason
                 mixed = ", or where inplace wrote into it a mixture" if self._settings.get("inplace") else ""
                 self._outcome.error(
                     escape(entry.path),
-                    f"unstable: sent {MAX_ATTEMPTS} times, and {what}; the destination keeps what it had{mixed}. "
+                    f"unstable: sent {shard.attempt} times, and {what}; the destination keeps what it had{mixed}. "
                     "Stop what writes to it, or transfer a snapshot",
                 )
             else:

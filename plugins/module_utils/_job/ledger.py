@@ -101,7 +101,7 @@ def account() -> dict[str, Any]:
     return {
         "wall": round(time.monotonic() - begun, 3),
         "processor": round(time.process_time() + programs.ru_utime + programs.ru_stime, 3),
-        "cores": _cores(),
+        "cores": cores(),
         "roles": {
             role: {name: [round(value, 3) for value in spent] for name, spent in seconds.items()}
             for role, seconds in roles.items()
@@ -109,7 +109,8 @@ def account() -> dict[str, Any]:
     }
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Give how many processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system

@@ -51,7 +51,8 @@ def _start(step: dict[str, Any], given: Given) -> dict[str, Any]:
     """Start a job: ``kind``, ``request``, ``until`` and ``wait`` as launcher.start has them.
 
     ``replace`` is the process id of a job that the probe found and that shall make way. ``then`` are steps that follow
-    at once where the job has finished by now; their results stand in the status under the same name.
+    at once where the job has finished by now; their results stand in the status under the same name, and how long they
+    took under ``then_seconds``.
     """
     folder = _folder(step)
     if step.get("replace") and folder.status.get("pid") == step["replace"]:
@@ -67,7 +68,9 @@ def _start(step: dict[str, Any], given: Given) -> dict[str, Any]:
         float(step["wait"]),
     )
     if step.get("then") and status["state"] == "finished" and not status["alive"]:
+        started = time.monotonic()
         status["then"] = run_steps(step["then"], given)
+        status["then_seconds"] = time.monotonic() - started
     return status
 
 

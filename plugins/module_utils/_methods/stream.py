@@ -14,23 +14,21 @@ None where nothing else could be tried.
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any, Callable
 
-from .._exchange.dest import DestEnd
-from .._exchange.source import SourceEnd
 from .._exchange.talk import ConversationLost, Talk
-from .._exchange.throttle import TokenBucket
 from .._job.context import Context, Server
 from .._job.outcome import Outcome
 from .._stream.hello import CONTROL
 from .._stream.link import Link
 from .._stream.meeting import Connection, Doorway, Port, connect, connect_again, connect_first
-from .._stream.receiver import StreamDest
-from .._stream.sender import StreamSource
-from .._stream.source import StreamSourceEnd
-from .._stream.streams import Streams
 from .._tree import xattr
 from .conversing import ConversingServer
+
+if TYPE_CHECKING:
+    from .._exchange.dest import DestEnd
+    from .._exchange.source import SourceEnd
+    from .._stream.streams import Streams
 
 
 class _Conversation:
@@ -42,17 +40,11 @@ class _Conversation:
         self._context, self._doorway = context, doorway
         context.progress.bytes_done = context.progress.files_done = 0
         counted = earlier.end.counted if earlier is not None else None
+        self.end: SourceEnd | DestEnd
+        self.streams: Streams
         # Half of the timeout goes into noticing that nothing comes any more, half into connecting again.
         self.talk = talk = Talk(context, [control.channel(doorway.timeout / 2, doorway.drives)])
-        bucket = TokenBucket(int(context.settings["bwlimit"]))
-        if context.side == "source":
-            source = StreamSource(context, bucket)
-            self.end: SourceEnd | DestEnd = StreamSourceEnd(context, talk, source, bucket, counted)
-            self.streams = source.streams = Streams(context, doorway.timeout, source.feed, talk.put)
-        else:
-            dest = StreamDest(context, talk.send, talk.put)
-            self.end = DestEnd(context, talk, dest, counted)
-            self.streams = dest.streams = Streams(context, doorway.timeout, dest.drain, talk.put)
+        self.end, self.streams = _maker(context.side)(context, talk, doorway.timeout, counted)
 
     def _make_link(self, number: int) -> Link:
         """Make a data connection; raises OSError or HandshakeError."""
@@ -71,6 +63,17 @@ class _Conversation:
         if self._doorway.drives:
             self.streams.connect(max(1, int(self._context.settings["streams"])), self._make_link)
         return self.end.run()
+
+
+def _maker(side: str) -> Callable[..., Any]:
+    """Give what makes the end of a side. What only the other one needs is not imported: that would be compiled, too."""
+    if side == "source":
+        from .._stream.source import make_source
+
+        return make_source
+    from .._stream.receiver import make_dest
+
+    return make_dest
 
 
 def _rest_from_garbage() -> None:
@@ -103,6 +106,7 @@ class _StreamServer(ConversingServer):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        _maker(context.side)  # imported before anybody waits for it
         self._doorway = Doorway(context)
         self._conversation: _Conversation | None = None
         self._port = Port(context, self._doorway, self._arrived)

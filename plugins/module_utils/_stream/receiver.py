@@ -14,11 +14,14 @@ from typing import Any, Callable
 
 from .._exchange import frames
 from .._exchange.carrier import Arrived, DestCarrier
-from .._exchange.frames import Frame, FrameError
+from .._exchange.dest import DestEnd
+from .._exchange.frames import Frame, FrameError, Payload
 from .._exchange.full import FULL, full
 from .._exchange.messages import number, pack, unpack
+from .._exchange.talk import Talk
 from .._job import ledger
 from .._job.context import Context, TransferFailed
+from .._job.outcome import Outcome
 from .._tree.entry import Entry
 from .._tree.place import Root
 from . import bundles, delta
@@ -91,8 +94,14 @@ class StreamDest(DestCarrier):
 
     streams: Streams | None = None  # the connections that call ``drain``
 
-    def __init__(self, context: Context, tell: Callable[[int, bytes], None], failed: Callable[[Any], None]) -> None:
-        self._context, self._tell, self._failed = context, tell, failed
+    def __init__(
+        self,
+        context: Context,
+        tell: Callable[[int, bytes], None],
+        failed: Callable[[Any], None],
+        reuse: Callable[[Payload], None],
+    ) -> None:
+        self._context, self._tell, self._failed, self._reuse = context, tell, failed, reuse
         self._batches: dict[int, _Batch] = {}
         self._changed = threading.Condition()
         self._current: _Batch | None = None
@@ -189,7 +198,7 @@ class StreamDest(DestCarrier):
             while any(item.users for item in batch.large.values()):
                 self._changed.wait(0.5)
         try:
-            return _Received(batch, self._context.root)
+            return _Received(batch, self._context.root, self._reuse)
         except FrameError as error:
             raise TransferFailed(f"what arrived of small files cannot be used: {error}") from error
 
@@ -227,7 +236,7 @@ class StreamDest(DestCarrier):
                 self._take_record(link, record, item)
             except OSError as error:
                 if error.errno in FULL:
-                    raise full(f"{error.strerror}, while a large file arrived") from error
+                    raise full(self._context.root, f"{error.strerror}, while a large file arrived") from error
                 raise
             finally:
                 if item is not None:
@@ -310,8 +319,8 @@ class StreamDest(DestCarrier):
 
 
 class _Received(Arrived):
-    def __init__(self, batch: _Batch, root: bytes) -> None:
-        self._root = root
+    def __init__(self, batch: _Batch, root: bytes, reuse: Callable[[Payload], None]) -> None:
+        self._root, self._frames, self._reuse = root, batch.frames, reuse
         self._large = batch.large
         self._small = dict(bundles.contents(batch.frames, batch.small))
         self._bases = batch.bases
@@ -341,8 +350,19 @@ class _Received(Arrived):
         return item.partial.folder_fd, item.partial.name
 
     def close(self) -> None:
+        self._small.clear()
+        while self._frames:  # each once only: two frames must not share memory
+            self._reuse(self._frames.pop().payload)
         for item in self._large.values():
             with contextlib.suppress(OSError):
                 item.partial.remove()
         for basis in self._bases.values():
             basis.close()
+
+
+def make_dest(context: Context, talk: Talk, timeout: float, earlier: Outcome | None) -> tuple[DestEnd, Streams]:
+    """Make the destination's end, and its data connections."""
+    carrier = StreamDest(context, talk.send, talk.put, talk.channels[0].reuse)
+    end = DestEnd(context, talk, carrier, earlier)
+    carrier.streams = Streams(context, timeout, carrier.drain, talk.put)
+    return end, carrier.streams

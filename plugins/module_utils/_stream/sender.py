@@ -197,8 +197,7 @@ class StreamSource(SourceCarrier):
         at = piece[0]
         while at < piece[1]:
             stop = min(piece[1], at - at % sums.block + sums.block)
-            known = sums.at(at) if stop - at == sums.block else b""
-            equal = bool(known) and delta.hash_block(os.pread(item.fd, sums.block, at), self._key) == known
+            equal = stop - at == sums.block and sums.match(item.fd, at, self._key)
             if equal != kind:
                 self._send_run(link, item, run, at, kind)
                 run, kind = at, equal

@@ -29,6 +29,7 @@ from .._tree.entry import Entry
 from .._tree.place import Root
 from . import bundles, delta, ranges
 from .sender import StreamSource
+from .streams import Streams
 
 SHARD_BYTES = 8 << 20  # what the destination may have to hold in memory of each shard under way
 MAX_WINDOW = 8  # shards under way, whatever the number of streams
@@ -178,3 +179,14 @@ class StreamSourceEnd(SourceEnd):
             if self._folder[1] >= 0:
                 os.close(self._folder[1])
             self._root.close()
+
+
+def make_source(
+    context: Context, talk: Talk, timeout: float, earlier: Outcome | None
+) -> tuple[StreamSourceEnd, Streams]:
+    """Make the source's end, and its data connections."""
+    bucket = TokenBucket(int(context.settings["bwlimit"]))
+    carrier = StreamSource(context, bucket)
+    end = StreamSourceEnd(context, talk, carrier, bucket, earlier)
+    carrier.streams = Streams(context, timeout, carrier.feed, talk.put)
+    return end, carrier.streams

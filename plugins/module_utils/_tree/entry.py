@@ -59,11 +59,6 @@ class Entry(NamedTuple):
         return (self.dev, self.ino) if self.nlink > 1 and self.type != DIRECTORY else None
 
 
-def entry_type(mode: int) -> str:
-    """Give the type letter for an ``st_mode``, as ``find -type`` names it."""
-    return _TYPES[stat.S_IFMT(mode)]
-
-
 def entry_from_stat(
     path: bytes,
     found: os.stat_result,

@@ -60,6 +60,20 @@ def test_frames_of_all_sizes_survive_beside_each_other(key, checks, piece):
     assert received == sent and not decoder.pending
 
 
+def test_memory_that_is_used_again_holds_what_arrived_last():
+    sizes = [1 << 20, 600_000, 300_000, 100, 1 << 20, 700_000]
+    sent = [Frame(frames.DATA, bytes([number]) * size) for number, size in enumerate(sizes)]
+    encoder, decoder = Encoder(b"k" * 32), Decoder(b"k" * 32)
+    memory = set()
+    for frame in sent:
+        (received,) = decoder.feed(encoder.encode(frame.type, frame.payload))
+        assert received == frame
+        if len(frame.payload) > 500_000:
+            memory.add(id(received.payload.obj))
+        decoder.reuse(received.payload)
+    assert len(memory) == 1
+
+
 def test_a_long_frame_that_is_only_claimed_takes_little_memory():
     decoder = Decoder()
     assert list(decoder.feed(bytes([frames.SHARD]) + MAX_CONTROL.to_bytes(4, "big") + b"x" * 1000)) == []

@@ -89,6 +89,7 @@ def test_what_follows_a_start_follows_a_finished_job_only(folder, monkeypatch, s
     monkeypatch.setattr(launcher, "start", lambda *_given: dict(status))
     step = {"do": "start", "kind": "job", "request": {}, "until": [], "wait": 2.0, "then": [CLEAR]}
     (given,) = steps.run_steps([{**step, "id": ID, "side": "source"}], GIVEN)
+    assert (given.pop("then_seconds", -1) >= 0) == follows
     assert given == (dict(status, then=[{}]) if follows else status)
     assert os.path.exists(folder.path) != follows
 

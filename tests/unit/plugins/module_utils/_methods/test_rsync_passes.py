@@ -60,8 +60,10 @@ def good(outcome):
 
 @needs_root
 @pytest.mark.long
-@pytest.mark.parametrize("method", ["rsync", "rsyncd"])
-@pytest.mark.parametrize(("connect", "streams"), WAYS)
+@pytest.mark.parametrize(
+    ("method", "connect", "streams"),
+    [*(("rsync", *way) for way in WAYS), ("rsyncd", "push", 3), ("rsyncd", "pull", 1)],
+)
 def test_every_hard_name_and_type_arrives_and_a_rerun_changes_nothing(pair, method, connect, streams):
     made = hard_tree.make_hard_tree(pair.source, without=["longer than PATH_MAX"], many=300)
     assert len(made) > 100
@@ -245,8 +247,7 @@ def big_file(pair: Pair, sparse: bool) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("connect", ["push", "pull"])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("connect", "sparse"), [("push", False), ("pull", True)])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_after_all_was_killed_a_rerun_sends_only_the_missing_part(pair, connect, sparse, share):
     big_file(pair, sparse)

@@ -34,7 +34,7 @@ def some_keys(tmp_path_factory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("connect", "streams"), [("push", 1), ("push", 2), ("pull", 1), ("pull", 2)])
+@pytest.mark.parametrize(("connect", "streams"), [("push", 1), ("pull", 2)])
 def test_a_tree_arrives_and_a_rerun_changes_nothing(tmp_path, keys, connect, streams):
     pair = Pair(tmp_path)
     hard_tree.make_hard_tree(pair.source, without=["longer than PATH_MAX"], many=200, big=1 << 20)

@@ -269,7 +269,7 @@ def test_content_that_moved_is_told_by_some_blocks(tmp_path, new, moved):
 def test_a_few_blocks_are_not_worth_another_run(tmp_path):
     (tmp_path / "new").write_bytes(os.urandom(15 * BLOCK))
     with open(tmp_path / "new", "rb") as now:
-        sums = delta.Sums(BLOCK, bytes(15 * delta.SUM_BYTES))
+        sums = delta.Sums(BLOCK, bytes(15 * delta.SUM_BYTES), delta.ALGORITHMS[0])
         assert not delta.has_moved(now.fileno(), 15 * BLOCK, sums, "key")
 
 
@@ -322,15 +322,33 @@ def test_what_is_not_one_file_with_one_name_is_never_written_into(image, how):
         write_to()
 
 
-def test_sums_name_whole_aligned_blocks(tmp_path):
+@pytest.mark.parametrize("algorithm", delta.ALGORITHMS)
+def test_sums_name_whole_aligned_blocks(tmp_path, monkeypatch, algorithm):
+    monkeypatch.setattr(delta, "quickest", lambda: algorithm)
     data = os.urandom(100_000)
     (tmp_path / "old").write_bytes(data)
     fd = os.open(tmp_path / "old", os.O_RDONLY)
     sums = delta.parse(delta.pack(delta.sums_of(fd, len(data), "key")))
     os.close(fd)
-    assert len(sums.sums) == 3 * delta.SUM_BYTES
-    assert sums.at(32768) == delta.hash_block(data[32768:65536], "key") != delta.hash_block(data[32768:65536], "other")
+    assert len(sums.sums) == 3 * delta.SUM_BYTES and sums.algorithm == algorithm
+    block = data[32768:65536]
+    assert sums.at(32768) == delta.hash_block(block, "key", algorithm) != delta.hash_block(block, "other", algorithm)
     assert sums.at(1) == sums.at(98304) == b""
+
+
+def test_several_threads_give_the_sums_of_one(tmp_path):
+    (tmp_path / "old").write_bytes(os.urandom(100) * 300_000)
+    with open(tmp_path / "old", "rb") as old:
+        sums = delta.sums_of(old.fileno(), 30_000_000, "key")
+        old.seek(0)
+        blocks = [old.read(sums.block) for _block in range(30_000_000 // sums.block)]
+        assert sums.sums == b"".join(delta.hash_block(block, "key", sums.algorithm) for block in blocks)
+        # it became shorter since its size was looked at: there are sums of what is there
+        assert delta.sums_of(old.fileno(), 90_000_000, "key").sums == sums.sums
+
+
+def test_the_quickest_algorithm_is_one_of_them():
+    assert delta.quickest() in delta.ALGORITHMS
 
 
 @pytest.mark.parametrize(
@@ -338,12 +356,15 @@ def test_sums_name_whole_aligned_blocks(tmp_path):
     [
         None,
         {},
-        {"block": 3, "sums": ""},
-        {"block": 1 << 30, "sums": ""},
-        {"block": "x", "sums": ""},
-        {"block": 32768, "sums": "AAA"},
-        {"block": 32768, "sums": "AAAA"},
-        {"block": 32768, "sums": 5},
+        {"block": 32768, "sums": ""},
+        {"block": 3, "sums": "", "algorithm": "sha256"},
+        {"block": 1 << 30, "sums": "", "algorithm": "sha256"},
+        {"block": "x", "sums": "", "algorithm": "sha256"},
+        {"block": 32768, "sums": "AAA", "algorithm": "sha256"},
+        {"block": 32768, "sums": "AAAA", "algorithm": "sha256"},
+        {"block": 32768, "sums": 5, "algorithm": "sha256"},
+        {"block": 32768, "sums": "", "algorithm": "crc32"},
+        {"block": 32768, "sums": "", "algorithm": []},
     ],
 )
 def test_sums_that_cannot_be_are_refused(values):
