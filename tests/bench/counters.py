@@ -12,9 +12,12 @@ import re
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+from ansible_collections.longhaul.fleet.tests.testbed import Process, Testbed
+
+if TYPE_CHECKING:
+    from typing import Self
 
 HEADERS = 66  # bytes of each TCP packet that are not payload: Ethernet 14, IPv4 20, TCP with time stamps 32
 MTU_FRAME, MTU_PAYLOAD = 1514, 1448  # bytes of a full packet on Ethernet as shaping counts it, and of its payload
@@ -78,9 +81,18 @@ def earliest_start(bed: Testbed, host: str, names: tuple[str, ...]) -> float | N
     for process in bed.processes(host):
         if any(os.path.basename(word) in names for word in process.argv):
             with contextlib.suppress(OSError):
-                stat = (bed.root(host) / f"proc/{process.pid}/stat").read_text()
-                found.append(int(stat.rpartition(")")[2].split()[19]) / _TICKS)
+                found.append(began(bed, host, process))
     return min(found, default=None)
+
+
+def stat_fields(bed: Testbed, host: str, process: Process) -> list[str]:
+    """Give the fields of a process's ``stat`` from its state on. Raises OSError where it is gone."""
+    return (bed.root(host) / f"proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def began(bed: Testbed, host: str, process: Process) -> float:
+    """Say when a process began, on the clock of CLOCK_BOOTTIME. Raises OSError where it is gone."""
+    return int(stat_fields(bed, host, process)[19]) / _TICKS
 
 
 def first_file(bed: Testbed, host: str = "beta") -> float | None:
@@ -89,8 +101,28 @@ def first_file(bed: Testbed, host: str = "beta") -> float | None:
     return min((float(line) for line in bed.exec(host, looked, timeout=600).stdout.split()), default=None)
 
 
-class Watch:
-    """Looks on from a thread of its own while something runs: peak memory of both ends, and when it began.
+class Onlooker:
+    """Looks on from a thread of its own, for the time of a block."""
+
+    def __init__(self, bed: Testbed) -> None:
+        self._bed = bed
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_ended: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        raise NotImplementedError
+
+
+class Watch(Onlooker):
+    """Looks on while something runs: peak memory of both ends, and when it began.
 
     ``peak`` has the peaks by host, in bytes. ``first`` gives the seconds from the start of the sending process until
     the first file with contents was at the destination; None where there was no such process, or no such file. Both
@@ -100,9 +132,8 @@ class Watch:
     _PAUSE, _UNTIL_BEGUN = 0.2, 0.02  # seconds from one look to the next
 
     def __init__(self, bed: Testbed, names: tuple[str, ...]) -> None:
-        self._bed, self._names = bed, names
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        super().__init__(bed)
+        self._names = names
         self.peak = dict.fromkeys(bed.hosts, 0)
         self._begun: float | None = None
 
@@ -112,14 +143,6 @@ class Watch:
             return None
         booted = time.clock_gettime(time.CLOCK_REALTIME) - time.clock_gettime(time.CLOCK_BOOTTIME)
         return max(0.0, arrived - booted - self._begun)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_ended: object) -> None:
-        self._over.set()
-        self._thread.join()
 
     def _look(self) -> None:
         while True:

@@ -47,6 +47,26 @@ def as_json(
     }
 
 
+def joined(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a later report with those parts of an earlier one that it has not measured itself.
+
+    Raises ValueError where they are not of the same sizes on the same machine: each part is measured in one go, but the
+    table of targets has them all.
+    """
+    sizes = [{name: one["options"][name] for name in ("mib", "files", "repeat")} for one in (earlier, later)]
+    machines = [(one["machine"]["processor"], one["machine"]["kernel"]) for one in (earlier, later)]
+    if sizes[0] != sizes[1] or machines[0] != machines[1]:
+        raise ValueError("the last report is of another machine or of other sizes, so nothing can be added to it")
+    parts = {figure["part"] for figure in later["figures"]}
+    figures = [figure for figure in earlier["figures"] if figure["part"] not in parts] + later["figures"]
+    order = list(later["titles"])
+    figures.sort(key=lambda figure: order.index(figure["part"]))
+    notes = [note for note in earlier["notes"] if note.partition(":")[0] not in parts] + later["notes"]
+    reached = [targets.as_json(seen) for seen in targets.judge(figure_from_json(read) for read in figures)]
+    options = {**later["options"], "entries": max(one["options"]["entries"] for one in (earlier, later))}
+    return {**later, "options": options, "figures": figures, "notes": notes, "targets": reached}
+
+
 def markdown(report: Mapping[str, Any]) -> str:
     """Write a report for people."""
     figures = [figure_from_json(read) for read in report["figures"]]

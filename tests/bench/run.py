@@ -44,6 +44,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, help="runs of each tool, of which the median counts (3)")
     parser.add_argument("--entries", type=int, default=0, help="also measure a tree of so many entries (1000000)")
     parser.add_argument("--quick", action="store_true", help=f"a small run, as if with {QUICK}")
+    parser.add_argument("--add", action="store_true", help="keep the other parts of the last report")
     parser.add_argument("--out", type=Path, default=REPORT, help="where the report goes, as JSON")
     parser.add_argument("--page", action="store_true", help="put the tables into docs/benchmarks.md, too")
     parser.add_argument("--show", action="store_true", help="measure nothing; show the last report again")
@@ -64,8 +65,11 @@ def options_of(given: argparse.Namespace) -> Options:
     return Options(**{**(QUICK if given.quick else {}), **said}, entries=given.entries, only=only)
 
 
-def measure(given: argparse.Namespace, options: Options) -> dict[str, Any]:
-    """Measure the parts, and give the report; it is written after each part, so that an interrupted run leaves it."""
+def measure(given: argparse.Namespace, options: Options, last: dict[str, Any]) -> dict[str, Any]:
+    """Measure the parts, and give the report; it is written after each part, so that an interrupted run leaves it.
+
+    ``last`` is a report that this one adds to, or empty.
+    """
     begun = time.monotonic()
     described = machine.describe(FETCHED)
 
@@ -81,6 +85,7 @@ def measure(given: argparse.Namespace, options: Options) -> dict[str, Any]:
                 cases.PARTS[name].measure(stage)
                 stage.clear()
                 report = report_of(described, options, stage)
+                report = page.joined(last, report) if last else report
                 given.out.parent.mkdir(parents=True, exist_ok=True)
                 given.out.write_text(json.dumps(report, indent=2) + "\n")
         finally:
@@ -103,7 +108,8 @@ def main(argv: list[str] | None = None) -> int:
     if reason:
         print(reason, file=sys.stderr)
         return 1
-    report = json.loads(given.out.read_text()) if given.show else measure(given, options_of(given))
+    last = json.loads(given.out.read_text()) if given.show or given.add else {}
+    report = last if given.show else measure(given, options_of(given), last)
     text = page.markdown(report)
     print(text)
     if given.page:

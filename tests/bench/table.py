@@ -46,12 +46,13 @@ def targets_table(seen: Iterable[Seen]) -> str:
             _wanted(one.target, one.target.least),
             _wanted(one.target, one.target.aim),
             number(one.value) + (one.target.unit if one.value is not None else ""),
+            number(one.phase),
             number(one.task),
             one.verdict or "-",
         )
         for one in seen
     ]
-    return table(("what", "at least", "aim", "seen", "whole task", "reached"), rows)
+    return table(("what", "at least", "aim", "seen", "phase", "whole task", "reached"), rows)
 
 
 def _wanted(target: Target, value: float | None) -> str:
@@ -61,6 +62,7 @@ def _wanted(target: Target, value: float | None) -> str:
 
 
 COLUMNS = {  # heading, and how the quantity is written
+    "phase": ("phase, s", number),
     "task": ("whole task, s", number),
     "transfer": ("transfer, s", number),
     "finish": ("finish, s", number),

@@ -40,13 +40,16 @@ class Target(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A target and what was seen of it. ``value`` is None where it was not measured; ``task`` counts whole tasks.
+    """A target and what was seen of it. ``value`` is None where it was not measured.
+
+    ``phase`` and ``task`` are the same ratio with the seconds of the phase, and of the whole task, in it.
 
     ``verdict`` is "aim", "at least", "missed", "" for a target without figures to reach, or "not measured".
     """
 
     target: Target
     value: float | None
+    phase: float | None
     task: float | None
     verdict: str
 
@@ -94,12 +97,12 @@ def _seen(target: Target, medians: Mapping[tuple[str, str], Mapping[str, float]]
     ours = medians.get((target.part, target.tool), {})
     if not target.against:
         value = ours[target.metric] / target.scale if target.metric in ours else None
-        return Seen(target, value, None, verdict(target, value))
+        return Seen(target, value, None, None, verdict(target, value))
     theirs = [medians[target.part, name]["seconds"] for name in target.against if (target.part, name) in medians]
     if not theirs or not ours.get("seconds"):
-        return Seen(target, None, None, verdict(target, None))
-    value = min(theirs) / ours["seconds"]
-    return Seen(target, value, min(theirs) / ours["task"] if ours.get("task") else None, verdict(target, value))
+        return Seen(target, None, None, None, verdict(target, None))
+    value, phase, task = (min(theirs) / ours[name] if ours.get(name) else None for name in ("seconds", "phase", "task"))
+    return Seen(target, value, phase, task, verdict(target, value))
 
 
 def verdict(target: Target, value: float | None) -> str:
@@ -123,6 +126,7 @@ def as_json(seen: Seen) -> dict[str, Any]:
         "at_least": target.least,
         "aim": target.aim,
         "seen": seen.value,
+        "seen_phase": seen.phase,
         "seen_whole_task": seen.task,
         "verdict": seen.verdict,
     }

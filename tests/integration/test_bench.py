@@ -39,7 +39,7 @@ def test_a_small_run_measures_a_transfer_beside_a_program(
         assert sample["seconds"] > 0 and not figure["failed"]
         assert 4 * MIB < sample["wire"] < 5 * MIB  # all of it travelled, and nothing else did
     ours = report["figures"][1]["runs"][0]
-    assert ours["task"] > ours["seconds"]
+    assert ours["task"] > ours["phase"] > ours["seconds"] - 0.05  # which is seen from outside, a little late
     reached = {target["what"]: target for target in report["targets"]}
     assert reached["large files, TLS, against the plain rsync daemon"]["seen"] > 0
     assert reached["large files, plain, against iperf3"]["verdict"] == "not measured"

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.bench import cases, page, table
@@ -44,13 +45,13 @@ def test_verdict(target: Target, value: float | None, expected: str) -> None:
 
 def test_the_fastest_of_the_others_counts_and_the_median_of_each() -> None:
     figures = [
-        _figure("large", "ours", 1.0, 9.0, 2.0, task=4.0),
+        _figure("large", "ours", 1.0, 9.0, 2.0, phase=3.0, task=4.0),
         _figure("large", "slow", 8.0),
         _figure("large", "quick", 3.0, 100.0, 1.0),
         _figure("small", "quick", 0.001),
     ]
     (seen,) = judge(figures, [FASTER])
-    assert (seen.value, seen.task, seen.verdict) == (1.5, 0.75, "at least")
+    assert (seen.value, seen.phase, seen.task, seen.verdict) == (1.5, 1.0, 0.75, "at least")
 
 
 def test_a_failed_tool_is_no_measure() -> None:
@@ -118,6 +119,29 @@ def test_the_report_says_what_was_not_measured() -> None:
     )
     assert "### large: large files" in text and "5,000 small ones; median of 3" in text
     assert text.count("not measured |") == len(TARGETS) == len(report["targets"])
+
+
+def test_what_was_not_measured_again_comes_from_the_last_report() -> None:
+    def report(figures: list[Figure], notes: list[str], entries: int = 0) -> dict[str, Any]:
+        options = {"mib": 32, "files": 5000, "repeat": 3, "entries": entries}
+        titles = {"large": "large files", "small": "small ones", "entries": "many"}
+        return page.as_json(MACHINE, options, titles, {}, figures, notes)
+
+    last = report(
+        [_figure("large", "iperf3", 1.0), _figure("small", "iperf3", 2.0), _figure("entries", "iperf3", 3.0)],
+        ["small: scp was not measured: old", "entries: scp was not measured: old"],
+        1000,
+    )
+    again = page.joined(last, report([_figure("small", "iperf3", 9.0)], ["small: scp was not measured: new"]))
+    assert [(one["part"], one["median"]["seconds"]) for one in again["figures"]] == [
+        ("large", 1.0),
+        ("small", 9.0),
+        ("entries", 3.0),
+    ]
+    assert again["notes"] == ["entries: scp was not measured: old", "small: scp was not measured: new"]
+    assert again["options"]["entries"] == 1000 and len(again["targets"]) == len(TARGETS)
+    with pytest.raises(ValueError, match="another machine or of other sizes"):
+        page.joined({**last, "options": {**last["options"], "mib": 64}}, again)
 
 
 def test_only_what_is_between_the_markers_is_replaced() -> None:
