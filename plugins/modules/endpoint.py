@@ -16,6 +16,8 @@ author:
 description:
   - The action plugins M(longhaul.fleet.transfer) and M(longhaul.fleet.verify) run this module on both of their hosts.
   - It is not meant to be used in tasks. Its options may change in any release.
+  - It keeps the engine compiled in C(/var/cache/longhaul), or C(~/.cache/longhaul) of a user who is not root, so that
+    jobs start at once. What is there may be removed at any time.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
@@ -69,11 +71,41 @@ results:
 """
 
 import base64
+import contextlib
+import hashlib
 import importlib
 import os
+import pwd
+import stat
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
+
+
+def kept_name(packed):
+    """Give the path under which this Python keeps that engine compiled; None for a user without a home."""
+    if os.geteuid() == 0:
+        folder = "/var/cache/longhaul"
+    else:
+        try:  # not HOME, which a become may have left another user's
+            folder = os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".cache", "longhaul")
+        except KeyError:
+            return None
+    digest = hashlib.sha256(packed).hexdigest()[:32]
+    return os.path.join(folder, f"engine-{digest}-{sys.implementation.cache_tag}.pyz")
+
+
+def is_kept(path):
+    """Whether it is there, and no other user can have written it; marks it as in use."""
+    try:
+        folder, file = os.lstat(os.path.dirname(path)), os.lstat(path)
+        own = {folder.st_uid, file.st_uid} == {os.geteuid()} and not (folder.st_mode | file.st_mode) & 0o022
+        if not own or not stat.S_ISDIR(folder.st_mode) or not stat.S_ISREG(file.st_mode):
+            return False
+        os.utime(path)
+    except OSError:
+        return False
+    return True
 
 
 def main():
@@ -85,15 +117,21 @@ def main():
         },
         supports_check_mode=True,
     )
-    archive = os.path.join(module.tmpdir, "engine.pyz")
-    with open(archive, "wb") as file:
-        file.write(base64.b64decode(module.params["engine"]))
+    packed = base64.b64decode(module.params["engine"])
+    kept = archive = kept_name(packed)
+    if kept is None or not is_kept(kept):
+        archive = os.path.join(module.tmpdir, "engine.pyz")
+        with open(archive, "wb") as file:
+            file.write(packed)
     sys.path.insert(0, archive)
     steps = importlib.import_module("longhaul._job.steps")
     try:
         results = steps.run_steps(module.params["steps"], steps.Given(module.params["secrets"], archive))
     except steps.StateError as error:
         module.fail_json(msg=str(error))
+    if kept and archive != kept:
+        with contextlib.suppress(OSError):  # it is quicker with it, and works without
+            importlib.import_module("longhaul._job.compiled").keep(archive, kept)
     module.exit_json(changed=False, results=results)
 
 

@@ -33,14 +33,18 @@ sys.exit(main.main(sys.argv[1:]))
 
 
 def pack_engine() -> bytes:
-    """Give the archive (zip, as Python runs it): what is below module_utils and needs the standard library alone."""
+    """Give the archive (zip, as Python runs it): what is below module_utils and needs the standard library alone.
+
+    It is the same for the same sources: hosts keep it compiled under its digest.
+    """
+    files = {"__main__.py": _MAIN.encode(), f"{PACKAGE}/__init__.py": b""}
+    for package in _PACKAGES:
+        for file in sorted((_MODULE_UTILS / package).glob("*.py")):
+            files[f"{PACKAGE}/{package}/{file.name}"] = file.read_bytes()
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("__main__.py", _MAIN)
-        archive.writestr(f"{PACKAGE}/__init__.py", "")
-        for package in _PACKAGES:
-            for file in sorted((_MODULE_UTILS / package).glob("*.py")):
-                archive.writestr(f"{PACKAGE}/{package}/{file.name}", file.read_bytes())
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # of 1980, whenever it is packed
     return packed.getvalue()
 
 

@@ -103,7 +103,7 @@ class Transfer:
 
 def jobs(bed: Testbed, host: str) -> list[Process]:
     """Give the jobs on a host, without their programs."""
-    return [process for process in bed.processes(host) if "engine.pyz job" in " ".join(process.argv[:3])]
+    return [process for process in bed.processes(host) if "engine.pyz job" in " ".join(process.argv[:6])]
 
 
 def kill(bed: Testbed, host: str, processes: list[Process]) -> None:

@@ -54,7 +54,7 @@ def start(
     os.replace(f"{own}.{os.getpid()}", own)
     with open(folder.file("log"), "ab") as log:
         process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-            [sys.executable, own, kind, folder.path],
+            [sys.executable, "-I", "-S", "-B", own, kind, folder.path],  # it needs only what comes with Python
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
