@@ -117,7 +117,7 @@ class DestCarrier:
         send(message)
 
     def take(self, stream: int, frame: Frame) -> None:
-        """Take a BEGIN, RAW, DATA, DEFLATED or END frame. Called by the stream's reading thread."""
+        """Take a BEGIN, RAW or END frame, or one of DATA_TYPES. Called by the stream's reading thread."""
 
     def fetch(self, shard: int) -> None:
         """Run the program that fetches a shard's files. Only where the destination runs it; in a thread."""

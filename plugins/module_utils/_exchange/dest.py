@@ -31,7 +31,7 @@ from .placer import Placer
 from .source import check_hello, hello
 from .talk import Talk, impossible
 
-_CONTENT = frozenset({frames.BEGIN, frames.RAW, frames.DATA, frames.DEFLATED, frames.END})
+_CONTENT = frames.DATA_TYPES | {frames.BEGIN, frames.RAW, frames.END}
 
 
 class DestEnd:

@@ -25,10 +25,10 @@ MAX_DATA = 1 << 20  # bytes of one data frame's payload
 HELLO, SHARD, WANT, ACK, HASH, SUMS, READY, FETCHED, SENT, SCANNED, SUMMARY, FAILED, PING, BYE = range(1, 15)
 GOT = 15
 BEGIN, RAW, END = 20, 21, 22
-DATA, DEFLATED = 30, 31
+DATA, DEFLATED, ZSTD = 30, 31, 32
 
 CONTROL_TYPES = frozenset(range(HELLO, GOT + 1)) | {BEGIN, RAW, END}
-DATA_TYPES = frozenset({DATA, DEFLATED})
+DATA_TYPES = frozenset({DATA, DEFLATED, ZSTD})
 
 BUFFER_BYTES = 256 << 10
 _DIRECT = 64 << 10  # bytes of a frame that is read to where it stays, if it is not there yet

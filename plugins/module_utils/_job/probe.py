@@ -19,7 +19,7 @@ import ssl as ssl_library
 import stat
 import sys
 import time
-from typing import Any
+from typing import Any, Sequence
 
 from .._methods.ask import ask, find_program
 from .._methods.equipment import SSH_METHODS, look_at_programs
@@ -55,7 +55,7 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         "cores": os.cpu_count() or 1,
         "aes": _has_aes(),
         "tls13": bool(getattr(ssl_library, "HAS_TLSv1_3", False)),
-        "zstd": _has_zstd(),
+        "zstd": _has_zstd(request["methods"]),
         "addresses": own_addresses,
         "link_mbit": _link_speed(),
         "path": path,
@@ -95,12 +95,12 @@ def _has_aes() -> bool:
     return flags is None or "aes" in flags.group(1).split()
 
 
-def _has_zstd() -> bool:
-    if sys.version_info < (3, 14):  # which brought it; so the others need not import what follows
+def _has_zstd(methods: Sequence[str]) -> bool:
+    if "stream" not in methods:  # the others have programs for it; to load a library for nothing takes time
         return False
-    from .._stream.packing import ALGORITHMS
+    from .._stream.zstd import available
 
-    return "zstd" in ALGORITHMS
+    return available()
 
 
 def addresses() -> list[str]:

@@ -9,19 +9,20 @@ Nothing is between them: both ends know the order and the sizes from the shard's
 
 from __future__ import annotations
 
-import zlib
+import struct
 from typing import Any, Iterator
 
 from .._exchange import frames
 from .._exchange.frames import MAX_DATA, Frame, FrameError, Payload
 from .._exchange.messages import inflate
 from .._tree.entry import Entry
+from . import zstd
+from .algorithm import WORTH, Algorithm
 from .gain import Gain
 
 SMALL_BYTES = 256 << 10  # up to this a file travels in a bundle
 BUNDLE_BYTES = MAX_DATA
-_SAMPLE = 64 << 10
-WORTH = 0.85  # what is left of the sample must be less than this, or packing does not pay
+_LENGTH = struct.Struct("!I")  # of what zstd packed
 
 
 def fits(entry: Entry) -> bool:
@@ -33,33 +34,37 @@ class Packer:
     """Packs bundles where the settings say so and it pays."""
 
     def __init__(self, compress: dict[str, Any]) -> None:
-        self._level = _level(compress)
+        self._algorithm = Algorithm(compress)
         self._paid = False  # the last bundle shrank, so the next one needs no sample
         self.gain = Gain(always=not compress.get("auto"))
 
     def pack(self, data: Payload) -> tuple[int, Payload]:
         """Give the frame's type and payload."""
-        if self._level and self.gain.pack and (self._paid or pays(data)):
-            packed = zlib.compress(data, self._level)
+        if self._algorithm and self.gain.pack and (self._paid or self._algorithm.pays(data)):
+            packed = self._algorithm.compress(data)
             self._paid = len(packed) < WORTH * len(data)
-            if len(packed) < len(data):
+            if len(packed) + _LENGTH.size < len(data):
+                if self._algorithm.zstd:
+                    return frames.ZSTD, _LENGTH.pack(len(data)) + packed
                 return frames.DEFLATED, packed
         return frames.DATA, data
 
 
-def _level(compress: dict[str, Any]) -> int:
-    """Give zlib's level; 0: no compression."""
-    if not compress.get("algorithm"):
-        return 0
-    level = compress.get("level")
-    return level if isinstance(level, int) and 1 <= level <= 9 else 1
-
-
-def pays(data: Payload) -> bool:
-    """Whether packing data like this saves enough, judged by a sample from its middle; never for encrypted data."""
-    start = max(0, (len(data) - _SAMPLE) // 2)
-    sample = data[start : start + _SAMPLE]
-    return len(sample) > 0 and len(zlib.compress(sample, 1)) < WORTH * len(sample)
+def _unpack(frame: Frame) -> Payload:
+    """Give the bundle that a frame holds; raises FrameError."""
+    if frame.type == frames.DEFLATED:
+        return inflate(frame.payload)
+    if frame.type != frames.ZSTD:
+        return frame.payload  # type: ignore[no-any-return]
+    if len(frame.payload) < _LENGTH.size:
+        raise FrameError("a bundle packed by zstd arrived without its length")
+    (length,) = _LENGTH.unpack_from(frame.payload)
+    if length > BUNDLE_BYTES:
+        raise FrameError(f"a bundle of {length} bytes arrived; {BUNDLE_BYTES} are allowed")
+    try:
+        return zstd.decompress(memoryview(frame.payload)[_LENGTH.size :], length)
+    except ValueError as error:
+        raise FrameError(f"a bundle cannot be unpacked: {error}") from error
 
 
 def contents(arrived: list[Frame], files: list[tuple[int, Entry]]) -> Iterator[tuple[int, memoryview]]:
@@ -75,7 +80,7 @@ def contents(arrived: list[Frame], files: list[tuple[int, Entry]]) -> Iterator[t
             frame = next(waiting, None)
             if frame is None:
                 raise FrameError("less arrived of a shard's small files than was announced")
-            bundle = memoryview(inflate(frame.payload) if frame.type == frames.DEFLATED else frame.payload)
+            bundle = memoryview(_unpack(frame))
             start, end, length = 0, entry.size, len(bundle)
             if end > length:
                 raise FrameError("a bundle ends inside a file")

@@ -5,15 +5,36 @@
 """Whether packing pays on this link, by what was measured on it. Pure. Private to the collection.
 
 What counts is how many bytes of files leave in a second, with the time for packing and the time that the link takes.
-Both ways are tried in turn; the better one goes on, and the other is tried again from time to time.
+Both ways are tried in turn; the better one goes on, and the other is tried again from time to time. Packing comes
+first: on a quick link that costs little time, and on a slow one the trial without it ends as soon as it shows what it
+is. (The buffers of a connection take the first bytes at once, so that either way looks quicker than it is. With packing
+that does not mislead: it is never quicker than the processor, and is better wherever that is quicker than the link.)
 """
 
 from __future__ import annotations
 
 TRIAL_BYTES = 16 << 20  # of files, until a way is judged: more than the buffers of a connection hold
 AGAIN_BYTES = 4 << 30  # until the slower way is tried again
-_FRESH = 0.05  # the share of a new measurement in what is known
+_REMEMBERED = 64 << 20  # bytes of which half are forgotten when they have been measured
 _HOPELESS = 2  # times slower: a trial ends at once
+_LEAST_BYTES = 2 << 20  # but not for one piece that had to wait for something else
+
+
+class _Way:
+    """How quick one way is: bytes by the time that all of them took, so that a piece that is small counts little."""
+
+    def __init__(self) -> None:
+        self.bytes, self.seconds = 0.0, 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.bytes / max(self.seconds, 1e-9)
+
+    def add(self, count: int, seconds: float) -> None:
+        # A line changes while a transfer runs: what was measured long ago must not count for ever.
+        if self.bytes >= _REMEMBERED:
+            self.bytes, self.seconds = self.bytes / 2, self.seconds / 2
+        self.bytes, self.seconds = self.bytes + count, self.seconds + seconds
 
 
 class Gain:
@@ -21,37 +42,40 @@ class Gain:
 
     def __init__(self, always: bool = False) -> None:
         self._always = always
-        self._rates = {False: 0.0, True: 0.0}  # bytes a second, by whether they were packed
-        self._trying: bool | None = False
-        self._bytes, self._seconds = 0, 0.0  # of the trial
+        self._ways = {False: _Way(), True: _Way()}  # by whether pieces are packed
+        self._trying: bool | None = True
         self._since = 0  # bytes since the last trial
+
+    @property
+    def tries_without(self) -> bool:
+        """Whether it is being tried not to pack: pieces shall be small then, so that the trial can end soon."""
+        return self._trying is False
 
     @property
     def pack(self) -> bool:
         """Whether to pack the next piece."""
         if self._always:
             return True
-        return self._trying if self._trying is not None else self._rates[True] > self._rates[False]
+        return self._trying if self._trying is not None else self._ways[True].rate > self._ways[False].rate
 
     def record(self, packed: bool, count: int, seconds: float) -> None:
         """Take note that ``count`` bytes of files left in so much time, from before packing until they were sent."""
+        if self._always:
+            return
+        way, other = self._ways[packed], self._ways[not packed]
         if self._trying is None:
             self._since += count
-            # A line changes while a transfer runs: what was measured long ago must not count for ever.
-            self._rates[packed] += _FRESH * (count / max(seconds, 1e-9) - self._rates[packed])
+            way.add(count, seconds)
             if self._since >= AGAIN_BYTES:
                 self._begin(not self.pack)
         elif packed == self._trying:
-            self._bytes += count
-            self._seconds += seconds
-            rate = self._bytes / max(self._seconds, 1e-9)
-            other = self._rates[not packed]
-            if self._bytes >= TRIAL_BYTES or rate * _HOPELESS < other:
-                self._rates[packed] = rate
+            way.add(count, seconds)
+            is_hopeless = way.bytes >= _LEAST_BYTES and way.rate * _HOPELESS < other.rate
+            if way.bytes >= TRIAL_BYTES or is_hopeless:
                 self._trying = None
                 self._since = 0
-                if not other:
+                if not other.bytes:
                     self._begin(not packed)
 
     def _begin(self, packed: bool) -> None:
-        self._trying, self._bytes, self._seconds = packed, 0, 0.0
+        self._trying, self._ways[packed] = packed, _Way()

@@ -22,7 +22,7 @@ from .._tree.place import Root
 from . import delta
 from .holes import segments
 from .link import Link, LinkLost
-from .packing import Packing
+from .packing import PIECE_BYTES, Packing
 from .ranges import Range, cut, length, parse, unit
 from .records import BYE, DONE, MAX_RECORD, RAW, SAME, ZERO, Record
 from .streams import Streams
@@ -221,6 +221,8 @@ class StreamSource(SourceCarrier):
         packing: Packing = self._local.packing
         while start < end:
             count = min(end - start, self._piece)
+            if packing.active and packing.gain.tries_without:
+                count = min(count, PIECE_BYTES)
             started = time.monotonic()
             packed = packing.pack(item.fd, start, count) if packing.active else None
             if packed is not None:

@@ -144,7 +144,7 @@ class StreamSourceEnd(SourceEnd):
         kind, payload = self._packer.pack(data)
         self._bucket.take(len(payload))
         self._talk.send(kind, payload)
-        self._packer.gain.record(kind == frames.DEFLATED, len(data), time.monotonic() - started)
+        self._packer.gain.record(kind != frames.DATA, len(data), time.monotonic() - started)
         self._context.progress.moved(len(data))
 
     def _read(self, path: bytes, room: memoryview, identity: list[int]) -> bool:

@@ -71,6 +71,7 @@ def test_every_hard_name_and_type_arrives(trees, serving, encrypt):
         {"streams": 3},
         {"streams": 2, "encrypt": True},
         {"streams": 2, "compress": {"algorithm": "zlib", "level": 1}},
+        {"streams": 2, "encrypt": True, "compress": {"algorithm": "zstd", "level": 3}},
         {"checksum": True},
         {"bwlimit": 200 * MIB},
     ],
@@ -88,6 +89,22 @@ def test_options_do_not_change_what_arrives(trees, changes):
     assert differences(source, dest) == []
     assert outcome["bytes_sent"] == outcome["bytes_total"] - outcome["bytes_matched"]
     assert not transfer(trees, **changes)["changed"]
+
+
+@pytest.mark.parametrize("compress", [{"level": None, "auto": True}, {"level": 1}], ids=["auto", "always"])
+@pytest.mark.parametrize("serving", ["dest", "source"])
+def test_text_arrives_that_zstd_packed(trees, compress, serving):
+    source, dest, _work = trees
+    make_tree(source)
+    line = b"2026-11-22 12:00:%02d one of many lines in a log %d\n"
+    for number in range(400):
+        text = b"".join(line % (number % 60, other) for other in range(number))
+        (source / f"s{number}").write_bytes(text)
+    (source / "noise").write_bytes(noise(1, 200_000))
+    (source / "large").write_bytes(b"".join(line % (number % 60, number) for number in range(800_000)))
+    outcome = transfer(trees, serving, streams=2, compress={"algorithm": "zstd", **compress})
+    assert outcome.get("errors") == [] and not outcome["failure"], outcome
+    assert differences(source, dest) == []
 
 
 @pytest.mark.parametrize("encrypt", [False, True])

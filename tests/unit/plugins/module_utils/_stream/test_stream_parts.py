@@ -150,11 +150,11 @@ def test_ranges_that_no_file_has_are_refused(values):
         ranges.parse(values, 10)
 
 
-@given(st.lists(st.binary(max_size=200), max_size=12), st.booleans())
-def test_bundles_give_every_file_its_content(files, packs):
+@given(st.lists(st.binary(max_size=200), max_size=12), st.sampled_from([None, "zlib", "zstd"]))
+def test_bundles_give_every_file_its_content(files, algorithm):
     entries = [(2 * number, entry(b"f%d" % number, len(data))) for number, data in enumerate(files)]
     cut = len(files) // 2
-    packer = bundles.Packer({"algorithm": "zlib" if packs else None, "level": 1})
+    packer = bundles.Packer({"algorithm": algorithm, "level": 1})
     arrived = [Frame(*packer.pack(b"".join(part))) for part in (files[:cut], files[cut:]) if b"".join(part)]
     assert [bytes(data) for _index, data in bundles.contents(arrived, entries)] == files
 
@@ -206,6 +206,33 @@ def test_the_way_that_is_faster_goes_on(raw, packed, expected):
     for _piece in range(100):
         learns.record(learns.pack, MIB, MIB / (raw if learns.pack else packed))
     assert learns.pack != expected or raw / packed < 1.2
+
+
+def test_a_slow_line_is_not_filled_with_what_is_not_packed():
+    """Buffers take the first bytes of the trial at once, whatever the line is."""
+    learns = gain.Gain()
+    free, unpacked = 3 * MIB, 0
+    while True:
+        if not learns.pack:
+            assert learns.tries_without
+            unpacked += MIB
+            learns.record(False, MIB, 1e-4 if unpacked <= free else MIB / 12e6)
+            continue
+        if unpacked:
+            break
+        learns.record(True, MIB, MIB / 60e6)
+    assert not learns.tries_without and unpacked <= 2 * free
+
+
+def test_a_small_piece_that_went_quickly_says_little():
+    learns = gain.Gain()
+    for _piece in range(64):
+        choice = learns.pack
+        learns.record(choice, MIB, MIB / (150e6 if choice else 100e6))
+    assert learns.pack
+    for _piece in range(64):  # as at the end of a range, into an empty buffer
+        learns.record(False, 1000, 1e-7)
+    assert learns.pack
 
 
 def test_who_asks_for_packing_gets_it():
