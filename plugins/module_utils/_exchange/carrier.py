@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Callable, NamedTuple, Sequence
 
 from .._job.context import Progress
@@ -28,13 +27,13 @@ class Wanted(NamedTuple):
     sums: Any = None  # hashes of the destination's old version, from which parts can be taken
 
 
-@dataclass
 class Sent:
     """What became of a shard's contents at the source."""
 
-    bytes: int = 0  # of file contents that travelled
-    problems: dict[int, str] = field(default_factory=dict)  # by index: why a file could not be read
-    doubtful: bool = False  # the program complained: the contents are compared by their hashes
+    def __init__(self, count: int = 0) -> None:
+        self.bytes = count  # of file contents that travelled
+        self.problems: dict[int, str] = {}  # by index: why a file could not be read
+        self.doubtful = False  # the program complained: the contents are compared by their hashes
 
 
 class Meter:

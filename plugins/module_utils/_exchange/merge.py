@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from typing import Any
 
 from .._job.outcome import MAX_ERRORS, Outcome
@@ -16,7 +15,7 @@ _STDERR_TAIL = 8000  # characters
 
 def outcome_from(values: dict[str, Any]) -> Outcome:
     """Make an outcome of what the other end sent; raises TypeError for what is none."""
-    names = {item.name: type(getattr(Outcome(), item.name)) for item in fields(Outcome)}
+    names = {name: type(value) for name, value in vars(Outcome()).items()}
     known = {name: value for name, value in values.items() if name in names}
     for name, value in known.items():
         if not isinstance(value, names[name]):
@@ -26,7 +25,7 @@ def outcome_from(values: dict[str, Any]) -> Outcome:
 
 def outcome_values(outcome: Outcome) -> dict[str, Any]:
     """Give an outcome as plain data, without what is derived."""
-    return asdict(outcome)
+    return dict(vars(outcome))
 
 
 def merge(source: Outcome, dest: Outcome) -> Outcome:

@@ -26,7 +26,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from dataclasses import dataclass, field
 from typing import Any
 
 from .._tree.entry import Entry
@@ -36,16 +35,16 @@ from .frames import MAX_DATA, FrameError
 _LENGTH = struct.Struct("!I")
 
 
-@dataclass
 class Shard:
     """A batch of entries that is decided, sent and accounted for as one."""
 
-    id: int
-    entries: list[Entry]
-    attempt: int = 1  # more: these files changed or were damaged on their way, and come again
-    opaque: list[int] = field(default_factory=list)  # directories whose contents the source does not list
-    users: dict[int, str] = field(default_factory=dict)  # names of uids that were not seen before
-    groups: dict[int, str] = field(default_factory=dict)
+    def __init__(self, identity: int, entries: list[Entry], attempt: int = 1) -> None:
+        self.id = identity
+        self.entries = entries
+        self.attempt = attempt  # more than 1: these files changed or were damaged on their way, and come again
+        self.opaque: list[int] = []  # directories whose contents the source does not list
+        self.users: dict[int, str] = {}  # names of uids that were not seen before
+        self.groups: dict[int, str] = {}
 
 
 def pack(values: dict[str, Any]) -> bytes:
@@ -89,14 +88,10 @@ def unpack_shard(payload: bytes) -> Shard:
     try:
         entries = list(decoder.feed(payload[_LENGTH.size + length :]))
         decoder.finish()
-        shard = Shard(
-            id=int(head["id"]),
-            entries=entries,
-            attempt=int(head["attempt"]),
-            opaque=[int(index) for index in head["opaque"]],
-            users={int(number): str(name) for number, name in head["users"].items()},
-            groups={int(number): str(name) for number, name in head["groups"].items()},
-        )
+        shard = Shard(int(head["id"]), entries, int(head["attempt"]))
+        shard.opaque = [int(index) for index in head["opaque"]]
+        shard.users = {int(uid): str(name) for uid, name in head["users"].items()}
+        shard.groups = {int(gid): str(name) for gid, name in head["groups"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FrameError(f"a shard that cannot be read arrived: {error}") from error
     if head.get("count") != len(entries):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 
 from .._tree.compare import ATTRIBUTES, NONE
 from .._tree.entry import REGULAR, Entry
@@ -61,6 +60,8 @@ class Snapshots:
 
     @staticmethod
     def _copy(root: Root, old: Entry, folder_fd: int, name: bytes) -> None:
+        import shutil  # here, since it takes its time to import, and hardly anything is copied
+
         with os.fdopen(root.open_file(old.path), "rb") as source:
             fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder_fd)
             with os.fdopen(fd, "wb") as target:

@@ -11,15 +11,18 @@ taking them back in the reverse order does it. Eight bytes a directory stay in m
 from __future__ import annotations
 
 import array
-import tempfile
+import os
 from typing import Iterator
 
 
 class Spool:
-    """Records that are read back last one first. The file has no name, and goes when this goes."""
+    """Records that are read back last one first, in a file in a private folder that goes when this goes."""
 
     def __init__(self, folder: str) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - lives as long as the spool
+        path = os.path.join(folder, "spool")
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.fdopen(os.open(path, flags, 0o600), "w+b")
+        os.unlink(path)
         self._offsets = array.array("Q", [0])
 
     def __len__(self) -> int:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import threading
-from dataclasses import dataclass, field
 from typing import Any, Callable
 
 
@@ -22,37 +20,53 @@ class PeerUnreachable(TransferFailed):
     """The other end does not answer. Nothing was transferred; the other direction may be open."""
 
 
-@dataclass
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # pylint: disable=ansible-bad-function
+
+
 class Progress:
     """How far an end is; the job writes it to the status file once a second."""
 
-    phase: str = "starting"
-    bytes_done: int = 0
-    bytes_total: int = 0  # 0: not known yet
-    files_done: int = 0
-    files_total: int = 0
-    current: str = ""  # the path at work, escaped
+    def __init__(self) -> None:
+        self.phase = "starting"
+        self.bytes_done = 0
+        self.bytes_total = 0  # 0: not known yet
+        self.files_done = 0
+        self.files_total = 0
+        self.current = ""  # the path at work, escaped
 
     def moved(self, count: int) -> None:
         """So many bytes more went by."""
         self.bytes_done += count
 
 
-@dataclass
 class Context:
     """One end of one transfer: where it is, what it shall do, and what it may use."""
 
-    side: str  # "source" or "dest"
-    part: str  # "drive" or "serve"
-    root: bytes  # absolute and real; the contents of the source's root arrive in the destination's
-    settings: dict[str, Any]
-    folder: str  # this job's own folder, 0700
-    peer: dict[str, Any] = field(default_factory=dict)  # for the driving end: address, port, user, known_hosts ...
-    serve: dict[str, Any] = field(default_factory=dict)  # for the serving end: address, ports, allowed peer ...
-    secrets: dict[str, str] = field(default_factory=dict)
-    progress: Progress = field(default_factory=Progress)
-    stop: threading.Event = field(default_factory=threading.Event)  # set when the job shall end early
-    log: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)  # pylint: disable=ansible-bad-function
+    def __init__(
+        self,
+        side: str,
+        part: str,
+        root: bytes,
+        settings: dict[str, Any],
+        folder: str,
+        peer: dict[str, Any] | None = None,
+        serve: dict[str, Any] | None = None,
+        secrets: dict[str, str] | None = None,
+        progress: Progress | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        self.side = side  # "source" or "dest"
+        self.part = part  # "drive" or "serve"
+        self.root = root  # absolute and real; the contents of the source's root arrive in the destination's
+        self.settings = settings
+        self.folder = folder  # this job's own folder, 0700
+        self.peer = {} if peer is None else peer  # for the driving end: address, port, user, known_hosts ...
+        self.serve = {} if serve is None else serve  # for the serving end: address, ports, allowed peer ...
+        self.secrets = {} if secrets is None else secrets
+        self.progress = Progress() if progress is None else progress
+        self.stop = threading.Event()  # set when the job shall end early
+        self.log = _print if log is None else log
 
     @property
     def staging(self) -> bytes:
@@ -69,6 +83,8 @@ class Context:
             fd = os.memfd_create(name)
             path = f"/proc/{os.getpid()}/fd/{fd}"
         else:
+            import tempfile
+
             fd, path = tempfile.mkstemp(prefix=name, dir=self.folder)
         os.fchmod(fd, 0o600)
         os.write(fd, data)

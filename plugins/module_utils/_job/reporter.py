@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import traceback
-from dataclasses import asdict
 from typing import Any
 
 from .context import PeerUnreachable, Progress, TransferFailed
@@ -42,7 +40,7 @@ class Reporter:
 
     def _write(self) -> None:
         with self._write_lock:
-            self._folder.status = dict(self.status, updated=time.time(), progress=asdict(self.progress))
+            self._folder.status = dict(self.status, updated=time.time(), progress=vars(self.progress))
 
     def _run(self) -> None:
         while not self._wake.wait(INTERVAL):
@@ -61,6 +59,8 @@ class Reporter:
             unreachable = isinstance(error, PeerUnreachable)
             self.set(state="failed", failure=str(error), unreachable=unreachable, **ended)
         elif error is not None and not isinstance(error, SystemExit):
+            import traceback
+
             traceback.print_exception(kind, error, trace)
             last = traceback.extract_tb(trace)[-1]
             where = f"{os.path.basename(last.filename)}:{last.lineno}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from typing import Any, Callable, Iterator
 
 
@@ -61,7 +60,7 @@ def prepare(root: bytes, staging: bytes, adopt: Callable[[bytes], Any] | None = 
     with os.scandir(temporary) as left:
         for entry in left:
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
+                _remove(entry.path)
             else:
                 os.unlink(entry.path)
     return bool(os.listdir(partial))
@@ -74,4 +73,10 @@ def settle(root: bytes, staging: bytes, keep_partial: bool) -> None:
     if keep_partial and any(files for _folder, _folders, files in os.walk(staging)):
         return
     with times_kept(root):
-        shutil.rmtree(staging, ignore_errors=True)
+        _remove(staging)
+
+
+def _remove(folder: bytes) -> None:
+    import shutil  # here, since it takes its time to import, and the source needs it never
+
+    shutil.rmtree(folder, ignore_errors=True)

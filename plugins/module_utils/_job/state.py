@@ -16,7 +16,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import stat
 import sys
 import time
@@ -155,6 +154,8 @@ class JobFolder:
         It is moved aside first: a process that still writes into it by its name finds nothing, and makes nothing anew.
         Raises StateError where it cannot be removed.
         """
+        import shutil  # here, since it takes its time to import, and jobs need it never
+
         aside = os.path.join(state_root(), f".{self.transfer_id}-{self.side}-{os.getpid()}")
         try:
             with contextlib.suppress(FileNotFoundError):

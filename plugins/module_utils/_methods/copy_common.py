@@ -157,7 +157,7 @@ class CopySource(SourceCarrier):
     def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
         """Make the view; push it, or announce it and wait."""
         wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
-        sent = Sent(bytes=sum(file.entry.size - file.have for file in files))
+        sent = Sent(sum(file.entry.size - file.have for file in files))
         meter = Meter(self._context.progress, sum(file.entry.size for file in files))
         event = self._fetched[shard] = threading.Event()
         with View(self._context.root, os.path.join(self._views, view_name(shard)), files, self._room) as view:

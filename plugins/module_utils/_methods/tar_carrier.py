@@ -74,7 +74,7 @@ class TarSource(SourceCarrier):
 
     def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
         """Send BEGIN, tar's output, the files that tar cannot take, END."""
-        sent = Sent(bytes=sum(file.entry.size for file in files))
+        sent = Sent(sum(file.entry.size for file in files))
         meter = Meter(self._context.progress, sent.bytes)
         packed = [file for file in files if self._fits(file.entry)]
         tell(frames.BEGIN, pack({"id": shard, "tar": bool(packed)}))
