@@ -139,9 +139,9 @@ _ADVICE = {
     "are slow or busy with other things",
     DEST_DISK: "Look at the destination's disks (iostat -x): neither a faster network nor more streams help while "
     "they are slow or busy with other things",
-    SOURCE_CPU: "Save processor time at the source: compress: none, more streams where cores are idle, and encryption: "
-    "none where the network is trusted",
-    DEST_CPU: "Save processor time at the destination: compress: none, more streams where cores are idle, and "
+    SOURCE_CPU: "Save processor time at the source: compress: auto or none, more streams where cores are idle, and "
+    "encryption: none where the network is trusted",
+    DEST_CPU: "Save processor time at the destination: compress: auto or none, more streams where cores are idle, and "
     "encryption: none where the network is trusted",
 }
 
