@@ -25,14 +25,14 @@ _PROGRESS = re.compile(
     rb"(?:\(xfr#\d+, (?:ir|to)-chk=(?P<left>\d+)/(?P<total>\d+)\)| ?)(?P<rest>.*)$",
     re.DOTALL,
 )
-_STATISTIC = re.compile(rb"^(?P<name>[A-Z][A-Za-z ]+): (?P<number>[\d,]+)")
+_STATISTIC = re.compile(rb"^(?P<name>[A-Z][A-Za-z0-9 ]+): (?P<number>[\d,]+)")
 _ESCAPE = re.compile(rb"\\#(\d{3})")
 _ITEM = re.compile(rb"^(?P<flags>\S.{10}) (?P<sent>\d+) (?P<path>.*)$", re.DOTALL)
 
 _SKIPPED = re.compile(r"^skipping (?P<what>non-regular file|directory) (?P<path>.+)$")
 IN_THE_WAY = "a directory that is not empty stands in its place at the destination: set delete: true, or remove it"
 _QUOTED = re.compile(r'^(?P<what>[^"]*)"(?P<path>.*)"(?P<why>[^"]*)$')
-_ACL = re.compile(r"\bsys_acl_\w+\((?P<path>.*), ACL_TYPE_\w+\): ")
+_ACL = re.compile(r"\b(?:sys_)?acl_\w+\((?P<path>.*), ACL_TYPE_\w+\): ")
 _UNVERIFIED = re.compile(r"^ERROR: (?P<path>.*) failed verification -- update (?:discarded|put|retained)")
 _IN_THE_WAY = re.compile(r"^could not make way for (?:new )?[\w -]+: (?P<path>.*)$")
 _VANISHED = re.compile(r'^(?:\[\w+\] )?(?:file|directory) has vanished: "?(?P<path>.*?)"?$')

@@ -33,6 +33,7 @@ IO error encountered -- skipping file deletion
 Number of files: 3 (reg: 1, dir: 1, link: 1)
 Total file size: 1,314,572,811 bytes
 Literal data: 314572800 bytes
+Number of 4 KiB logical blocks touched: 76801
 """
 
 
@@ -56,6 +57,7 @@ def check(reader, items, progress):
     assert reader.statistics["Total file size"] == 1314572811
     assert reader.statistics["Literal data"] == 314572800
     assert reader.statistics["Number of files"] == 3
+    assert list(reader.remarks) == ['skipping non-regular file "fifo"']
     assert reader.skipped_special == 1
     assert reader.deletes_skipped
 
@@ -117,6 +119,7 @@ def test_an_escape_is_undone_once():
         ('rsync: [generator] recv_generator: failed to stat "x "y" z": Too many (40)', "error", 'x "y" z'),
         ('rsync: rsync_xal_set: lsetxattr("f","user.a") failed: Operation not supported (95)', "error", "f"),
         ("rsync: set_acl: sys_acl_set_file(f, ACL_TYPE_ACCESS): Operation not supported (95)", "error", "f"),
+        ("rsync: [receiver] set_acl: acl_set_file_at(a/f, ACL_TYPE_ACCESS): Bad file (9)", "error", "a/f"),  # 3.5.1
         ('file has vanished: "/s/gone"', "vanished", "/s/gone"),
         ("could not make way for new regular file: x\\#012y", "in the way", "x\ny"),
         ('ERROR: daemon refused to receive file "z.tmp"', "error", "z.tmp"),
