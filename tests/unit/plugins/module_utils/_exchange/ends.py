@@ -22,6 +22,7 @@ from typing import Any
 SECRET = "0123456789abcdef0123456789abcdef"
 ID = os.urandom(8).hex()  # its own in each of the processes that run tests side by side
 PACKAGE = "ansible_collections.longhaul.fleet.plugins.module_utils"
+SUCCEEDED = "succeeded"  # a file in the folder of an end, as of a job: what is staged may go
 ALL = ["owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse"]
 
 
@@ -119,7 +120,8 @@ class Pair:
         }
         (folder / "request.json").write_text(json.dumps(request))
         result = folder / "result.json"
-        result.unlink(missing_ok=True)
+        for old in (result, folder / SUCCEEDED):
+            old.unlink(missing_ok=True)
         python = os.environ.get("LONGHAUL_TEST_PYTHON", sys.executable)
         with open(folder / "stderr", "w") as errors:
             self.processes[side] = subprocess.Popen(
@@ -155,7 +157,10 @@ class Pair:
     def finish(self) -> dict[str, Any]:
         """Wait for the driving end; gives its outcome (or ``failed``: why, or ``died``), and ends both."""
         try:
-            return self._wait(self.driving, self.work / f"job-{self.driving}" / "result.json")
+            outcome = self._wait(self.driving, self.work / f"job-{self.driving}" / "result.json")
+            if outcome.get("errors_total") == 0 and not outcome["failure"]:
+                (self.work / f"job-{self.serving}" / SUCCEEDED).touch()
+            return outcome
         finally:
             self.stop()
 
@@ -213,24 +218,24 @@ def main(request_path: str, result_path: str) -> int:
     writes = request["side"] == "dest" and not request["settings"]["check"]
     if writes:
         context.serve["leftover"] = staging.prepare(context.root, context.staging)
-    failed = True
+    succeeded = Path(request["folder"], SUCCEEDED)
     try:
         if request["part"] == "serve":
             server = method.serve(context)
             _write(result_path, {"ready": server.ready})
             sys.stdin.read()
             server.close()
-            failed = os.path.exists(result_path)  # whoever drives has removed it once it read it
         else:
             outcome = method.drive(context)
-            failed = bool(outcome.failure or outcome.errors_total)
+            if not outcome.failure and not outcome.errors_total:
+                succeeded.touch()
             _write(result_path, outcome.as_dict())
     except context_module.TransferFailed as error:
         _write(result_path, {"failed": str(error)})
     finally:
         if writes:
-            staging.settle(context.root, context.staging, request["settings"]["partial"])
-    return int(failed)
+            staging.settle(context.root, context.staging, request["settings"]["partial"] and not succeeded.exists())
+    return int(not succeeded.exists())
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def test_an_id_can_not_lead_elsewhere(bad):
 
 def test_the_lock_is_held_by_one_and_dies_with_its_process():
     folder = a_folder()
-    hold = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, 2); print(); time.sleep(60)"
+    hold = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, 2); print(flush=True); time.sleep(60)"
     holder = subprocess.Popen(
         [sys.executable, "-c", hold, folder.file("lock")],
         stdout=subprocess.PIPE,
