@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import stat
+import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import compare, leftovers
@@ -19,9 +22,12 @@ from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.support.refusal import add_hosts, small_tree
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
 
 METHODS = ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
 CANNOT = {method: ["longer than PATH_MAX"] for method in ("rsync", "rsyncd")}
+OLDEST_PYTHON = (3, 9)  # that the newest ansible-core can use on a host
+NOT_NEEDED = ("test", "site-packages", "config-*", "*.a", "share", "include")  # of a Python that is copied
 SPECIAL = (stat.S_IFIFO, stat.S_IFSOCK)  # which need root as device nodes do, by the name "devices"
 ODD = 'it\'s a "$HOME" `id` *;\\ \n-end '  # as the name of a folder
 
@@ -124,6 +130,41 @@ def test_one_end_is_the_control_node(
         options["port_range"] = "52000-52100"  # for ssh: the machine may have no server of its own
     playbooks.run([task(**options)], hosts="localhost").expect_success()
     assert compare.differences(hosts.root("alpha") / "data/src", target) == []
+
+
+@pytest.fixture
+def two_pythons(hosts: Testbed) -> Iterator[dict[str, str]]:
+    """Give alpha the oldest Python of this machine that Ansible can use, and beta the newest: host to its path."""
+    found = {version: path for version, path in find_pythons().items() if version >= OLDEST_PYTHON}
+    if len(found) < 2:
+        pytest.skip(f"cannot run here: there is no other Python than {sorted(found)}")
+    chosen = {"alpha": found[min(found)], "beta": found[max(found)]}
+    with contextlib.ExitStack() as after:
+        for host, python in chosen.items():
+            argv = [python, "-c", "import sys; print(sys.base_prefix)"]
+            prefix = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+            place = hosts.root(host) / prefix.lstrip("/")
+            if not place.exists():  # in root's home on this machine, which the hosts do not have
+                shutil.copytree(prefix, place, symlinks=True, ignore=shutil.ignore_patterns(*NOT_NEEDED))
+                top = hosts.root(host) / "root" / Path(prefix).relative_to("/root").parts[0]
+                after.callback(shutil.rmtree, top)
+        yield chosen
+
+
+@pytest.mark.parametrize("method", ["stream", "rsync"])
+def test_hosts_with_different_pythons(
+    hosts: Testbed, playbooks: Playbooks, two_pythons: dict[str, str], method: str
+) -> None:
+    """Pythons that Ansible cannot use are in test_engine.py."""
+    small_tree(hosts)
+    for host, python in two_pythons.items():
+        add_hosts(playbooks.inventory, {host: (host, {"ansible_python_interpreter": python})})
+    back = {"src_host": "beta", "src": "/data/dest/", "dest_host": "alpha"}
+    tasks = [task("There", method=method), task("And back", method=method, **back)]
+    run = playbooks.run(tasks, hosts="localhost").expect_success()
+    expect_same(hosts)
+    assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("alpha") / "data/dest") == []
+    assert run.result("There")["files_total"] == run.result("And back")["files_total"] == 28
 
 
 def test_one_hosts_port_is_not_the_others(hosts: Testbed, playbooks: Playbooks) -> None:

@@ -2,10 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The images of the Molecule scenarios, ``longhaul-test:debian12`` and ``longhaul-test:debian13``.
+"""The images that tests run in: ``longhaul-test:debian12`` and ``debian13`` for the Molecule scenarios, and those that
+bring a Python which the machine lacks.
 
-``images.py`` makes those that are missing or that were made by another recipe: from Debian's packages with mmdebstrap
-and the mirror that apt is configured with, or, where there is no mmdebstrap, from Debian's image in a registry.
+``images.py`` makes those of the scenarios that are missing or that were made by another recipe: from Debian's packages
+with mmdebstrap and the mirror that apt is configured with, or, where there is no mmdebstrap, from Debian's image in a
+registry.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import collection
 import engine
@@ -24,7 +27,6 @@ import engine
 sys.path.append(str(collection.REPOSITORY / "tests/support"))
 import compiled
 
-SUITES = {"debian12": "bookworm", "debian13": "trixie"}
 REPOSITORY = "longhaul-test"
 # What any server has, and what the tests look with; not what the roles install.
 PACKAGES = (
@@ -41,10 +43,42 @@ PACKAGES = (
     "sudo",
     "systemd-sysv",
 )
+# What the unit tests of the engine run and look with, besides; see system-packages.
+FOR_UNIT_TESTS = (
+    "e2fsprogs",
+    "libarchive-tools",
+    "libcap2-bin",
+    "mount",
+    "ncat",
+    "netcat-openbsd",
+    "netcat-traditional",
+    "nftables",
+    "passwd",
+    "python3-cryptography",
+    "python3-hypothesis",
+    "python3-pytest",
+    "python3-pytest-timeout",
+    "python3-pytest-xdist",
+    "rsync",
+)
 PYTHON_PACKAGES = "/usr/lib/python3/dist-packages"
 LABEL = "longhaul.recipe"
 MIRROR, SECURITY = "http://deb.debian.org/debian", "http://deb.debian.org/debian-security"
 FORMAT = "$(ORIGIN)|$(SUITE)|$(REPO_URI)"
+
+
+class Image(NamedTuple):
+    """How an image is made."""
+
+    suite: str
+    packages: tuple
+    compiled_once: bool  # Python there keeps what it compiles of modules that Ansible sends
+    released: bool = True  # a mirror may be older than what is not released lets it be
+
+
+SCENARIOS = {"debian12": Image("bookworm", PACKAGES, True), "debian13": Image("trixie", PACKAGES, True)}
+PYTHONS = {(3, 14): "debian14"}
+IMAGES = {**SCENARIOS, "debian14": Image("forky", (*PACKAGES, *FOR_UNIT_TESTS), False, released=False)}
 
 
 class CannotBuild(Exception):
@@ -53,11 +87,13 @@ class CannotBuild(Exception):
 
 def recipe(name: str) -> str:
     """Give a name for how the image is made; another one means that it is to be made again."""
-    return hashlib.sha256(json.dumps([SUITES[name], PACKAGES, compiled_once()]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([*IMAGES[name], finish(name)]).encode()).hexdigest()[:16]
 
 
-def compiled_once() -> str:
-    """Give the shell commands that have the image's Python keep what it compiles."""
+def finish(name: str) -> str:
+    """Give the shell commands that the image gets at its end: its Python keeps what it compiles, where it is to."""
+    if not IMAGES[name].compiled_once:
+        return "true"
     commands = [f"install -d -m 1777 {compiled.KEPT}"]
     for suffix, content in (("py", Path(compiled.__file__).read_bytes()), ("pth", compiled.AT_START.encode())):
         coded = base64.b64encode(content).decode()
@@ -107,17 +143,18 @@ def bootstrap(name: str) -> None:
         ["apt-config", "shell", "proxy", "Acquire::http::Proxy"], capture_output=True, text=True, check=False
     )
     proxy_url = proxy.stdout.strip().partition("=")[2].strip("'")
-    suite = SUITES[name]
+    image = IMAGES[name]
     make = [
         "mmdebstrap",
         "--quiet",
         "--variant=apt",
-        f"--include={','.join(PACKAGES)}",
-        f"--customize-hook=chroot \"$1\" sh -c '{compiled_once()}'",
+        f"--include={','.join(image.packages)}",
+        f"--customize-hook=chroot \"$1\" sh -c '{finish(name)}'",
         *([f'--aptopt=Acquire::http::Proxy "{proxy_url}";'] if proxy_url else []),
-        suite,
+        *([] if image.released else ['--aptopt=Acquire::Check-Valid-Until "false";']),
+        image.suite,
         "-",
-        *sources(suite, *pick_mirrors(listed.stdout)),
+        *sources(image.suite, *pick_mirrors(listed.stdout)),
     ]
     take = ["docker", "import", "--change", f"LABEL {LABEL}={recipe(name)}", "-", f"{REPOSITORY}:{name}"]
     making = subprocess.Popen(make, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -136,10 +173,10 @@ def bootstrap(name: str) -> None:
 def build(name: str) -> None:
     """Make the image from Debian's own in a registry. Raises CannotBuild."""
     dockerfile = (
-        f"FROM debian:{SUITES[name]}\n"
+        f"FROM debian:{IMAGES[name].suite}\n"
         "RUN apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "
-        f"{' '.join(PACKAGES)} && apt-get clean && rm -rf /var/lib/apt/lists/*\n"
-        f"RUN {compiled_once()}\n"
+        f"{' '.join(IMAGES[name].packages)} && apt-get clean && rm -rf /var/lib/apt/lists/*\n"
+        f"RUN {finish(name)}\n"
         f"LABEL {LABEL}={recipe(name)}\n"
     )
     argv = ["docker", "build", "--quiet", "--tag", f"{REPOSITORY}:{name}", "-"]
@@ -170,10 +207,10 @@ def _end(said: str) -> str:
 
 
 def main() -> int:
-    """Make all images."""
+    """Make the images of the scenarios."""
     try:
         engine.make_ready()
-        for name in SUITES:
+        for name in SCENARIOS:
             make(name)
     except (engine.Unavailable, CannotBuild) as error:
         print(error, file=sys.stderr)

@@ -194,7 +194,7 @@ def main() -> int:
             results.write(f"molecule-{name}", [results.Case("molecule", name, 0, None, why)])
         return 0
     try:
-        for image in images.SUITES:
+        for image in images.SCENARIOS:
             images.make(image)
     except images.CannotBuild as error:
         print(error)

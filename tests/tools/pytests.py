@@ -5,7 +5,8 @@
 """pytest, where the collection is found under its name: ``pytests.py PART [VENV] ARGUMENTS...``.
 
 The results go to ``.build/results/PART.xml``. ``pytests.py pythons [--all]`` runs the unit tests of what runs on the
-hosts, but for the long ones, with the oldest Python that is supported (``--all``: with every one that is found).
+hosts, but for the long ones, with the oldest Python that is supported (``--all``: with every one that is found, and
+in a container with those that only an image has).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 import venv as environments
 
 import collection
+import engine
+import images
 import pythons
 import results
 
@@ -25,6 +28,14 @@ NOTHING_RAN = 5  # pytest's exit code
 ON_THE_HOSTS = "tests/unit/plugins/module_utils"
 # Unit tests share nothing; integration tests of different processes, no host. A third of their time they wait.
 AT_ONCE = ["-n", "3", "--dist", "worksteal"]
+# What root may do on a host and in these tests: mount, make files immutable, look at the sockets of others. The filters
+# of an engine may be older than the system calls of the image's programs.
+AS_ON_A_HOST = [
+    *(f"--cap-add={name}" for name in ("LINUX_IMMUTABLE", "NET_ADMIN", "SYS_ADMIN", "SYS_PTRACE")),
+    *(f"--security-opt={name}=unconfined" for name in ("apparmor", "seccomp")),
+    "--sysctl=net.ipv6.conf.all.disable_ipv6=0",
+    "--init",
+]
 
 
 def run(part: str, environment_name: str, arguments: list[str]) -> int:
@@ -35,16 +46,45 @@ def run(part: str, environment_name: str, arguments: list[str]) -> int:
         print(error)
         results.write(part, [results.Case(part, environment_name, 0, None, f"{results.ALLOWED_SKIP} {error}")])
         return 0
-    results.FOLDER.mkdir(parents=True, exist_ok=True)
-    report = results.FOLDER / f"{part}.xml"
-    report.unlink(missing_ok=True)
     environment = {
         **os.environ,
         "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(collection.link()),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    argv = [str(programs / "python"), "-m", "pytest", f"--junitxml={report}", f"--timeout={TEST_TIMEOUT}", *arguments]
+    return _watch(part, [str(programs / "python")], arguments, environment)
+
+
+def run_in_image(part: str, version: tuple, arguments: list[str]) -> int:
+    """Run pytest with a Python that the machine lacks, in a container that has it; give its exit code."""
+    name = images.PYTHONS[version]
+    try:
+        engine.make_ready()
+        images.make(name)
+    except (engine.Unavailable, images.CannotBuild) as error:
+        print(error)
+        cannot = isinstance(error, engine.Unavailable)
+        why = f"{results.ALLOWED_SKIP} {error}" if cannot else None
+        results.write(part, [results.Case(part, name, 0, None if cannot else str(error), why)])
+        return 0 if cannot else 1
+    place = collection.link().parent
+    argv = [
+        *[engine.find("docker") or "docker", "run", "--rm", "--network=none", *AS_ON_A_HOST],
+        # The tests' files lie on a file system of the machine: not all of what a host's can is known to an overlay.
+        *[f"--volume={place}:{place}:ro", f"--volume={results.FOLDER}:{results.FOLDER}", "--volume=/tmp"],
+        *[f"--env=PYTHONPATH={place / '.build'}", "--env=PYTHONDONTWRITEBYTECODE=1"],
+        *["--env=HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis", f"--workdir={place}"],
+        *[f"{images.REPOSITORY}:{name}", "python3"],
+    ]
+    return _watch(part, argv, arguments, dict(os.environ))
+
+
+def _watch(part: str, python: list[str], arguments: list[str], environment: dict[str, str]) -> int:
+    """Run pytest so that it leaves a report whatever happens."""
+    results.FOLDER.mkdir(parents=True, exist_ok=True)
+    report = results.FOLDER / f"{part}.xml"
+    report.unlink(missing_ok=True)
+    argv = [*python, "-m", "pytest", f"--junitxml={report}", f"--timeout={TEST_TIMEOUT}", *arguments]
     code = subprocess.run(argv, cwd=collection.REPOSITORY, env=environment, check=False).returncode
     if code and (code == NOTHING_RAN or not report.exists()):
         results.write(part, [results.Case(part, "pytest", 0, f"pytest ended with {code}")])
@@ -56,9 +96,13 @@ def main() -> int:
     part, *arguments = sys.argv[1:]
     if part != "pythons":
         return run(part, arguments[0], [*AT_ONCE, *arguments[1:]])
-    found = sorted(pythons.find_pythons()) if arguments == ["--all"] else [OLDEST]
+    every = arguments == ["--all"]
+    found = set(pythons.find_pythons()) if every else {OLDEST}
     arguments = [*AT_ONCE, "-q", "-m", "not long", ON_THE_HOSTS]
-    return max(run(f"unit-py3.{minor}", f"py3.{minor}", arguments) for _major, minor in found)
+    codes = [run(f"unit-py3.{minor}", f"py3.{minor}", arguments) for _major, minor in sorted(found)]
+    for version in sorted(set(images.PYTHONS) - found) if every else []:
+        codes.append(run_in_image(f"unit-py3.{version[1]}", version, arguments))
+    return max(codes)
 
 
 if __name__ == "__main__":

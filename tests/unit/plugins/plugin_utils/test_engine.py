@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The engine runs from its archive alone, on a Python that has nothing else."""
+"""The engine runs from its archive alone, on a Python that has nothing else, and talks to that of another Python."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ import io
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import engine_argument, pack_engine
+from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
 
 
 def test_it_holds_what_transfers_need_and_nothing_else():
@@ -30,3 +36,53 @@ def test_its_modules_are_found_without_the_collection(tmp_path):
     code = f"import sys; sys.path.insert(0, {str(engine)!r}); {load}; print(longhaul._job.steps.__file__)"
     said = subprocess.run([sys.executable, "-I", "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout
     assert said.startswith(str(engine))
+
+
+@pytest.fixture(name="two_pythons", scope="module")
+def _two_pythons() -> tuple[str, str]:
+    """Give the oldest and the newest Python of this machine."""
+    found = find_pythons()
+    if len(found) < 2:
+        pytest.skip(f"cannot run here: there is no other Python than {sorted(found)}")
+    return found[min(found)], found[max(found)]
+
+
+@pytest.mark.parametrize("source_is", ["older", "newer"])
+@pytest.mark.parametrize(
+    ("method", "serving", "changes"),
+    [
+        ("stream", "dest", {"encrypt": True, "streams": 2}),
+        ("stream", "source", {"encrypt": True, "compress": {"algorithm": "zstd", "level": None}}),
+        ("stream", "dest", {"encrypt": False, "checksum": True, "compress": {"algorithm": "zlib", "level": 1}}),
+        ("tar_nc", "source", {}),
+    ],
+    ids=["tls", "packed", "plain", "tar"],
+)
+def test_two_pythons_talk(tmp_path: Path, two_pythons, method, serving, changes, source_is):
+    source, dest, engine = tmp_path / "source", tmp_path / "dest", tmp_path / "engine.pyz"
+    engine.write_bytes(pack_engine())
+    for folder in (source, dest):
+        folder.mkdir()
+    make_tree(source)
+    large = source / "large"
+    large.write_bytes(b"text " * (1 << 20))
+    pythons = two_pythons if source_is == "older" else two_pythons[::-1]
+
+    def transfer(**more):
+        pair = Pair(tmp_path / "work", source, dest, settings(method, **changes, **more), serving)
+        pair.engine, pair.pythons = str(engine), dict(zip(("source", "dest"), pythons))
+        if method == "stream":
+            pair.use_tls()
+        outcome = pair.run()
+        assert outcome.get("errors") == [] and not outcome["failure"], outcome
+        assert differences(source, dest) == []
+        return outcome
+
+    assert transfer()["changed"]
+    # Changed within, so that the destination tells what it has of it.
+    with large.open("r+b") as file:
+        file.seek(1 << 20)
+        file.write(b"other")
+    (source / "none").unlink()
+    outcome = transfer(delete=True, max_delete=10)
+    assert (outcome["files_created"], outcome["files_updated"], outcome["files_deleted"]) == (0, 1, 1)

@@ -78,6 +78,8 @@ class Pair:
         }
         self.peer: dict[str, Any] = {}
         self.env: dict[str, dict[str, str]] = {"source": {}, "dest": {}}
+        self.pythons = {"source": sys.executable, "dest": sys.executable}
+        self.engine = ""  # the archive that both ends run from; empty where that is the collection
 
     def use_ssh(self) -> None:
         """Let the ends meet over a private sshd, with keys made for it."""
@@ -117,15 +119,15 @@ class Pair:
             "serve": dict(self.serve),
             "peer": dict(self.peer),
             "secrets": self.secrets[part],
+            "engine": self.engine,
         }
         (folder / "request.json").write_text(json.dumps(request))
         result = folder / "result.json"
         for old in (result, folder / SUCCEEDED):
             old.unlink(missing_ok=True)
-        python = os.environ.get("LONGHAUL_TEST_PYTHON", sys.executable)
         with open(folder / "stderr", "w") as errors:
             self.processes[side] = subprocess.Popen(
-                [python, __file__, str(folder / "request.json"), str(result)],
+                [self.pythons[side], __file__, str(folder / "request.json"), str(result)],
                 stdin=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -202,9 +204,13 @@ def main(request_path: str, result_path: str) -> int:
     """Be one end."""
     with open(request_path) as stream:
         request = json.load(stream)
-    context_module = importlib.import_module(f"{PACKAGE}._job.context")
-    staging = importlib.import_module(f"{PACKAGE}._job.staging")
-    method = importlib.import_module(f"{PACKAGE}._methods.{request['settings']['method']}")
+    package = PACKAGE
+    if request["engine"]:
+        sys.path.insert(0, request["engine"])
+        package = "longhaul"
+    context_module = importlib.import_module(f"{package}._job.context")
+    staging = importlib.import_module(f"{package}._job.staging")
+    method = importlib.import_module(f"{package}._methods.{request['settings']['method']}")
     context = context_module.Context(
         side=request["side"],
         part=request["part"],
