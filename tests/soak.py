@@ -104,7 +104,7 @@ def play(chance: random.Random, folder: Path) -> str:
             "max_delete": 10**6,
             "checksum": chance.random() < 0.3,
             "bwlimit": chance.choice([0, 20 << 20]),
-            "compress": {"algorithm": chance.choice([None, "zlib"]), "level": None},
+            "compress": {"algorithm": chance.choice([None, "zlib", "zstd"]), "level": None},
         }
         victim = chance.choice(["", "", "source", "dest"])
         pair = Pair(
