@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The trees that the benchmark moves. The same call makes the same tree, but for the contents of small files' tails."""
+"""The trees that the benchmark moves. The same call makes the same tree."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 SMALL_MOST = 16384  # bytes of the largest small file
 _MIB = 1 << 20
+_NOISE = 32 * _MIB  # until contents of small files come again: farther away than what compresses them looks back
 _HOLE = 16 * _MIB  # of a sparse image, from one stretch of data to the next
 _PIECES = 20  # stretches that an edit in place changes
 _PER_FOLDER = 100
@@ -20,12 +21,14 @@ _EVERY = 16  # of a tree of very many entries, each which file is not empty
 
 def make_small(root: Path, count: int) -> None:
     """Make ``count`` files of 0 to 16 KiB, a hundred in a directory, which cannot be compressed."""
-    content = random.Random(1).randbytes(SMALL_MOST)
+    contents, start = random.Random(1).randbytes(_NOISE), 0
     for number in range(count):
         if number % _PER_FOLDER == 0:
             folder = root / f"{number // _PER_FOLDER:05}"
             folder.mkdir(parents=True)
-        (folder / f"{number:07}").write_bytes(content[: number * 37 % SMALL_MOST])
+        size = number * 37 % SMALL_MOST
+        start = start + size if start + 2 * size <= _NOISE else 0
+        (folder / f"{number:07}").write_bytes(contents[start : start + size])
 
 
 def make_sparse(root: Path, size: int) -> None:

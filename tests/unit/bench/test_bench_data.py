@@ -23,6 +23,8 @@ def test_small_files(tmp_path: Path) -> None:
     assert len(files) == 250 and len(os.listdir(tmp_path / "tree")) == 3
     assert sizes[0] == 0 and sizes[-1] < data.SMALL_MOST
     assert data.tree_size(tmp_path / "tree") == sum(sizes)
+    together = b"".join(path.read_bytes() for path in sorted(files))
+    assert len(zlib.compress(together)) > 0.99 * len(together)
 
 
 def test_a_sparse_image_takes_the_room_of_its_data(tmp_path: Path) -> None:
