@@ -5,7 +5,7 @@ PYTHON ?= python3
 TOOLS := tests/tools
 
 .PHONY: help demo test bench lint sanity unit unit-oldest-python unit-all-pythons integration integration-oldest-core \
-	molecule guest packages clean
+	molecule guest fuzz packages clean
 
 help:
 	@echo 'make demo    move a tree between two inventory hosts on this machine, and look at it (no root)'
@@ -15,7 +15,7 @@ help:
 	@echo 'make clean   remove what these targets made'
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
 	@echo 'Some of a part: make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
-	@echo 'More: unit-all-pythons; guest'
+	@echo 'More: unit-all-pythons; guest; fuzz (ARGS="bytes 60", "dest 60" or "source 60")'
 
 demo:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
@@ -56,6 +56,11 @@ molecule: packages
 # Bonds, which this machine's kernel may lack: in a kernel of its own.
 guest: packages
 	@$(PYTHON) tests/guest/nic_bond.py
+
+# What reads from the wire, by a fuzzer that looks at which lines it reaches.
+fuzz: packages
+	@venv=$$($(PYTHON) $(TOOLS)/venv.py fuzz) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
+	PYTHONPATH="$$collections" "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.fuzz $(ARGS)
 
 packages:
 	@$(TOOLS)/system-packages

@@ -34,6 +34,7 @@ class Kind(NamedTuple):
 KINDS = {
     "run": Kind("requirements-run.txt", (3, 10), (3, 14), "ansible-core, for the demo and the benchmark"),
     "dev": Kind("requirements.txt", (3, 11), (3, 13), "the newest ansible-core, and all checks"),
+    "fuzz": Kind("requirements-fuzz.txt", (3, 11), (3, 13), "the fuzzer"),
     "molecule": Kind("requirements-molecule.txt", (3, 11), (3, 13), "the roles' scenarios in containers"),
     "oldest": Kind("requirements-oldest.txt", (3, 10), (3, 12), "the oldest ansible-core that is supported"),
 }

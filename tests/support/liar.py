@@ -1,0 +1,180 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A peer that knows the secret and lies: what it says to a real end of a stream, by chance."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any, Protocol, Sequence
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._exchange import frames
+from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.frames import Encoder, FrameError
+from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.messages import Shard, pack_shard
+from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.source import hello as greeting
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods import stream
+from ansible_collections.longhaul.fleet.plugins.module_utils._stream import records
+from ansible_collections.longhaul.fleet.plugins.module_utils._stream.meeting import Connection, Doorway
+from ansible_collections.longhaul.fleet.plugins.module_utils._stream.records import Heads, Record
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import settings
+
+KEY = b"k" * 32
+
+
+class Chance(Protocol):
+    """As much of random.Random as is needed here."""
+
+    def random(self) -> float:
+        """Give a number from 0 on, below 1."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Give a number from 0 on, below another one."""
+
+    def choice(self, values: Sequence[Any], /) -> Any:
+        """Give one of these."""
+
+    def getrandbits(self, count: int, /) -> int:
+        """Give a number of so many bits."""
+
+
+class Keys:
+    """The same key in both directions."""
+
+    drive = serve = KEY
+
+
+class End:
+    """A real end in a thread, and our side of its connections."""
+
+    def __init__(self, folder: Path, side: str) -> None:
+        root = folder / "root"
+        job = folder / "job"
+        for path in (root, job):
+            path.mkdir()
+        (root / "small").write_bytes(b"s" * 100)
+        (root / "large").write_bytes(b"l" * 600_000)
+        plan = settings("stream", encrypt=False, timeout=20)
+        self.context = Context(side, "serve", os.fsencode(root), plan, str(job), secrets={"exchange": "s"})
+        for name in ("tmp", "partial"):
+            os.makedirs(os.path.join(self.context.staging, name.encode()))
+        control, theirs = socket.socketpair()
+        self.control = control
+        self.encoder, self.heads = Encoder(KEY), Heads(KEY)
+        self.conversation = stream._Conversation(  # pylint: disable=protected-access
+            self.context, Doorway(self.context), Connection(0, theirs, Keys())
+        )
+        self.data, other = socket.socketpair()
+        self.conversation.streams.attach(self.conversation.link(Connection(1, other, Keys())))
+        self.ended: Any = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self.say(frames.HELLO, greeting(self.context))
+
+    def _run(self) -> None:
+        try:
+            self.ended = self.conversation.hold()
+        except BaseException as error:
+            self.ended = error
+
+    def say(self, kind: int, payload: bytes) -> None:
+        """Send a frame, as long as anybody listens."""
+        with contextlib.suppress(OSError):
+            self.control.sendall(self.encoder.encode(kind, payload))
+
+    def bring(self, record: Record, payload: bytes = b"") -> None:
+        """Send a record, as long as anybody listens."""
+        with contextlib.suppress(OSError, FrameError):
+            self.data.sendall(self.heads.encode(record) + payload)
+
+    def finish(self) -> Any:
+        """Hang up, and give how it ended."""
+        for mine in (self.control, self.data):
+            mine.settimeout(0.2)
+            with contextlib.suppress(OSError):
+                mine.shutdown(socket.SHUT_WR)
+        deadline = time.monotonic() + 30
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            for mine in (self.control, self.data):
+                with contextlib.suppress(OSError):
+                    mine.recv(1 << 16)
+        assert not self._thread.is_alive(), "it did not end"
+        self.control.close()
+        self.data.close()
+        return self.ended
+
+
+def entry(chance: Chance) -> Entry:
+    """Give an entry that a walk could have made, or nearly."""
+    path = chance.choice([b"a", b"small", b"large", b"a/b", b"../x", b"/etc/x", b"d", b"d/e", b"", b"x\0y", b"."])
+    kind = chance.choice("ffffdlps")
+    size = chance.choice([0, 10, 100, 300_000, 2**40]) if kind == "f" else 0
+    target = b"../../outside" if kind == "l" else b""
+    return Entry(
+        path, kind, 0o644, 0, 0, size or len(target), 1, 2, 3, chance.randrange(4), chance.choice([1, 2]), 0, 0, target
+    )
+
+
+def nonsense(chance: Chance) -> dict[str, Any]:
+    """Give a message whose parts are of any type."""
+    values: list[Any] = [
+        0,
+        1,
+        2,
+        -1,
+        2**70,
+        "x",
+        None,
+        [],
+        [0],
+        [[0, 1]],
+        {},
+        {"0": [[0, 5]]},
+        {"9": 1},
+        {"0": None},
+        1.5,
+    ]
+    names = ["id", "index", "have", "ranges", "sums", "accounted", "again", "matched", "problems", "bytes", "files"]
+    message = {name: chance.choice(values) for name in names if chance.random() < 0.7}
+    if chance.random() < 0.8:
+        message["id"] = chance.choice([1, 1, 1, 2])
+    return message
+
+
+def payload(chance: Chance, kind: int) -> bytes:
+    """Give something for a frame of that kind."""
+    if kind == frames.SHARD and chance.random() < 0.8:
+        data = bytearray(pack_shard(Shard(chance.randrange(3), [entry(chance) for _n in range(chance.randrange(4))])))
+        if chance.random() < 0.3:
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        return bytes(data)
+    if chance.random() < 0.9:
+        return json.dumps(nonsense(chance)).encode()
+    return chance.getrandbits(8 * 20).to_bytes(20, "big")
+
+
+def tell_lies(end: End, chance: Chance, with_records: bool) -> None:
+    """Say a dozen things to an end, some of which are nearly right; ``with_records``: contents, too."""
+    dest = end.context.side == "dest"
+    likely = [frames.SHARD] * 3 + [frames.SENT] if dest else [frames.WANT] * 4 + [frames.GOT]
+    others = sorted(frames.CONTROL_TYPES - {frames.PING, frames.BYE})
+    for _message in range(12):
+        kind = chance.choice(likely if chance.random() < 0.9 else others)
+        try:
+            end.say(kind, payload(chance, kind))
+        except (ValueError, OverflowError):  # our own encoder refuses to make it
+            continue
+        if with_records:
+            size = chance.choice([0, 5])
+            kinds = [records.RAW, records.ZLIB, records.ZSTD] if size else [records.ZERO, records.SAME, records.DONE]
+            offset = chance.choice([0, 100, 2**62])
+            record = Record(chance.choice(kinds), chance.randrange(3), chance.randrange(3), offset, 5, size)
+            end.bring(record, b"12345"[:size])
