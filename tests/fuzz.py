@@ -13,24 +13,33 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import sys
 import tempfile
+import zlib
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import atheris
 
 with atheris.instrument_imports(include=["ansible_collections.longhaul"]):
     from ansible_collections.longhaul.fleet.plugins.module_utils._exchange import frames, handshake, messages
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-    from ansible_collections.longhaul.fleet.plugins.module_utils._stream import bundles, delta, hello, packing, records
+    from ansible_collections.longhaul.fleet.plugins.module_utils._stream import (
+        bundles,
+        delta,
+        hello,
+        packing,
+        records,
+        zstd,
+    )
     from ansible_collections.longhaul.fleet.plugins.module_utils._tree import manifest
+    from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
     from ansible_collections.longhaul.fleet.tests.support import liar
 
 FOUND = Path(".build/fuzz")
 _REFUSALS = (frames.FrameError, handshake.HandshakeError, manifest.ManifestError)
-_MOST = 1 << 16  # bytes that packed contents may give
 
 
 def _frames(data: bytes) -> None:
@@ -64,12 +73,18 @@ def _bundle(data: bytes) -> None:
     list(bundles.contents([frames.Frame(kind, data[1 : 1 + len(data) // 2])], list(enumerate(shard.entries))))
 
 
-def _packed(kind: int) -> Callable[[bytes], None]:
-    def read(data: bytes) -> None:
-        length = int.from_bytes(data[:2], "big")
-        assert len(packing.unpack(kind, data[2:], length)) == length <= _MOST
+def _zlib(data: bytes) -> None:
+    length = int.from_bytes(data[:2], "big")
+    assert len(packing.unpack(records.ZLIB, data[2:], length)) == length
 
-    return read
+
+def _zstd(data: bytes) -> None:
+    length = int.from_bytes(data[:2], "big")
+    assert len(packing.unpack(records.ZSTD, data[2:], length)) == length
+
+
+def _sums(data: bytes) -> None:
+    delta.parse(messages.unpack(data))
 
 
 DECODERS: tuple[Callable[[bytes], Any], ...] = (
@@ -78,10 +93,10 @@ DECODERS: tuple[Callable[[bytes], Any], ...] = (
     _manifest,
     _shard,
     _bundle,
-    _packed(records.ZLIB),
-    _packed(records.ZSTD),
+    _zlib,
+    _zstd,
     hello.decode,
-    lambda data: delta.parse(messages.unpack(data)),
+    _sums,
     handshake.DriveHandshake("secret", 1).answer,
     handshake.ServeHandshake("secret", 1).answer,
 )
@@ -124,8 +139,39 @@ def converse(side: str) -> Callable[[bytes], None]:
             ended = end.finish()
             assert isinstance(ended, TransferFailed), repr(ended)
             assert sorted(path.name for path in Path(folder).iterdir()) == ["job", "root"]
+        del end, ended
+        gc.unfreeze()  # a job rests from this
+        gc.collect()
 
     return lie
+
+
+def _samples() -> Iterator[bytes]:
+    """Give for each decoder something that it takes, so that the fuzzer need not find out what a message is."""
+    entries = [
+        Entry(b"a", "d", 0o755, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0),
+        Entry(b"a/b", "f", 0o644, 1, 2, 5, 1, 2, 3, 5, 2, 0, 8, b"", ((b"user.x", b"y"),)),
+        Entry(b"c", "l", 0o777, 0, 0, 2, -1, 2, 3, 6, 1, 0, 0, b"to"),
+    ]
+    shard = messages.Shard(7, entries, 2)
+    shard.opaque, shard.users, shard.groups = [0], {1: "one"}, {2: "two"}
+    packed_shard, text = messages.pack_shard(shard), b"text " * 20
+    sums = delta.Sums(32 << 10, bytes(32), delta.ALGORITHMS[0])
+    encoder, heads = frames.Encoder(None, checks=False), records.Heads(None)
+    length = len(text).to_bytes(2, "big")
+    given = {
+        _frames: encoder.encode(frames.HELLO, b"{}") + encoder.encode(frames.SHARD, packed_shard),
+        _records: heads.encode(records.Record(records.RAW, 1, 2, 3, 4, 4)),
+        _manifest: b"".join(manifest.encode(entry) for entry in entries),
+        _shard: packed_shard,
+        _bundle: b"\0" + text[:5] + bytes(len(packed_shard) - 5) + packed_shard,
+        _zlib: length + zlib.compress(text),
+        _zstd: length + zstd.compress(text, 1),
+        hello.decode: hello.encode(3),
+        _sums: messages.pack(delta.pack(sums)),
+    }
+    for decoder, data in given.items():
+        yield bytes([DECODERS.index(decoder)]) + data
 
 
 def main() -> None:
@@ -135,8 +181,11 @@ def main() -> None:
     parser.add_argument("how", help="seconds, or a file with an input to run again")
     parser.add_argument("--seed", type=int, default=0, help="of what the fuzzer tries (default: another one each time)")
     given = parser.parse_args()
-    FOUND.mkdir(parents=True, exist_ok=True)
-    how = [f"-max_total_time={given.how}"] if given.how.isdigit() else [given.how]
+    corpus = FOUND / given.what
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, sample in enumerate(_samples() if given.what == "bytes" else ()):
+        (corpus / f"sample-{number}").write_bytes(sample)
+    how = [f"-max_total_time={given.how}", str(corpus)] if given.how.isdigit() else [given.how]
     argv = [
         sys.argv[0],
         f"-artifact_prefix={FOUND}/",
