@@ -60,11 +60,12 @@ def test_a_link_that_is_cut_for_longer_than_one_connection_lasts(hosts: Testbed,
         Transfer(hosts, playbooks, method, method, timeout=TIMEOUT, verify="none") for method in ("rsync", "rsyncd")
     ]
     for transfer in transfers:
-        transfer.fill(1, 24 * MIB)
+        transfer.fill(1, 64 * MIB)  # one may be much quicker than the other, and neither may have ended
     running = start_all(transfers, "60mbit")
     wait_for(lambda: all(transfer.held() > 6 * MIB for transfer in transfers), lambda: still(running))
     hosts.cut()
     time.sleep(TIMEOUT / 2 + 2)
+    hosts.shape("alpha", "300mbit")
     hosts.mend()
     for transfer, one in zip(transfers, running):
         done = one.wait().expect_success().result("Move")
