@@ -75,7 +75,7 @@ def _make(name: str) -> Path:
             f"no Python {versions} with venv and ensurepip was found, which the environment for {kind.purpose} needs; "
             "on Debian and Ubuntu: apt-get install python3-venv"
         )
-    _version, python = found
+    python = str(Path(found[1]).resolve())  # itself: it may have been found in the environment that goes now
     print(f"making .venv/{name} with {python}", file=sys.stderr)
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([python, "-m", "venv", str(folder)], check=True, stdout=sys.stderr)
