@@ -58,6 +58,19 @@ attributes:
       - Is not needed, since the two hosts are named by O(src_host) and O(dest_host).
 """
 
+    # For what writes files on the control node, and asks no host for anything. Named before CHANGE, from which it differs.
+    CONTROL_NODE = r"""
+options: {}
+attributes:
+  action:
+    description: Indicates this has a corresponding action plugin so some parts of the options can be executed on the control node.
+    support: full
+    details:
+      - All of it. No host is asked for anything.
+  diff_mode:
+    support: none
+"""
+
     # For what changes something: it predicts that, shows it, and finds nothing left to do the second time.
     CHANGE = r"""
 options: {}

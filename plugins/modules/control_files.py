@@ -19,18 +19,12 @@ description:
   - Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.control_node
   - longhaul.fleet._attributes.change
 attributes:
-  action:
-    description: Indicates this has a corresponding action plugin so some parts of the options can be executed on the control node.
-    support: full
-    details:
-      - All of it. No host is asked for anything.
   check_mode:
     details:
       - Nothing is written in check mode.
-  diff_mode:
-    support: none
 options:
   files:
     description: The files to write. Folders that are missing are made.
