@@ -107,7 +107,7 @@ class Placer:
                 and found.st_mode == stat.S_IFREG | entry.mode
                 and found.st_uid == entry.uid
                 and found.st_gid == entry.gid
-                and (self._numeric or (self.ids.uid(entry.uid) == entry.uid and self.ids.gid(entry.gid) == entry.gid))
+                and (self._numeric or self._ids_stay(entry))
                 and not entry.xattrs
                 and not (self.wants_xattrs and xattr.read(folder_fd, name, self._last))
             )
@@ -143,9 +143,13 @@ class Placer:
             entry[1:7] == found[1:7]
             and entry[13:] == found[13:]
             and entry.rdev == found.rdev
-            and (self._numeric or (self.ids.uid(entry.uid) == entry.uid and self.ids.gid(entry.gid) == entry.gid))
+            and (self._numeric or self._ids_stay(entry))
             and (self._numeric or not entry.xattrs)  # else the ids in ACLs may mean others here
         )
+
+    def _ids_stay(self, entry: Entry) -> bool:
+        """Whether the names of an entry's owner and group have the same numbers here."""
+        return self.ids.uid(entry.uid) == entry.uid and self.ids.gid(entry.gid) == entry.gid
 
     def count(self, entry: Entry, verdict: Verdict) -> None:
         """Count a verdict that has been carried out (or would be)."""
