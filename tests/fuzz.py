@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import io
 import sys
@@ -73,14 +74,12 @@ def _bundle(data: bytes) -> None:
     list(bundles.contents([frames.Frame(kind, data[1 : 1 + len(data) // 2])], list(enumerate(shard.entries))))
 
 
-def _zlib(data: bytes) -> None:
+def _packed(kind: int, data: bytes) -> None:
     length = int.from_bytes(data[:2], "big")
-    assert len(packing.unpack(records.ZLIB, data[2:], length)) == length
+    assert len(packing.unpack(kind, data[2:], length)) == length
 
 
-def _zstd(data: bytes) -> None:
-    length = int.from_bytes(data[:2], "big")
-    assert len(packing.unpack(records.ZSTD, data[2:], length)) == length
+_zlib, _zstd = functools.partial(_packed, records.ZLIB), functools.partial(_packed, records.ZSTD)
 
 
 def _sums(data: bytes) -> None:
