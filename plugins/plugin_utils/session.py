@@ -31,7 +31,7 @@ from .watching import watch
 
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
-_DRIVE_WAIT = 2.0  # seconds in which a short transfer ends, so that it needs no poll
+_DRIVE_WAIT = 4.0  # seconds in which a short transfer ends, so that it needs no poll
 _UNWATCHED = 1.0  # seconds in which it can fail at once, where the task does not wait for its end
 _NOT_COMPARED = ("wait", "timeout", "verify")  # options in which a run that attaches may differ
 

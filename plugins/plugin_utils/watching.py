@@ -13,7 +13,7 @@ from typing import Any
 from .host_runner import ControllerGone, HostFailed, HostRunner
 from .units import progress_line
 
-_INTERVALS = (2.0, 3.0, 5.0)  # seconds between the first progress lines; the last one counts for all that follow
+_INTERVALS = (1.0, 2.0, 3.0, 5.0)  # seconds between the first progress lines; the last one counts for all that follow
 _LATER = 10.0
 _RETRY = 3.0  # seconds after which a host that could not be asked is asked again
 
