@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+import time
 from typing import Any, Callable
 
 from .._job import ledger
@@ -19,6 +20,7 @@ from .frames import Frame, FrameError, Payload
 from .messages import pack, unpack
 
 PING_SECONDS = 5.0
+_FAREWELL = 3.0  # seconds for the other end to hear why this one gives up
 
 
 class ConversationLost(TransferFailed):
@@ -41,6 +43,7 @@ class Talk:
         self._events: queue.Queue[Any] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._over = threading.Event()
+        self._gives_up = False
 
     def start(self, on_frame: OnFrame) -> None:
         """Begin to listen."""
@@ -58,7 +61,8 @@ class Talk:
             for frame in channel.receive():
                 if frame.type == frames.FAILED:
                     raise TransferFailed(str(unpack(frame.payload).get("reason", "the other end failed")))
-                on_frame(number, frame)
+                if not self._gives_up:
+                    on_frame(number, frame)
         except ChannelBroken as error:
             self.put(_broken_off(error))
         except FrameError as error:
@@ -83,12 +87,12 @@ class Talk:
         """Hand something to the thread that leads; an exception will be raised there."""
         self._events.put(event)
 
-    def next_event(self, wait: bool = True) -> Any:
-        """Give the next event; None where there is none and ``wait`` is false."""
+    def next_event(self, wait: bool = True, waiting: str = ledger.ANSWER) -> Any:
+        """Give the next event; None where there is none and ``wait`` is false. ``waiting`` is what it waits for."""
         while True:
             if self._context.stop.is_set():
                 raise TransferFailed("the transfer was told to stop; run it again and it goes on")
-            before = ledger.switch(ledger.ANSWER) if wait and self._events.empty() else None
+            before = ledger.switch(waiting) if wait and self._events.empty() else None
             try:
                 event = self._events.get(block=wait, timeout=0.5 if wait else None)
             except queue.Empty:
@@ -103,10 +107,17 @@ class Talk:
             return event
 
     def fail(self, reason: str) -> None:
-        """Tell the other end that this one gives up; does not wait for it."""
+        """Tell the other end that this one gives up, and why; waits some seconds at most.
+
+        What the other end is sending goes on being read until it has heard, and hangs up: a connection that is closed
+        before that takes the last words with it, and the other end would connect again.
+        """
+        self._gives_up = True
         sender = threading.Thread(target=self._send_failure, args=(reason,), daemon=True)
         sender.start()
-        sender.join(5)
+        until = time.monotonic() + _FAREWELL
+        for thread in (sender, *self._threads[: len(self.channels)]):
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _send_failure(self, reason: str) -> None:
         with contextlib.suppress(ChannelBroken, FrameError):
