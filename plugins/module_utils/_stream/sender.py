@@ -58,7 +58,8 @@ class StreamSource(SourceCarrier):
         limit = int(context.settings["bwlimit"])
         self._piece = max(64 << 10, min(MAX_RECORD, limit // 8)) if limit else MAX_RECORD
         self._changed = threading.Condition()
-        self._queue: deque[tuple[_File, Range]] = deque()
+        self._queue: dict[_File, deque[Range]] = {}
+        self._at: dict[Link, _File] = {}  # what each connection sent of last
         self._files: dict[tuple[int, int], _File] = {}
         self._on_its_way: dict[tuple[_File, Range], Link] = {}
         self._over = False
@@ -87,7 +88,7 @@ class StreamSource(SourceCarrier):
             with self._changed:
                 for item in opened:
                     self._files.pop((shard, item.index), None)
-                self._queue = deque(work for work in self._queue if work[0] not in opened)
+                    self._queue.pop(item, None)
                 while any(work[0] in opened for work in self._on_its_way):
                     self._changed.wait(_POLL)
             for item in opened:
@@ -111,7 +112,8 @@ class StreamSource(SourceCarrier):
         with self._changed:
             for item in opened:
                 self._files[(item.shard, item.index)] = item
-                self._queue.extend((item, piece) for piece in sorted(item.waiting))
+                if item.waiting:
+                    self._queue[item] = deque(sorted(item.waiting))
             self._changed.notify_all()
             while any(item.waiting for item in opened):
                 if self._over or self._context.stop.is_set():
@@ -157,17 +159,34 @@ class StreamSource(SourceCarrier):
                 self._changed.wait(_POLL)
                 if link.is_lost():
                     raise LinkLost("a data connection was lost while it waited")
-            work = self._queue.popleft()
-            self._on_its_way[work] = link
-            return work
+            item = self._choose(link)
+            piece = self._queue[item].popleft()
+            if not self._queue[item]:
+                del self._queue[item]
+            self._at[link] = item
+            self._on_its_way[item, piece] = link
+            return item, piece
+
+    def _choose(self, link: Link) -> _File:
+        """Give a file of which ranges wait: the same as before, else one that no other connection is at.
+
+        Who writes to a file locks it: two that write to one wait for each other.
+        """
+        own = self._at.get(link)
+        if own in self._queue:
+            return own
+        others = {item for other, item in self._at.items() if other is not link}
+        return next((item for item in self._queue if item not in others), next(iter(self._queue)))
 
     def _hand_over(self, link: Link) -> None:
         """Let other connections do what this one has not been confirmed to have done."""
         with self._changed:
             for work in [work for work, used in self._on_its_way.items() if used is link]:
                 del self._on_its_way[work]
-                if work[1] in work[0].waiting and (work[0].shard, work[0].index) in self._files:
-                    self._queue.appendleft(work)
+                item, piece = work
+                if piece in item.waiting and (item.shard, item.index) in self._files:
+                    self._queue.setdefault(item, deque()).appendleft(piece)
+            self._at.pop(link, None)
             self._changed.notify_all()
 
     def _send_range(self, link: Link, item: _File, piece: Range) -> None:
