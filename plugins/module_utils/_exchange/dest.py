@@ -30,6 +30,7 @@ from .messages import by_index, number, pack, unpack, unpack_shard
 from .placer import Placer
 from .source import check_hello, hello
 from .talk import Talk, impossible
+from .writers import PIECE_BYTES, PIECE_FILES, File, Writers, Written, processes_wanted
 
 _CONTENT = frames.DATA_TYPES | {frames.BEGIN, frames.RAW, frames.END}
 
@@ -52,6 +53,8 @@ class DestEnd:
         self._root = Root(context.root)
         self._placer = Placer(context, self._root, self._outcome)
         self._entries = Entries(context, self._root, self._placer)
+        self._writers = Writers(context, talk.put, processes_wanted(context))
+        self._pieces = 0  # of small files that other processes are making
         self._received = 0  # entries
 
     @property
@@ -82,6 +85,7 @@ class DestEnd:
             self._talk.close()
             for fetcher in self._fetchers:
                 fetcher.join()
+            self._writers.close()
             self._placer.close()
             self._entries.close()
             self._root.close()
@@ -124,7 +128,10 @@ class DestEnd:
         self._context.progress.phase = "transfer"
         actions = {frames.SHARD: self._shard, frames.SUMS: self._sums, frames.SENT: self._sent}
         while True:
-            frame = self._talk.next_event()
+            frame = self._talk.next_event(waiting=ledger.WRITE if self._pieces else ledger.ANSWER)
+            if isinstance(frame, Written):
+                self._written(frame)
+                continue
             if frame.type == frames.SCANNED:
                 return self._finish(unpack(frame.payload))
             if frame.type not in actions:
@@ -132,11 +139,12 @@ class DestEnd:
             actions[frame.type](frame.payload)
 
     def _finish(self, totals: dict[str, Any]) -> Outcome:
-        if self._open or totals.get("files") != self._received:
+        if self._open or self._pieces or totals.get("files") != self._received:
             raise TransferFailed(
                 f"the source scanned {totals.get('files')} entries and the destination saw {self._received}: "
                 "something was lost. Run the transfer again; what is in place stays"
             )
+        self._writers.close()  # what they took of the processor counts from now on
         self._context.progress.phase = "finishing"
         self._context.progress.bytes_total = number(totals, "bytes")
         started = time.monotonic()
@@ -162,6 +170,7 @@ class DestEnd:
     def _shard(self, payload: bytes) -> None:
         shard = unpack_shard(payload)
         self._placer.learn_names(shard.users, shard.groups)
+        self._writers.learn_names(shard.users, shard.groups)
         work = self._open[shard.id] = OpenShard(shard)
         opaque = set(shard.opaque)
         if shard.attempt == 1:
@@ -201,7 +210,7 @@ class DestEnd:
         """Ask for the contents that are needed, or acknowledge the shard where none is."""
         self._context.progress.bytes_done += work.matched
         if not work.wanted:
-            self._acknowledge(work, {})
+            self._acknowledge(work)
             return
         entries = work.shard.entries
         there = [(index, entries[index], work.found[index]) for index in work.wanted]
@@ -222,29 +231,81 @@ class DestEnd:
     def _sent(self, payload: bytes) -> None:
         values = unpack(payload)
         work = self._work(values)
+        del self._open[work.shard.id]  # nothing more is to be said of it
         count = len(work.shard.entries)
         problems, sums = by_index(values, "problems", count), by_index(values, "sums", count)
-        again: dict[int, str] = {}
         arrived = self._carrier.collect(work.shard.id)
+        small: list[tuple[int, memoryview]] = []
         try:
             for index in work.wanted:
                 if index in problems:
-                    again[index] = str(problems[index])
+                    work.again[index] = str(problems[index])
                     continue
                 content = arrived.content(index)
                 if content is not None:
-                    self._write(work.shard.entries[index], work.found[index], work.verdicts[index], content)
-                    work.accounted += 1
+                    small.append((index, content))
                     continue
                 reason = self._put(work, index, arrived, sums.get(index))
                 if reason:
-                    again[index] = reason
+                    work.again[index] = reason
                 else:
                     work.accounted += 1
+            self._write_all(work, small)
         finally:
+            small.clear()
             arrived.close()
         work.matched += arrived.matched
-        self._acknowledge(work, again)
+        self._acknowledge(work)
+
+    def _write_all(self, work: OpenShard, files: list[tuple[int, memoryview]]) -> None:
+        """Make files of contents that arrived in memory: other processes do, or this one where they are busy."""
+        self._writers.expect(len(files))
+        piece: list[File] = []
+        made: list[bytes] = []
+        size, last = 0, None
+        for index, content in files:
+            entry = work.shard.entries[index]
+            if size + len(content) > PIECE_BYTES or len(piece) == PIECE_FILES:
+                self._write_piece(work, piece, made)
+                piece, made, size, last = [], [], 0, None
+            folder = entry.path.rpartition(b"/")[0]
+            if folder != last:
+                last = folder
+                if self._placer.has_made(folder):
+                    made.append(folder)
+            piece.append((index, entry, work.found[index], content))
+            size += len(content)
+        if piece:
+            self._write_piece(work, piece, made)
+
+    def _write_piece(self, work: OpenShard, piece: list[File], made: list[bytes]) -> None:
+        if self._writers.give(work, piece, made):
+            work.pieces += 1
+            self._pieces += 1
+            return
+        for index, entry, found, content in piece:
+            self._write(entry, found, work.verdicts[index], content)
+            work.accounted += 1
+
+    def _written(self, told: Written) -> None:
+        """Count what another process has made."""
+        work = told.key
+        ledger.credit(ledger.WRITE, told.processor / self._writers.count)
+        self._outcome.files_deleted += told.deleted
+        for path, reason in told.errors:
+            self._outcome.error(path, reason)
+        for index in told.indexes:
+            entry, verdict = work.shard.entries[index], work.verdicts[index]
+            if index in told.failures:
+                errno, reason = told.failures[index]
+                self._placer.failed(entry.path, reason if errno is None else OSError(errno, reason))
+            else:
+                self._placer.count(entry, verdict)
+                self._entries.placed(entry, verdict)
+        work.accounted += len(told.indexes)
+        work.pieces -= 1
+        self._pieces -= 1
+        self._acknowledge(work)
 
     def _put(self, work: OpenShard, index: int, arrived: Arrived, expected_sum: str | None) -> str:
         """Check one file and put it in place; gives why it must come again, or nothing."""
@@ -293,13 +354,17 @@ class DestEnd:
         finally:
             os.close(fd)
 
-    def _acknowledge(self, work: OpenShard, again: dict[int, str]) -> None:
+    def _acknowledge(self, work: OpenShard) -> None:
+        """Tell the source that a shard is done with, where it is: other processes may be at some of its files."""
+        if work.pieces:
+            return
+        again = work.again
         if work.accounted + len(again) != len(work.shard.entries):
             raise TransferFailed(
                 f"of a shard's {len(work.shard.entries)} entries {work.accounted + len(again)} are accounted for: "
                 "this is a defect, please report it"
             )
-        del self._open[work.shard.id]
+        self._open.pop(work.shard.id, None)
         self._outcome.bytes_matched += work.matched
         self._context.progress.files_done += work.accounted
         self._talk.send(

@@ -38,6 +38,8 @@ class OpenShard:
         self.hashed: list[int] = []
         self.accounted = 0
         self.matched = 0
+        self.pieces = 0  # that other processes are making files of
+        self.again: dict[int, str] = {}  # by index: why it must come again
 
 
 class Entries:

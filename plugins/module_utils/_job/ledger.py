@@ -54,6 +54,9 @@ class _Lane:
         before, self._occupation = self._occupation, occupation
         return before
 
+    def credit(self, occupation: str, processor: float) -> None:
+        self.spent.setdefault(occupation, [0.0, 0.0])[1] += processor
+
 
 _local = threading.local()
 _lock = threading.Lock()
@@ -79,6 +82,13 @@ def switch(occupation: str) -> str:
     """Turn to an occupation; gives the one before. Does nothing in a thread that has no account."""
     lane: _Lane | None = getattr(_local, "lane", None)
     return lane.switch(occupation) if lane is not None else IDLE
+
+
+def credit(occupation: str, processor: float) -> None:
+    """Count processor time that another process spent on what this thread would have had to do, or waits for."""
+    lane: _Lane | None = getattr(_local, "lane", None)
+    if lane is not None:
+        lane.credit(occupation, processor)
 
 
 def account() -> dict[str, Any]:

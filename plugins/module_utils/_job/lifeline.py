@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Callable
+from typing import Any, Callable
 
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
@@ -22,17 +22,29 @@ def follow_parent(end: signal.Signals = signal.SIGTERM) -> Callable[[], None]:
     Linux only; elsewhere it does nothing. The kernel takes the *thread* that starts the program for the parent, so
     that thread must live as long as the program shall.
     """
-    parent = os.getpid()
-    prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform.startswith("linux") else None
+    parent, ask = os.getpid(), _prctl()
 
     def set_up() -> None:
-        if prctl is None:
-            return
-        prctl(_PR_SET_PDEATHSIG, int(end), 0, 0, 0)
-        if os.getppid() != parent:  # it went before we asked
+        if not _follow(parent, end, ask):
             os._exit(1)
 
     return set_up
+
+
+def follow(parent: int) -> bool:
+    """Have the kernel kill this very process when its parent is gone; gives whether that is still there."""
+    return _follow(parent, signal.SIGKILL, _prctl())
+
+
+def _prctl() -> Any:
+    return ctypes.CDLL(None, use_errno=True).prctl if sys.platform.startswith("linux") else None
+
+
+def _follow(parent: int, end: signal.Signals, prctl: Any) -> bool:
+    if prctl is None:
+        return True
+    prctl(_PR_SET_PDEATHSIG, int(end), 0, 0, 0)
+    return os.getppid() == parent  # or it went before we asked
 
 
 def descendants(pid: int) -> list[int]:

@@ -29,10 +29,10 @@ from .._exchange.messages import pack
 from .._exchange.source import SourceEnd
 from .._exchange.talk import Talk
 from .._job.context import Context, TransferFailed
+from .._job.lifeline import follow_parent
 from .._job.outcome import Outcome
 from .._tree.entry import Entry
 from .copy_view import View, fd_room, raise_fd_limit, view_name
-from .lifeline import follow_parent
 from .programs import Work
 from .ssh import known_hosts_lines, scp_options, ssh_command, ssh_host
 from .ssh_client import check_connection

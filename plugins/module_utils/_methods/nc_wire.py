@@ -30,8 +30,8 @@ from .._exchange.handshake import (
     ServeHandshake,
 )
 from .._job.context import PeerUnreachable, TransferFailed
+from .._job.lifeline import follow_parent
 from . import netcat
-from .lifeline import follow_parent
 from .ports import LISTEN, free_port, has_socket
 
 HANDSHAKE_SECONDS = 10.0

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence, Union
 
+from .._job.lifeline import follow_parent
 from .gate_socket import Handed
-from .lifeline import follow_parent
 
 
 @dataclass(frozen=True)

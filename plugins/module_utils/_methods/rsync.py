@@ -11,9 +11,9 @@ import subprocess
 from typing import Any, Callable, Iterator
 
 from .._job.context import Context, Server
+from .._job.lifeline import follow_parent
 from .._job.outcome import Outcome
 from . import rsync_passes
-from .lifeline import follow_parent
 from .programs import Service, Work
 from .rsync_argv import Far, versions
 from .rsync_leftover import adopt

@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Callable, Sequence
 
-from .lifeline import follow_parent
+from .._job.lifeline import follow_parent
 from .rsync_service import clean_environment
 
 GRACE = 5.0  # seconds between the request to end and SIGKILL: time to keep what has arrived as a partial

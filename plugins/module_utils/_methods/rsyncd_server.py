@@ -18,7 +18,7 @@ import time
 from typing import Any, Sequence
 
 from .._job.context import Context, Server, TransferFailed
-from .lifeline import descendants
+from .._job.lifeline import descendants
 from .ports import ESTABLISHED, free_port, has_socket
 from .rsync_child import end_group
 from .rsync_leftover import adopt

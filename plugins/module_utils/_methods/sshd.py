@@ -20,8 +20,8 @@ import time
 from typing import Any, Callable, Sequence
 
 from .._job.context import TransferFailed
+from .._job.lifeline import descendants, follow_parent, send
 from .ask import ask
-from .lifeline import descendants, follow_parent, send
 from .ports import free_port
 from .sshd_config import parse_sshd_config
 

@@ -16,6 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import
 from ansible_collections.longhaul.fleet.plugins.module_utils._stream import records
 from ansible_collections.longhaul.fleet.plugins.module_utils._stream.records import Record
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.liar import End, tell_lies
 
 SEEDS = range(40)
@@ -61,3 +62,19 @@ def test_more_than_was_asked_for_is_not_kept(tmp_path):
     end.say(frames.DATA, bytes(1 << 20))
     ended = end.finish()
     assert isinstance(ended, TransferFailed) and "more arrived" in str(ended), repr(ended)
+
+
+def test_a_shard_is_done_with_once(tmp_path):
+    end = End(tmp_path, "dest")
+    item = Entry(b"new", "f", 0o644, 0, 0, 10, 1, 2, 3, 4, 1, 0, 0)
+    end.say(frames.SHARD, pack_shard(Shard(1, [item])))
+    time.sleep(0.3)
+    end.say(frames.BEGIN, pack({"id": 1}))
+    end.say(frames.DATA, b"0123456789")
+    sent = pack({"id": 1, "problems": {}, "sums": {}, "bytes": 10})
+    end.say(frames.SENT, sent)
+    end.say(frames.SENT, sent)
+    wait_for(lambda: end.ended is not None, seconds=20)
+    ended = end.finish()
+    assert isinstance(ended, TransferFailed) and "not under way" in str(ended), repr(ended)
+    assert (tmp_path / "root" / "new").read_bytes() == b"0123456789"
