@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -81,6 +82,8 @@ class StreamSource(SourceCarrier):
                     os.close(fd)
                     sent.problems[file.index] = MOVED
                     continue
+                with contextlib.suppress(AttributeError, OSError):  # not on every system: it only makes it quicker
+                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
                 opened.append(_File(shard, file, fd, self._count))
         try:
             self._travel(opened)

@@ -29,13 +29,13 @@ from .._tree.entry import Entry
 from .._tree.place import Root
 from . import bundles, delta, ranges
 from .sender import StreamSource
+from .small_files import ReadAhead, SmallFiles
 from .streams import Streams
 
 SHARD_BYTES = 8 << 20  # what the destination may have to hold in memory of each shard under way
 MAX_WINDOW = 8  # shards under way, whatever the number of streams
 SHARD_ENTRIES = 1000
 SHARD_SECONDS = 0.1
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class StreamSourceEnd(SourceEnd):
@@ -48,8 +48,8 @@ class StreamSourceEnd(SourceEnd):
         self._window = min(self._window, MAX_WINDOW)
         self._ranges = carrier
         self._bucket = bucket
-        self._root = Root(context.root)
-        self._folder: tuple[bytes | None, int] = (None, -1)
+        self._files = SmallFiles(context.root)
+        self._ahead = ReadAhead(context.root)
         self._bundle = memoryview(bytearray(bundles.BUNDLE_BYTES + 1))  # one more, to see that a file became longer
         self._packer = bundles.Packer(self._settings["compress"])
 
@@ -58,12 +58,21 @@ class StreamSourceEnd(SourceEnd):
 
     def _on_frame(self, stream: int, frame: Frame) -> None:
         if frame.type == frames.WANT:
+            if self._ahead.wanted:
+                self._look_ahead(unpack(frame.payload))
             self._talk.put(frame)
         elif frame.type == frames.GOT:
             values = unpack(frame.payload)
             self._ranges.got(values)
         else:
             super()._on_frame(stream, frame)
+
+    def _look_ahead(self, values: dict[str, Any]) -> None:
+        """In the thread that listens: have the disk bring what the leading thread will come to."""
+        shard = self._open.get(number(values, "id"))
+        if shard is not None:
+            wanted = (shard.entries[index] for index in indexes(values, "index", len(shard.entries)))
+            self._ahead.ask([entry.path for entry in wanted if bundles.fits(entry)])
 
     def _handle(self, frame: Frame) -> None:
         if frame.type != frames.WANT:
@@ -135,6 +144,7 @@ class StreamSourceEnd(SourceEnd):
             size += length
             total += length
         self._send_bundle(bundle[:size])
+        self._ahead.was_read(len(files))
         return total
 
     def _send_bundle(self, data: memoryview) -> None:
@@ -152,10 +162,7 @@ class StreamSourceEnd(SourceEnd):
 
         ``room`` has one byte more than the entry's size. ``identity``: mtime_ns, ctime_ns, dev and ino of the entry.
         """
-        folder, _slash, name = path.rpartition(b"/")
-        if folder != self._folder[0]:
-            self._enter(folder)
-        fd = os.open(name, _FLAGS, dir_fd=self._folder[1])
+        fd = self._files.open(path)
         try:
             size = os.readv(fd, [room])
             now = os.fstat(fd)
@@ -164,21 +171,13 @@ class StreamSourceEnd(SourceEnd):
         is_whole = size == now.st_size == len(room) - 1
         return is_whole and identity == [now.st_mtime_ns, now.st_ctime_ns, now.st_dev, now.st_ino]
 
-    def _enter(self, folder: bytes) -> None:
-        old = self._folder[1]
-        self._folder = (None, -1)
-        if old >= 0:
-            os.close(old)
-        self._folder = (folder, self._root.open_directory(folder))
-
     def run(self) -> Outcome:
         """Hold the conversation; raises TransferFailed."""
         try:
             return super().run()
         finally:
-            if self._folder[1] >= 0:
-                os.close(self._folder[1])
-            self._root.close()
+            self._files.close()
+            self._ahead.close()
 
 
 def make_source(
