@@ -19,7 +19,6 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from .._job import ledger
 from .._job.context import Context, TransferFailed
 from .._tree.entry import Entry
 from . import writer_process
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1 << 20  # of contents handed over at once
 PIECE_FILES = 200
 _PIECES = 3  # that may be on their way to one process
+MOST = 16  # processes, with the one that leads
 WORTH = 1000  # small files that the leading process makes alone: it would take as long to start others
 
 File = Tuple[int, Entry, Optional[Entry], memoryview]  # its index, what is in its place now, its content
@@ -48,9 +48,9 @@ class Written(NamedTuple):
 
 
 def processes_wanted(context: Context) -> int:
-    """Say how many shall write: with the one that leads as many as the transfer has streams and the host has cores."""
+    """Say how many shall write: with the one that leads as many as the transfer has streams."""
     streams = int(context.settings["streams"]) if sys.platform == "linux" else 1  # elsewhere nothing shares memory so
-    return max(0, min(streams, ledger.cores()) - 1)
+    return min(streams, MOST) - 1
 
 
 class Writers:

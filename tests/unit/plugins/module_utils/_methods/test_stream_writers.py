@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import ledger, lifeline
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import lifeline
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(ledger.cores() < 2, reason="cannot run here: with one core one process writes"),
-]
+pytestmark = pytest.mark.long
 BESIDE = "processes write small files beside"
 
 
