@@ -42,7 +42,7 @@ def make_many(root: Path, count: int = 3000) -> None:
         folder = root / f"d{number // 97}"
         folder.mkdir(exist_ok=True)
         path = folder / f"f{number}"
-        path.write_bytes(chance.randbytes(chance.choice([0, 1, 700, 5000, 16_384, 200_000 if number % 50 == 0 else 9])))
+        path.write_bytes(os.urandom(chance.choice([0, 1, 700, 5000, 16_384, 200_000 if number % 50 == 0 else 9])))
         path.chmod(chance.choice([0o644, 0o600, 0o4755, 0o440, 0o666]))
         if number % 20 == 0:
             os.link(path, root / "a" / f"link{number}")
