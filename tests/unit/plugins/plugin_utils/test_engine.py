@@ -51,7 +51,7 @@ def _two_pythons() -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("method", "serving", "changes"),
     [
-        ("stream", "dest", {"encrypt": True, "streams": 2}),
+        ("stream", "dest", {"encrypt": True}),
         ("stream", "source", {"encrypt": True, "compress": {"algorithm": "zstd", "level": None}}),
         ("stream", "dest", {"encrypt": False, "checksum": True, "compress": {"algorithm": "zlib", "level": 1}}),
         ("tar_nc", "source", {}),
@@ -64,18 +64,21 @@ def test_two_pythons_talk(tmp_path: Path, two_pythons, method, serving, changes,
     for folder in (source, dest):
         folder.mkdir()
     make_tree(source)
+    for number in range(1200 if method == "stream" else 0):  # other processes at the destination write some of these
+        (source / f"small{number}").write_bytes(b"%d" % number)
     large = source / "large"
     large.write_bytes(b"text " * (1 << 20))
     pythons = two_pythons if source_is == "older" else two_pythons[::-1]
 
     def transfer(**more):
-        pair = Pair(tmp_path / "work", source, dest, settings(method, **changes, **more), serving)
+        pair = Pair(tmp_path / "work", source, dest, settings(method, streams=2, **changes, **more), serving)
         pair.engine, pair.pythons = str(engine), dict(zip(("source", "dest"), pythons))
         if method == "stream":
             pair.use_tls()
         outcome = pair.run()
         assert outcome.get("errors") == [] and not outcome["failure"], outcome
         assert differences(source, dest) == []
+        assert ("write small files beside" in pair.stderr("dest")) == (method == "stream" and not more)
         return outcome
 
     assert transfer()["changed"]
