@@ -2,27 +2,55 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A relay between two ends on this machine, whose connections can be cut."""
+"""A relay between two ends on this machine, whose connections can be cut, or carry only so much each."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+import time
 
 from .faults import wait_for
 
+_BUFFER = 128 << 10  # bytes that a slow connection may hold
+_LATE = 0.05  # seconds: a thread that slept longer than it was to makes up for it
+
+
+class _Pace:
+    """Lets so many bytes through in a second, in whichever threads; 0: all."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._free = 0.0  # when the next bytes may go
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> None:
+        """Wait until so many bytes may have gone."""
+        if self._rate:
+            with self._lock:
+                self._free = free = max(self._free, time.monotonic() - _LATE) + count / self._rate
+            time.sleep(max(0.0, free - time.monotonic()))
+
 
 class Relay:
-    """Hands every connection on to another local port; a context manager."""
+    """Hands every connection on to another local port; a context manager.
 
-    def __init__(self, target: int) -> None:
-        self._target = target
+    ``rate``: bytes a second that each connection carries in each direction, as on a long line; 0: what it can. With
+    ``shared`` all of them together carry no more, as on a short one.
+    """
+
+    def __init__(self, target: int, rate: int = 0, shared: bool = False) -> None:
+        self._target, self._rate = target, rate
+        self._line = _Pace(rate) if shared else None
         self._listening = socket.create_server(("127.0.0.1", 0))
+        self._limit_buffer(self._listening)  # which those that it accepts inherit
         self._listening.settimeout(0.1)
         self.port = int(self._listening.getsockname()[1])
         self.cuts = 0
         self.passed = 0  # bytes, in both directions
+        self.most = 0  # connections that there were at one time
+        self._open: set[tuple[socket.socket, socket.socket]] = set()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -37,6 +65,11 @@ class Relay:
         self._listening.close()
         for pair in self._pairs:
             self._cut(pair)
+
+    @property
+    def open(self) -> int:
+        """How many connections there are at this moment."""
+        return len(self._open)
 
     def wait(self, size: int) -> None:
         """Wait until so many bytes have passed since the beginning."""
@@ -66,18 +99,30 @@ class Relay:
                 here, _where = self._listening.accept()
             except socket.timeout:
                 continue
-            there = socket.create_connection(("127.0.0.1", self._target))
-            self._pairs.append((here, there))
-            for reader, writer in ((here, there), (there, here)):
-                threading.Thread(target=self._copy, args=(reader, writer), daemon=True).start()
+            there = socket.socket()
+            self._limit_buffer(there)
+            there.connect(("127.0.0.1", self._target))
+            pair = (here, there)
+            self._pairs.append(pair)
+            self._open.add(pair)
+            self.most = max(self.most, self.open)
+            for reader, writer in (pair, pair[::-1]):
+                threading.Thread(target=self._copy, args=(pair, reader, writer), daemon=True).start()
 
-    def _copy(self, reader: socket.socket, writer: socket.socket) -> None:
+    def _limit_buffer(self, end: socket.socket) -> None:
+        if self._rate:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+
+    def _copy(self, pair: tuple[socket.socket, socket.socket], reader: socket.socket, writer: socket.socket) -> None:
+        pace = self._line or _Pace(self._rate)
         with contextlib.suppress(OSError):
             while True:
                 data = reader.recv(65536)
                 if not data:
                     break
+                pace.take(len(data))
                 writer.sendall(data)
                 self.passed += len(data)
+        self._open.discard(pair)
         with contextlib.suppress(OSError):
             writer.shutdown(socket.SHUT_WR)
