@@ -35,7 +35,8 @@ _OPTIONS_OF_METHODS = (
 )
 _TRIAL = 5.0  # seconds in which a method that ``auto`` chose must reach its port, or another takes its place
 _SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time than it costs
-_STREAMS_UNASKED = 4  # at most, where nobody said how many
+_STREAMS_UNASKED = 4  # at most, where nobody said how many, to begin with
+STREAMS_TRIED = 16  # at most, where more carry more
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def make_plan(
     _refuse_options_of_other_methods(options, choice.method)
     preserve, lost = choose_preserve(options["preserve"], choice.method, source, dest)
     _refuse_unsafe_inplace(options, preserve)
+    streams = choose_streams(options["streams"], choice.method, source, dest)
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
     settings = {
         "id": identity,
@@ -130,7 +132,8 @@ def make_plan(
         "delta": options["delta"],
         "compress": choose_compression(options, choice.method, source, dest),
         "bwlimit": parse_rate(options["bwlimit"]),
-        "streams": choose_streams(options["streams"], choice.method, source, dest),
+        "streams": streams,
+        "streams_max": STREAMS_TRIED if (options["streams"], choice.method) == ("auto", "stream") else streams,
         "encrypt": options["encryption"] != "none",
         "preserve": list(preserve),
         "numeric_ids": options["numeric_ids"],
@@ -171,7 +174,7 @@ def make_plan(
 
 
 def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -> int:
-    """Give the number of streams: as told, else one, and for ``stream`` as many as the smaller host has cores."""
+    """Give the number of streams to begin with: as told, else one; for ``stream`` the cores of the smaller host."""
     if wanted != "auto":
         return int(wanted)
     if method != "stream":

@@ -23,11 +23,11 @@ MAX_CONTROL = 64 << 20  # bytes of one control frame's payload
 MAX_DATA = 1 << 20  # bytes of one data frame's payload
 
 HELLO, SHARD, WANT, ACK, HASH, SUMS, READY, FETCHED, SENT, SCANNED, SUMMARY, FAILED, PING, BYE = range(1, 15)
-GOT = 15
+GOT, FEWER = 15, 16
 BEGIN, RAW, END = 20, 21, 22
 DATA, DEFLATED, ZSTD = 30, 31, 32
 
-CONTROL_TYPES = frozenset(range(HELLO, GOT + 1)) | {BEGIN, RAW, END}
+CONTROL_TYPES = frozenset(range(HELLO, FEWER + 1)) | {BEGIN, RAW, END}
 DATA_TYPES = frozenset({DATA, DEFLATED, ZSTD})
 
 BUFFER_BYTES = 256 << 10

@@ -12,6 +12,7 @@ WANT   dest to source   of which files of a shard the content is asked for, and 
 READY  source to dest   the files of a shard can be fetched now (where the destination runs the program)
 FETCHED dest to source  they have been
 GOT    dest to source   ranges of a shard's files have been written (where contents travel beside the conversation)
+FEWER  dest to source   how many of the connections beside the conversation shall stay
 SENT   source to dest   all of a shard's content has left; what happened to which file meanwhile
 ACK    dest to source   the shard is in place; how many entries that accounts for, and what must come again
 SCANNED source to dest  there are no more shards; the totals

@@ -84,10 +84,7 @@ class SourceEnd:
         ledger.enter(ledger.LEAD, ledger.READ)
         try:
             self._talk.start(self._on_frame)
-            for number in range(self._streams):
-                thread = threading.Thread(target=self._worker, args=(number,), daemon=True)
-                thread.start()
-                self._workers.append(thread)
+            self._employ(self._streams)
             return self._converse()
         except TransferFailed as error:
             self._talk.fail(str(error))
@@ -102,6 +99,13 @@ class SourceEnd:
             self._talk.close()
             for worker in self._workers:
                 worker.join()
+
+    def _employ(self, count: int) -> None:
+        """Have at least so many workers."""
+        while len(self._workers) < count:
+            thread = threading.Thread(target=self._worker, args=(len(self._workers),), daemon=True)
+            thread.start()
+            self._workers.append(thread)
 
     # the leading thread
 

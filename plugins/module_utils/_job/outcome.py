@@ -37,6 +37,7 @@ class Outcome:
         self.changes_total = 0
         self.deferred: list[str] = []  # escaped paths that were left to a run of rsync
         self.resumed = False
+        self.streams = 0  # that were used; 0: as many as the settings say
         self.phases: dict[str, float] = {}  # seconds
         self.spent: dict[str, Any] = {}  # "source", "dest": see ledger.account
         self.cmd: dict[str, list[str]] = {}  # "source", "dest": the argv that ran there

@@ -16,6 +16,8 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING, Any, Callable
 
+from .._exchange import frames
+from .._exchange.messages import pack
 from .._exchange.talk import ConversationLost, Talk
 from .._job.context import Context, Server
 from .._job.outcome import Outcome
@@ -45,6 +47,7 @@ class _Conversation:
         # Half of the timeout goes into noticing that nothing comes any more, half into connecting again.
         self.talk = talk = Talk(context, [control.channel(doorway.timeout / 2, doorway.drives)])
         self.end, self.streams = _maker(context.side)(context, talk, doorway.timeout, counted)
+        self._count = max(1, int(context.settings["streams"]), earlier.streams.proven if earlier is not None else 0)
 
     def _make_link(self, number: int) -> Link:
         """Make a data connection; raises OSError or HandshakeError."""
@@ -61,8 +64,17 @@ class _Conversation:
         xattr.quicken()
         self.streams.watch()
         if self._doorway.drives:
-            self.streams.connect(max(1, int(self._context.settings["streams"])), self._make_link)
-        return self.end.run()
+            settings = self._context.settings
+            self.streams.connect(self._count, self._make_link)
+            ask = self._ask_for_fewer if self._context.side == "dest" else None
+            self.streams.grow(int(settings["streams_max"]), int(settings["bwlimit"]), ask)
+        outcome = self.end.run()
+        outcome.streams = self.streams.count
+        return outcome
+
+    def _ask_for_fewer(self, count: int) -> None:
+        """Only the source knows when nothing is under way in a connection any more."""
+        self.talk.send(frames.FEWER, pack({"streams": count}))
 
 
 def _maker(side: str) -> Callable[..., Any]:

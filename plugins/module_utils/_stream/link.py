@@ -51,6 +51,10 @@ class Link:
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._pipe: tuple[int, int] | None = None
         self._aborted = False
+        self.number = 0  # of the connection, as its first bytes said
+        self.passed = 0  # bytes that went through it
+        self.at_rest = True  # between two records, or ranges: it may have nothing to do
+        self.spare = False  # it shall end as soon as nothing of its work is under way
 
     def send_head(self, record: Record) -> None:
         """Send the head of a record; raises LinkLost."""
@@ -61,11 +65,14 @@ class Link:
         before = ledger.switch(ledger.SEND) if self._tls else None  # which waits inside
         while data:
             try:
-                data = data[self._socket.send(data) :]
+                sent = self._socket.send(data)
             except (BlockingIOError, ssl.SSLWantWriteError):
                 self._wait(select.POLLOUT)
             except (OSError, ValueError) as error:
                 raise self._lost("sending", error) from error
+            else:
+                self.passed += sent
+                data = data[sent:]
         if before is not None:
             ledger.switch(before)
 
@@ -95,6 +102,7 @@ class Link:
                 raise self._lost("sending", error) from error
             if not sent:
                 break
+            self.passed += sent
             moved(sent)
             offset, count = offset + sent, count - sent
         return offset - start
@@ -112,11 +120,14 @@ class Link:
 
     def receive_head(self) -> Record:
         """Receive the next head, however long it takes to come; raises LinkLost and FrameError."""
+        self.at_rest = True
         try:
             return self._in.decode(self.receive(self._in.size, patient=True))
         except FrameError:
             self.abort()
             raise
+        finally:
+            self.at_rest = False
 
     def receive(self, count: int, patient: bool = False) -> bytes:
         """Receive so many bytes (at most MAX_RECORD); ``patient``: the first may take its time."""
@@ -138,6 +149,7 @@ class Link:
                 raise self._lost("receiving", error) from error
             if not got:
                 raise self._lost("receiving", "it was closed")
+            self.passed += got
             left, patient = left[got:], False
         if before is not None:
             ledger.switch(before)
@@ -172,6 +184,7 @@ class Link:
                 raise self._lost("receiving", error) from error
             if not held:
                 raise self._lost("receiving", "it was closed")
+            self.passed += held
             count -= held
             while held:
                 written = os.splice(reader, fd, held, offset_dst=offset)  # type: ignore[attr-defined]
@@ -194,6 +207,10 @@ class Link:
         self.abort()
         reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
         return LinkLost(f"a data connection was lost while {doing}: {reason}")
+
+    def fileno(self) -> int:
+        """Give the descriptor; -1 when it was given back."""
+        return self._socket.fileno()
 
     def is_lost(self) -> bool:
         """Whether the other end, which has nothing to say, hung up."""

@@ -57,7 +57,9 @@ class Connection(NamedTuple):
 
     def link(self, timeout: float, drives: bool) -> Link:
         """Make it carry contents."""
-        return Link(self.socket, timeout, None if isinstance(self.socket, ssl.SSLSocket) else self.keys, drives)
+        link = Link(self.socket, timeout, None if isinstance(self.socket, ssl.SSLSocket) else self.keys, drives)
+        link.number = self.number
+        return link
 
 
 class Doorway:

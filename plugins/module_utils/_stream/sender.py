@@ -54,7 +54,7 @@ class StreamSource(SourceCarrier):
     def __init__(self, context: Context, bucket: TokenBucket) -> None:
         self._context, self._bucket = context, bucket
         self._key = str(context.settings["id"])
-        self._count = max(1, int(context.settings["streams"]))
+        self._count = max(1, int(context.settings["streams_max"]))
         self._local = threading.local()  # what each connection learns about packing
         limit = int(context.settings["bwlimit"])
         self._piece = max(64 << 10, min(MAX_RECORD, limit // 8)) if limit else MAX_RECORD
@@ -135,6 +135,16 @@ class StreamSource(SourceCarrier):
                 self._on_its_way.pop((item, piece), None)
             self._changed.notify_all()
 
+    @property
+    def connections(self) -> int:
+        """How many there are now."""
+        return len(self.streams.links()) if self.streams is not None else 0
+
+    def dismiss(self, above: int) -> None:
+        """Let the connections end whose numbers are above this one, without anything being sent twice."""
+        if self.streams is not None:
+            self.streams.dismiss(above)
+
     # in the connections' threads
 
     def feed(self, link: Link) -> None:
@@ -143,10 +153,12 @@ class StreamSource(SourceCarrier):
         ledger.enter(ledger.LINK, ledger.IDLE)
         try:
             while True:
+                link.at_rest = True
                 work = self._take(link)
                 if work is None:
                     link.send_head(Record(BYE))
                     return
+                link.at_rest = False
                 ledger.switch(ledger.READ)
                 self._send_range(link, *work)
                 ledger.switch(ledger.IDLE)
@@ -156,8 +168,9 @@ class StreamSource(SourceCarrier):
 
     def _take(self, link: Link) -> tuple[_File, Range] | None:
         with self._changed:
-            while not self._queue:
-                if self._over:
+            while link.spare or not self._queue:
+                # A spare one stays until its ranges are confirmed: where it breaks before, others must send them.
+                if self._over or (link.spare and link not in self._on_its_way.values()):
                     return None
                 self._changed.wait(_POLL)
                 if link.is_lost():

@@ -20,7 +20,7 @@ from .._exchange.carrier import Wanted
 from .._exchange.frames import Frame, FrameError
 from .._exchange.messages import Shard, by_index, indexes, number, pack, unpack
 from .._exchange.shards import gather
-from .._exchange.source import UNSTABLE, VANISHED, SourceEnd
+from .._exchange.source import UNSTABLE, VANISHED, WINDOW, SourceEnd
 from .._exchange.talk import Talk
 from .._exchange.throttle import TokenBucket
 from .._job.context import Context
@@ -45,7 +45,7 @@ class StreamSourceEnd(SourceEnd):
         self, context: Context, talk: Talk, carrier: StreamSource, bucket: TokenBucket, earlier: Outcome | None
     ) -> None:
         super().__init__(context, talk, carrier, earlier)
-        self._window = min(self._window, MAX_WINDOW)
+        self._window = min(WINDOW + 2 * int(self._settings["streams_max"]), MAX_WINDOW)
         self._ranges = carrier
         self._bucket = bucket
         self._files = SmallFiles(context.root)
@@ -64,6 +64,8 @@ class StreamSourceEnd(SourceEnd):
         elif frame.type == frames.GOT:
             values = unpack(frame.payload)
             self._ranges.got(values)
+        elif frame.type == frames.FEWER:
+            self._ranges.dismiss(number(unpack(frame.payload), "streams"))
         else:
             super()._on_frame(stream, frame)
 
@@ -108,6 +110,7 @@ class StreamSourceEnd(SourceEnd):
         count = self._send_small(shard, small, problems) if small else 0
         if len(small) < len(wanted):
             large = self._wanted(shard, {**values, "index": [i for i in wanted if not bundles.fits(entries[i])]})
+            self._employ(min(self._ranges.connections, MAX_WINDOW))
             self._work.put((frames.WANT, shard, {"large": large, "problems": problems, "count": count}))
         else:
             self._tell_sent(shard, problems, {}, count)

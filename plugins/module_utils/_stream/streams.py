@@ -5,11 +5,13 @@
 """The data connections of a transfer, a thread for each. Private to the collection.
 
 Either end may drive. The driving end makes the connections, and makes one again that was lost; the serving end takes
-what comes. A lost connection costs only time as long as one can be made within the timeout.
+what comes. A lost connection costs only time as long as one can be made within the timeout. Where nobody said how many
+there shall be, the driving end tries more than it began with.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Callable
@@ -19,6 +21,7 @@ from .._job.context import Context, TransferFailed
 from .link import Link, LinkLost
 
 _PAUSE = 0.5  # seconds between two attempts to connect
+_ATTEMPTS = 3  # to make a further connection, without which all goes on
 
 
 class Streams:
@@ -38,11 +41,59 @@ class Streams:
         self._threads: list[threading.Thread] = []
         self._alone_since = time.monotonic()  # when the last connection went
         self._why = "no data connection was made"
+        self._needed = 0  # connections without which it does not go on; the others are welcome
+        self._make: Callable[[int], Link] | None = None
+        self._let_go: Callable[[int], None] = self.dismiss
+        self.count = 0  # connections that this end keeps; 0 where it only takes what comes
+        self.proven = 0  # of those, the ones that are not on trial
+        self.refused = False  # a further one could not be made
 
     def connect(self, count: int, make: Callable[[int], Link]) -> None:
         """Keep ``count`` connections, numbered from 1, that ``make`` makes (OSError or HandshakeError: not now)."""
-        for number in range(1, count + 1):
-            self._spawn(self._keep, number, make)
+        self._needed = self.count = self.proven = count
+        self._make = make
+        self._begin(1)
+
+    def grow(self, most: int, limit: int, let_go: Callable[[int], None] | None = None) -> None:
+        """Try up to ``most`` connections, as long as more carry more and less than ``limit`` bytes a second (0: any).
+
+        ``let_go`` asks the other end to let those end whose numbers are above one; where it is not given, this end can.
+        """
+        self._let_go = let_go or self.dismiss
+        if most > self.count:
+            self._spawn(self._grow, most, limit)
+
+    def _grow(self, most: int, limit: int) -> None:
+        if self._over.wait(_PAUSE):
+            return
+        from .growing import grow
+
+        with contextlib.suppress(TransferFailed):  # the conversation says that itself
+            grow(self, self._over, self._context.side, most, limit)
+
+    def links(self) -> list[Link]:
+        """Give the connections that there are now."""
+        with self._lock:
+            return list(self._links)
+
+    def resize(self, count: int) -> None:
+        """Keep so many connections from now on."""
+        before, self.count = self.count, count
+        if count < before:
+            self._context.log(f"{before} data connections carry no more than {count}: {count} stay")
+            self._let_go(count)
+        elif count > before:
+            self._context.log(f"{count} data connections are tried instead of {before}")
+            self._begin(before + 1)
+
+    def _begin(self, first: int) -> None:
+        for number in range(first, self.count + 1):
+            self._spawn(self._keep, number)
+
+    def dismiss(self, above: int) -> None:
+        """Let the connections end whose numbers are above this one, as soon as their work is done."""
+        for link in self.links():
+            link.spare = link.spare or link.number > above
 
     def attach(self, link: Link) -> None:
         """Use a connection that arrived."""
@@ -60,16 +111,27 @@ class Streams:
             self._threads.append(thread)
             thread.start()
 
-    def _keep(self, number: int, make: Callable[[int], Link]) -> None:
-        while not self._over.is_set():
+    def _keep(self, number: int) -> None:
+        assert self._make is not None
+        failures = 0
+        while not self._over.is_set() and number <= self.count:
             try:
-                link = make(number)
+                link = self._make(number)
             except (OSError, HandshakeError) as error:
-                self._why = str(error)
+                self._why, failures = str(error), failures + 1
+                if number > self._needed and failures == _ATTEMPTS:
+                    self._do_without(number, error)
             else:
+                failures = 0
                 if self._use(link):
                     return
             self._over.wait(_PAUSE)
+
+    def _do_without(self, number: int, error: Exception) -> None:
+        self._context.log(f"no further data connection can be made: {error}")
+        self.refused = True
+        with self._lock:
+            self.count = min(self.count, number - 1)
 
     def _use(self, link: Link) -> bool:
         """Work with a connection; says whether it served its purpose."""

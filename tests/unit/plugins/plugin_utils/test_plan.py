@@ -249,7 +249,10 @@ def test_a_stream_is_encrypted_unless_the_network_is_trusted(encryption):
     ],
 )
 def test_streams(given, cores, expected):
-    assert plan(end("source", cores=64), end("dest", cores=cores), **given).settings["streams"] == expected
+    made = plan(end("source", cores=64), end("dest", cores=cores), **given).settings
+    assert made["streams"] == expected
+    measures = given == {"method": "stream"}
+    assert made["streams_max"] == (16 if measures else expected)
 
 
 @pytest.mark.parametrize(

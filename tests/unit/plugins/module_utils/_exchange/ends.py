@@ -43,6 +43,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
         "streams": 1,
+        "streams_max": changes.get("streams", 1),
         "preserve": ALL,
         "numeric_ids": True,
         "one_file_system": False,
@@ -155,6 +156,11 @@ class Pair:
     def stderr(self, side: str) -> str:
         """What an end logged."""
         return (self.work / f"job-{side}" / "stderr").read_text()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the driving end has said what became of the transfer."""
+        return (self.work / f"job-{self.driving}" / "result.json").exists()
 
     def finish(self) -> dict[str, Any]:
         """Wait for the driving end; gives its outcome (or ``failed``: why, or ``died``), and ends both."""
