@@ -55,7 +55,7 @@ def find_bottleneck(spent: Mapping[str, Any], method: str, streams: int, bytes_s
     if wall < _SHORTEST:
         name, evidence = NONE, f"the transfer took {wall:.1f} seconds, which is too short to tell"
     elif method == "stream":
-        name, evidence = _of_stream(ends)
+        name, evidence = _of_stream(ends, streams)
     else:
         name, evidence = _from_outside(ends, method, streams, bytes_sent / wall, line)
     advice = _advice(name, method, ends, bytes_sent / max(wall, 1e-9), line)
@@ -75,7 +75,7 @@ def decide(source: Shares, dest: Shares) -> tuple[str, float]:
     return (name, held_up[name]) if held_up[name] >= _STANDS_OUT else (NONE, held_up[name])
 
 
-def _of_stream(ends: Mapping[str, Any]) -> tuple[str, str]:
+def _of_stream(ends: Mapping[str, Any], streams: int) -> tuple[str, str]:
     """Judge by the threads that had most to do: large files travel by those of the connections, small by the leader."""
     source = {role: _shares(ends["source"], role, (ledger.SEND, ledger.THROTTLED)) for role in _ROLES}
     busy = {role: _total(ends["source"], role) for role in _ROLES}
@@ -88,6 +88,7 @@ def _of_stream(ends: Mapping[str, Any]) -> tuple[str, str]:
         f"the source spent {_percent(ours.work)} of its time reading, {_percent(ours.processor)} with the processor "
         f"and {_percent(ours.other)} waiting to send; the destination spent {_percent(theirs.other)} waiting for data, "
         f"{_percent(theirs.processor)} with the processor and {_percent(theirs.work)} writing"
+        + (f"; large files travelled over {streams} connections" if role == ledger.LINK else "")
     )
     return name, evidence
 

@@ -61,6 +61,7 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
         changes=changes,
         changes_truncated=outcome.get("changes_total", 0) > len(changes),
         resumed=bool(outcome.get("resumed")),
+        streams=outcome.get("streams") or plan.settings["streams"],
         attached=False,
         verified="none",
         by_rsync=0,
@@ -74,9 +75,8 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
     )
     if outcome.get("spent"):
         line = Line(plan.line_rate, plan.settings["bwlimit"])
-        streams = plan.settings["streams"]
         result["bottleneck"] = find_bottleneck(
-            outcome["spent"], plan.choice.method, streams, outcome["bytes_sent"], line
+            outcome["spent"], plan.choice.method, result["streams"], outcome["bytes_sent"], line
         )
     warnings = [*plan.warnings, *outcome.get("warnings", [])]
     if warnings:

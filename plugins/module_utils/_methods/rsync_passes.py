@@ -65,6 +65,7 @@ class _Transfer:
 
     def _passes(self) -> None:
         whole = self._whole()
+        self.outcome.streams = 1
         self.outcome.cmd["drive"] = self.runner.argv(whole)
         if self.settings["check"]:
             self._predict(whole)
@@ -196,7 +197,7 @@ class _Transfer:
         if first.failure is not None:
             self._conclude(first)
             return False
-        shares = len(lists.shards)
+        self.outcome.streams = shares = len(lists.shards)
         self.context.log(f"{shares} runs of rsync share {lists.files} files, {lists.bytes} bytes")
         with self._phase("shards"), ThreadPoolExecutor(shares) as pool:
             runs = [Run(files_from=path, shares=shares) for path in lists.shards]

@@ -69,6 +69,7 @@ def _converse(context: Context, wires: list[nc_wire.Wire], nc_argv: list[str]) -
     finally:
         for wire in wires:
             wire.end()
+    outcome.streams = len(wires)
     if nc_argv and context.side in outcome.cmd:
         outcome.cmd[context.side] = [*outcome.cmd[context.side], "|", *nc_argv]
     return outcome

@@ -67,13 +67,13 @@ RECEIVES = {"receive": [18.5, 1.0], "write": [1.5, 0.5]}
 def test_large_files_are_judged_by_the_connections_and_small_ones_by_the_leader():
     waits = {"read": [0.2, 0.1], "answer": [9.8, 0.0]}
     large = of_stream(end(link=SENDS, lead=waits), end(link=RECEIVES, lead={"answer": [9.9, 0.0], "write": [0.1, 0.1]}))
-    assert large["name"] == "network"
+    assert large["name"] == "network" and "over 2 connections" in large["evidence"]
     small = of_stream(
         end(lead={"read": [2.0, 1.5], "answer": [8.0, 0.1]}, link={"idle": [20.0, 0.0]}),
         end(lead={"write": [9.5, 1.5], "answer": [0.5, 0.0]}, link={"receive": [20.0, 0.0]}),
     )
     assert small["name"] == "destination_disk"
-    assert "80%" in small["evidence"] and "iostat" in small["advice"]
+    assert "80%" in small["evidence"] and "connections" not in small["evidence"] and "iostat" in small["advice"]
 
 
 def test_the_seconds_are_given_in_words():
