@@ -129,9 +129,9 @@ class Streams:
 
     def _do_without(self, number: int, error: Exception) -> None:
         self._context.log(f"no further data connection can be made: {error}")
-        self.refused = True
         with self._lock:
             self.count = min(self.count, number - 1)
+        self.refused = True
 
     def _use(self, link: Link) -> bool:
         """Work with a connection; says whether it served its purpose."""

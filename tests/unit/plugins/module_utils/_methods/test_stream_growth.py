@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._stream.ranges import unit
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.relay import Relay
@@ -24,8 +25,9 @@ ENDS = [("dest", False), ("dest", True), ("source", False), ("source", True)]  #
 def make_pair(trees: tuple[Path, Path, Path], serving: str, encrypt: bool, size: int, **changes: Any) -> Pair:
     """Give the two ends of one transfer of a large file and a small one; the serving end has been started."""
     source, dest, work = trees
-    (source / "image").write_bytes(random.Random(1).getrandbits(8 * size // 4).to_bytes(size // 4, "big") * 4)
-    (source / "small").write_bytes(b"small")
+    if not (source / "image").exists():
+        (source / "image").write_bytes(random.Random(1).getrandbits(8 * size // 4).to_bytes(size // 4, "big") * 4)
+        (source / "small").write_bytes(b"small")
     pair = Pair(work, source, dest, settings("stream", encrypt=encrypt, **changes), serving)
     if encrypt:
         pair.use_tls()
@@ -103,3 +105,23 @@ def test_a_number_that_was_given_stays(trees, serving):
     with Relay(int(pair.peer["port"]), rate=2 * MIB) as relay:
         outcome = through(relay, pair)
     assert outcome["streams"] == 2 and relay.most == CONVERSATION + 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("serving", "victim"), [("dest", "source"), ("source", "dest")])
+def test_a_kill_while_more_are_tried_costs_one_range_of_each(trees, serving, victim):
+    size = 96 * MIB
+    pair = make_pair(trees, serving, False, size, streams=2, streams_max=8)
+    with Relay(int(pair.peer["port"]), rate=2 * MIB) as relay:
+        pair.peer["port"] = relay.port
+        pair.start(pair.driving)
+        wait_for(lambda: relay.passed > 56 * MIB, seconds=120)
+        pair.kill(victim)
+        passed, connections = relay.passed, relay.most - CONVERSATION
+        pair.stop()
+    assert connections > 2
+    pair = make_pair(trees, serving, False, size, streams=2, streams_max=8)
+    pair.start(pair.driving)
+    outcome = ended(pair)
+    assert outcome["resumed"]
+    assert outcome["bytes_sent"] <= size - passed + connections * unit(size, 8) + MIB
