@@ -159,7 +159,7 @@ options:
         cannot fill. V(auto) is one.
       - With V(stream) V(auto) begins with as many as the smaller host has cores, and four at most. Where the transfer then waits
         for the network while large files are under way, it tries more, up to 16, and keeps them as long as the measured rate
-        grows by a tenth. A number stays that number.
+        grows by a tenth. A number stays that number. As many processes as it begins with write small files at the destination.
       - Hard links, the times of directories and deletions are right whatever the number.
     type: str
     default: auto

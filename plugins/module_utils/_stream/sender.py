@@ -156,6 +156,7 @@ class StreamSource(SourceCarrier):
                 link.at_rest = True
                 work = self._take(link)
                 if work is None:
+                    self._at.pop(link, None)
                     link.send_head(Record(BYE))
                     return
                 link.at_rest = False
