@@ -35,6 +35,8 @@ class Tree:
         root.mkdir()
         for _number in range(chance.randrange(5, 80)):
             self.change()
+        if chance.random() < 0.3:
+            self._many(root / "many")
 
     def _somewhere(self) -> Path:
         folders = [path for path in self.root.rglob("*") if path.is_dir() and not path.is_symlink()]
@@ -63,6 +65,12 @@ class Tree:
 
     def _folder(self, path: Path) -> None:
         path.mkdir()
+
+    def _many(self, path: Path) -> None:
+        for number in range(self._chance.randrange(2000)):
+            folder = path / str(number // 100)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / str(number)).write_bytes(self._chance.randbytes(self._chance.randrange(9000)))
 
     def _link(self, path: Path) -> None:
         path.symlink_to(self._chance.choice(["nowhere", "..", "a", "/etc/passwd"]))
@@ -111,6 +119,7 @@ def play(chance: random.Random, folder: Path) -> str:
             folder / f"work{number}", tree.root, dest, settings("stream", **options), chance.choice(["source", "dest"])
         )
         pair.use_tls()
+        pair.worth = chance.choice([0, None])
         pair.start(pair.serving)
         pair.start(pair.driving)
         if victim:

@@ -81,6 +81,7 @@ class Pair:
         self.env: dict[str, dict[str, str]] = {"source": {}, "dest": {}}
         self.pythons = {"source": sys.executable, "dest": sys.executable}
         self.engine = ""  # the archive that both ends run from; empty where that is the collection
+        self.worth: int | None = None  # small files from which on other processes write; None: as many as always
 
     def use_ssh(self) -> None:
         """Let the ends meet over a private sshd, with keys made for it."""
@@ -121,6 +122,7 @@ class Pair:
             "peer": dict(self.peer),
             "secrets": self.secrets[part],
             "engine": self.engine,
+            "worth": self.worth,
         }
         (folder / "request.json").write_text(json.dumps(request))
         result = folder / "result.json"
@@ -217,6 +219,8 @@ def main(request_path: str, result_path: str) -> int:
     context_module = importlib.import_module(f"{package}._job.context")
     staging = importlib.import_module(f"{package}._job.staging")
     method = importlib.import_module(f"{package}._methods.{request['settings']['method']}")
+    if request["worth"] is not None:
+        importlib.import_module(f"{package}._exchange.writers").WORTH = request["worth"]
     context = context_module.Context(
         side=request["side"],
         part=request["part"],
