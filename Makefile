@@ -4,12 +4,13 @@
 PYTHON ?= python3
 TOOLS := tests/tools
 
-.PHONY: help demo test bench lint sanity unit unit-oldest-python unit-all-pythons integration integration-oldest-core \
+.PHONY: help demo test cases bench lint sanity unit unit-oldest-python unit-all-pythons integration integration-oldest-core \
 	molecule guest fuzz packages clean
 
 help:
 	@echo 'make demo    move a tree between two inventory hosts on this machine, and look at it (no root)'
 	@echo 'make test    all tests; those between hosts need root and Linux'
+	@echo 'make cases   which cases of file trees and faults the last tests tried, and which passed'
 	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
 	@echo 'make lint    the checks that read the code'
 	@echo 'make clean   remove what these targets made'
@@ -23,6 +24,9 @@ demo:
 
 test: packages
 	@$(PYTHON) $(TOOLS)/all_tests.py
+
+cases:
+	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && "$$venv/bin/python" $(TOOLS)/cases.py
 
 bench: packages
 	@$(TOOLS)/bench-programs

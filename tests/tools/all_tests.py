@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+import venv as environments
 from concurrent.futures import ThreadPoolExecutor
 
 import collection
@@ -53,6 +54,18 @@ def run(part: str, reports: str, beside: bool) -> str:
     return line
 
 
+def run_cases() -> int:
+    """Print which cases were tried, and which passed; the exit code is 1 where one failed."""
+    try:
+        python = environments.make("dev") / "bin/python"
+    except environments.Unavailable as error:  # then no test ran, either, and each part has said so
+        print(error)
+        return 0
+    print("\n==== cases", flush=True)
+    argv = [str(python), str(collection.REPOSITORY / "tests/tools/cases.py"), "--complete"]
+    return subprocess.run(argv, check=False).returncode
+
+
 def main() -> int:
     """Run them; the exit code is 1 where something failed or nothing ran."""
     shutil.rmtree(results.FOLDER, ignore_errors=True)
@@ -61,7 +74,7 @@ def main() -> int:
         with ThreadPoolExecutor(len(parts)) as pool:
             summary += pool.map(lambda item, parts=parts: run(*item, beside=len(parts) > 1), parts.items())
     print("\n".join(summary))
-    return results.main()
+    return max(results.main(), run_cases())
 
 
 if __name__ == "__main__":
