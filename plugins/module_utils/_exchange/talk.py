@@ -21,6 +21,7 @@ from .messages import pack, unpack
 
 PING_SECONDS = 5.0
 _FAREWELL = 3.0  # seconds for the other end to hear why this one gives up
+_PINGS = 8  # at least, within the timeout: half of it is how long silence may last
 
 
 class ConversationLost(TransferFailed):
@@ -40,6 +41,8 @@ class Talk:
     def __init__(self, context: Context, channels: list[Channel]) -> None:
         self._context = context
         self.channels = channels
+        timeout = float(context.settings["timeout"])
+        self._ping_seconds = min(PING_SECONDS, timeout / _PINGS) if timeout else PING_SECONDS
         self._events: queue.Queue[Any] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._over = threading.Event()
@@ -71,7 +74,7 @@ class Talk:
             self.put(error)
 
     def _ping(self) -> None:
-        while not self._over.wait(PING_SECONDS):
+        while not self._over.wait(self._ping_seconds):
             for channel in self.channels:
                 with contextlib.suppress(ChannelBroken):
                     channel.ping()
