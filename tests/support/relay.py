@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import socket
+import struct
 import threading
 import time
 
 from .faults import wait_for
 
 _BUFFER = 128 << 10  # bytes that a slow connection may hold
+_KEPT = 4 << 20  # bytes
 _LATE = 0.05  # seconds: a thread that slept longer than it was to makes up for it
 
 
@@ -51,6 +54,7 @@ class Relay:
         self.passed = 0  # bytes, in both directions
         self.most = 0  # connections that there were at one time
         self._open: set[tuple[socket.socket, socket.socket]] = set()
+        self.said: list[bytearray] = []  # by connection: the beginning of what came from who connected
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -81,6 +85,13 @@ class Relay:
             self._cut(self._pairs.pop())
             self.cuts += 1
 
+    def reset_newest(self) -> None:
+        """Reset the connection that was made last, unless it is the first of all: both ends get an error."""
+        if len(self._pairs) > 1:
+            for end in self._pairs.pop():
+                _reset(end)
+            self.cuts += 1
+
     def cut_all(self) -> None:
         """Cut every connection, the first one too."""
         while self._pairs:
@@ -106,14 +117,17 @@ class Relay:
             self._pairs.append(pair)
             self._open.add(pair)
             self.most = max(self.most, self.open)
-            for reader, writer in (pair, pair[::-1]):
-                threading.Thread(target=self._copy, args=(pair, reader, writer), daemon=True).start()
+            self.said.append(bytearray())
+            for reader, writer, said in ((here, there, self.said[-1]), (there, here, bytearray())):
+                threading.Thread(target=self._copy, args=(pair, reader, writer, said), daemon=True).start()
 
     def _limit_buffer(self, end: socket.socket) -> None:
         if self._rate:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
 
-    def _copy(self, pair: tuple[socket.socket, socket.socket], reader: socket.socket, writer: socket.socket) -> None:
+    def _copy(
+        self, pair: tuple[socket.socket, socket.socket], reader: socket.socket, writer: socket.socket, said: bytearray
+    ) -> None:
         pace = self._line or _Pace(self._rate)
         with contextlib.suppress(OSError):
             while True:
@@ -121,8 +135,16 @@ class Relay:
                 if not data:
                     break
                 pace.take(len(data))
+                if len(said) < _KEPT:
+                    said += data
                 writer.sendall(data)
                 self.passed += len(data)
         self._open.discard(pair)
         with contextlib.suppress(OSError):
             writer.shutdown(socket.SHUT_WR)
+
+
+def _reset(connection: socket.socket) -> None:
+    """Let the kernel drop a connection, whoever waits for it: connecting to no address at all does that."""
+    nowhere = struct.pack("H14x", socket.AF_UNSPEC)
+    ctypes.CDLL(None).connect(connection.fileno(), nowhere, len(nowhere))

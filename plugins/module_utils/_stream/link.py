@@ -77,21 +77,31 @@ class Link:
             ledger.switch(before)
 
     def send_file(self, fd: int, offset: int, count: int, moved: Moved) -> None:
-        """Send what the file holds there, filled up with zeros where it ends before.
+        """Send what the file holds there, filled up with zeros where it ends before or cannot be read.
 
-        ``moved`` is told of the bytes as they go. Raises LinkLost, and OSError where the file cannot be read.
+        ``moved`` is told of the bytes as they go. Raises LinkLost, and OSError where the file cannot be read, when all
+        is sent nevertheless: the other end waits for what was promised.
         """
-        send = self._send_through_buffer if self._tls else self._send_by_kernel
-        left = count - send(fd, offset, count, moved)
-        while left:  # the file became shorter: the other end waits for what was promised
+        left, unreadable = count, None
+
+        def went(size: int) -> None:
+            nonlocal left
+            left -= size
+            moved(size)
+
+        try:
+            (self._send_through_buffer if self._tls else self._send_by_kernel)(fd, offset, count, went)
+        except OSError as error:
+            unreadable = error
+        while left:
             piece = self._buffer[: min(left, BUFFER_BYTES)]
             piece[:] = bytes(len(piece))
             self.send(piece)
-            moved(len(piece))
-            left -= len(piece)
+            went(len(piece))
+        if unreadable is not None:
+            raise unreadable
 
-    def _send_by_kernel(self, fd: int, offset: int, count: int, moved: Moved) -> int:
-        start = offset
+    def _send_by_kernel(self, fd: int, offset: int, count: int, moved: Moved) -> None:
         while count:
             try:
                 sent = os.sendfile(self._fd, fd, offset, count)
@@ -105,10 +115,8 @@ class Link:
             self.passed += sent
             moved(sent)
             offset, count = offset + sent, count - sent
-        return offset - start
 
-    def _send_through_buffer(self, fd: int, offset: int, count: int, moved: Moved) -> int:
-        start = offset
+    def _send_through_buffer(self, fd: int, offset: int, count: int, moved: Moved) -> None:
         while count:
             read = os.preadv(fd, [self._buffer[: min(count, _TLS_PIECE)]], offset)
             if not read:
@@ -116,7 +124,6 @@ class Link:
             self.send(self._buffer[:read])
             moved(read)
             offset, count = offset + read, count - read
-        return offset - start
 
     def receive_head(self) -> Record:
         """Receive the next head, however long it takes to come; raises LinkLost and FrameError."""

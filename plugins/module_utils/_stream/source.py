@@ -168,6 +168,8 @@ class StreamSourceEnd(SourceEnd):
         fd = self._files.open(path)
         try:
             size = os.readv(fd, [room])
+            if size < len(room) - 1:  # it became shorter, or what follows cannot be read
+                size += os.readv(fd, [room[size:]])
             now = os.fstat(fd)
         finally:
             os.close(fd)

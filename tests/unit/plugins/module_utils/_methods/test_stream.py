@@ -6,47 +6,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import random
 import socket
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import NotReady, Pair, settings
+from ansible_collections.longhaul.fleet.tests.support.relay import Relay
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import NotReady
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and devices need root")
-MIB = 1 << 20
-
-
-def make_pair(trees: tuple[Path, Path, Path], serving: str = "dest", encrypt: bool = False, **changes: Any) -> Pair:
-    """Give the two ends of one transfer, not started yet."""
-    source, dest, work = trees
-    pair = Pair(work, source, dest, settings("stream", encrypt=encrypt, **changes), serving)
-    if encrypt:
-        pair.use_tls()
-    return pair
-
-
-def transfer(trees: tuple[Path, Path, Path], serving: str = "dest", **changes: Any) -> dict[str, Any]:
-    """Run one transfer."""
-    return make_pair(trees, serving, **changes).run()
-
-
-def noise(number: int, size: int) -> bytes:
-    """Give bytes that do not compress, the same for the same number."""
-    return random.Random(number).getrandbits(8 * size).to_bytes(size, "big")
-
-
-def journaled(partial: Path) -> int:
-    """Count the bytes that the journals say are safe."""
-    lines = [line.split() for path in partial.glob("*.ranges") for line in path.read_text().splitlines()]
-    return sum(int(parts[2]) - int(parts[1]) for parts in lines if len(parts) == 4)
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import (
+    MIB,
+    journaled,
+    make_pair,
+    needs_root,
+    noise,
+    transfer,
+)
 
 
 @needs_root
@@ -329,8 +308,6 @@ def test_holes_stay_and_come_with_a_delta(trees):
 @pytest.mark.long
 def test_a_data_connection_that_is_cut_costs_nothing_but_time(trees):
     """A relay stands between the ends and cuts data connections, again and again."""
-    from ansible_collections.longhaul.fleet.tests.support.relay import Relay
-
     source, dest, _work = trees
     (source / "image").write_bytes(noise(3, 32 * MIB) * 4)
     for encrypt in (False, True):
@@ -351,8 +328,6 @@ def test_a_data_connection_that_is_cut_costs_nothing_but_time(trees):
 @pytest.mark.long
 @pytest.mark.parametrize("serving", ["dest", "source"])
 def test_the_whole_line_may_break_and_the_transfer_goes_on(trees, serving):
-    from ansible_collections.longhaul.fleet.tests.support.relay import Relay
-
     source, dest, _work = trees
     make_tree(source)
     for number in range(60):
@@ -385,6 +360,32 @@ def test_a_stranger_on_the_port_is_dropped(trees, encrypt):
     outcome = pair.finish()
     assert outcome.get("errors") == [], outcome
     assert differences(source, dest) == []
+
+
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_what_was_said_once_cannot_be_said_again(trees, encrypt):
+    source, dest, _work = trees
+    make_tree(source)
+    (source / "image").write_bytes(noise(1, 12 * MIB))
+    pair = make_pair(trees, encrypt=encrypt, bwlimit=8 * MIB)
+    pair.start("dest")
+    with Relay(int(pair.peer["port"])) as relay:
+        port, pair.peer["port"] = int(pair.peer["port"]), relay.port
+        pair.start("source")
+        relay.wait(2 * MIB)
+        for said in [bytes(said) for said in relay.said]:  # of the conversation, and of the data connection
+            before = pair.stderr("dest").count("listening on")
+            with socket.create_connection(("127.0.0.1", port), timeout=15) as stranger:
+                stranger.sendall(said[:4096])
+                stranger.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(ConnectionResetError):
+                    while stranger.recv(65536):
+                        pass
+            wait_for(lambda before=before: pair.stderr("dest").count("listening on") > before, seconds=15)
+        outcome = pair.finish()
+    assert outcome.get("errors") == [] and not outcome["resumed"], outcome
+    assert differences(source, dest) == [] and relay.cuts == 0
+    assert "Connecting again" not in pair.stderr("source") and len(relay.said) == 2
 
 
 @pytest.mark.parametrize("wrong", ["secret", "certificate of the driving end", "certificate of the serving end"])
