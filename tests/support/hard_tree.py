@@ -60,6 +60,8 @@ NAMES = {
     "NFD twin": unicodedata.normalize("NFD", "Ångström").encode(),
     "own staging name": b".longhaul-0123456789abcdef",
     "own partial name": b".longhaul-partial",
+    "own journal name": b"0123456789abcdef0123456789abcdef.ranges",
+    "own temporary name": b"link-1",
     "rsync's staging name": b".~tmp~",
     "rsync's partial name": b".rsync-partial",
     "rsync's temporary name": b".file.Ab12Cd",
