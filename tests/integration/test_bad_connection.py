@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Iterator
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import compare
 from ansible_collections.longhaul.fleet.tests.support.beside import beside
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.support.refusal import (
     add_hosts,
@@ -219,6 +221,52 @@ def test_auto_goes_through_the_port_of_ssh_where_no_other_is_open(hosts: Testbed
     assert moved["method"] == "rsync" and "stream does not fit" in moved["method_reason"], moved
     assert "name method rsync" in " ".join(moved["warnings"])
     assert not run.result("Collect")["changed"]
+    assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
+
+
+def test_login_shells_that_talk(hosts: Testbed, unpiped: Playbooks) -> None:
+    """What they say comes before all that Ansible asks; the engine's own connections pass by no shell."""
+    small_tree(hosts)
+    said = 'echo "welcome to $(hostname)"; echo "be careful" >&2\n'
+    for host in hosts.hosts:
+        (hosts.root(host) / "root/.bashrc").write_text(said)
+    try:
+        spoken = hosts.exec("beta", ["bash", "-c", "SSH_CLIENT=x SHLVL=0 bash -c true"])
+        options = {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest", "method": "stream"}
+        tasks = [{"name": name, "longhaul.fleet.transfer": options} for name in ("Move", "Again")]
+        run = unpiped.run(tasks, hosts="beta").expect_success()
+    finally:
+        for host in hosts.hosts:
+            (hosts.root(host) / "root/.bashrc").unlink()
+    assert "welcome to beta" in spoken.stdout
+    assert run.result("Move")["changed"] and not run.result("Again")["changed"]
+    assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
+
+
+def test_an_sshd_that_takes_one_connection_at_a_time(hosts: Testbed, playbooks: Playbooks) -> None:
+    """And one session in each: many data connections are none of its business."""
+    make_big_files(hosts.root("alpha") / "data/src", 24 << 20, count=6)
+    content = json.loads(playbooks.inventory.read_text())
+    known = hosts.known_hosts.read_text()
+    for line in known.splitlines():
+        names, key = line.split(" ", 1)
+        known += ",".join(f"[{name}]:{OTHER_SSHD}" for name in names.split(",")) + f" {key}\n"
+    (playbooks.folder / "known_hosts").write_text(known)
+    for host in hosts.hosts:
+        content["all"]["hosts"][host]["ansible_port"] = OTHER_SSHD
+    content["all"]["vars"].update(
+        ansible_ssh_common_args=f"-F none -o IdentitiesOnly=yes -o UserKnownHostsFile={playbooks.folder}/known_hosts",
+        ansible_ssh_args="-o ControlMaster=no",
+    )
+    playbooks.inventory.write_text(json.dumps(content))
+    throttled = ["/usr/sbin/sshd", "-D", "-p", str(OTHER_SSHD), "-o", "MaxStartups=1", "-o", "MaxSessions=1"]
+    with ExitStack() as stack:
+        for host in hosts.hosts:
+            stack.enter_context(beside(hosts, host, throttled))
+            hosts.block(host, 22, reject=True)
+        _wait_for(hosts, {OTHER_SSHD})
+        options = {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest", "method": "stream", "streams": 8}
+        playbooks.run([{"longhaul.fleet.transfer": options}], hosts="beta").expect_success()
     assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
 
 
