@@ -108,7 +108,8 @@ class _Faulty:
         return struct.pack("<QII", 0, 0, 0) + self.attributes(path)
 
     def setattr(self, path: bytes, data: bytes) -> bytes:
-        valid, _, _fh, size, _, atime, mtime, _ctime, atime_ns, mtime_ns, _, mode, _, uid, gid, _ = _SET.unpack(data)
+        valid, _pad, _fh, size, _owner, atime, mtime, _ctime, atime_ns, mtime_ns, *rest = _SET.unpack(data)
+        _ctime_ns, mode, _unused, uid, gid, _last = rest
         if valid & 6:
             os.lchown(path, uid if valid & 2 else -1, gid if valid & 4 else -1)
         if valid & 1:
@@ -162,18 +163,18 @@ class _Faulty:
         return struct.pack("<QII", os.open(path, flags), 0, 0)
 
     def create(self, path: bytes, data: bytes) -> bytes:
-        flags, mode, _umask, _ = struct.unpack_from("<4I", data)
+        flags, mode, _umask, _more = struct.unpack_from("<4I", data)
         path = os.path.join(path, data[16:-1])
         fd = os.open(path, flags & (os.O_ACCMODE | os.O_APPEND | os.O_EXCL) | os.O_CREAT, stat.S_IMODE(mode))
         return self.entry(path) + struct.pack("<QII", fd, 0, 0)
 
     def read(self, path: bytes, data: bytes) -> bytes:
-        fd, offset, size, *_ = _READ.unpack(data)
+        fd, offset, size, *_rest = _READ.unpack(data)
         self.meet("read", path, offset, size)
         return os.pread(fd, size, offset)
 
     def write(self, path: bytes, data: bytes) -> bytes:
-        fd, offset, *_ = _READ.unpack_from(data)
+        fd, offset, *_rest = _READ.unpack_from(data)
         self.meet("write", path, self.written, len(data) - _READ.size)
         count = os.pwrite(fd, data[_READ.size :], offset)
         self.written += count
@@ -199,7 +200,7 @@ class _Faulty:
         return struct.pack("<QII", number, 0, 0)
 
     def readdir(self, path: bytes, data: bytes) -> bytes:
-        number, offset, size, *_ = _READ.unpack(data)
+        number, offset, size, *_rest = _READ.unpack(data)
         self.meet("readdir", path, offset, 0)
         answer = b""
         for index, item in enumerate(self.listings[number][offset:], offset + 1):
@@ -235,7 +236,7 @@ class _Faulty:
                 if error.errno in (errno.ENOENT, errno.EINTR):
                     continue
                 return
-            _length, number, unique, node, *_ = _REQUEST.unpack_from(request)
+            _length, number, unique, node, *_rest = _REQUEST.unpack_from(request)
             if number in without_answer:
                 continue
             failed, answer = 0, b""

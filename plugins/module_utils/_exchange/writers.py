@@ -221,7 +221,7 @@ def _start(connection: int, memory: int, number: int) -> subprocess.Popen[bytes]
         f"import sys; sys.path.insert(0, {place.rstrip(os.sep)!r}); "
         f"from {package}.writer_process import main; main({connection}, {memory}, {number}, {os.getpid()})"
     )
-    return subprocess.Popen(
+    return subprocess.Popen(  # pylint: disable=ansible-bad-function
         [sys.executable, "-I", "-S", "-B", "-c", code],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

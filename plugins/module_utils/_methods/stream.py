@@ -14,12 +14,13 @@ None where nothing else could be tried.
 from __future__ import annotations
 
 import gc
+import time
 from typing import TYPE_CHECKING, Any, Callable
 
 from .._exchange import frames
 from .._exchange.messages import pack
 from .._exchange.talk import ConversationLost, Talk
-from .._job.context import Context, Server
+from .._job.context import Context, Server, TransferFailed
 from .._job.outcome import Outcome
 from .._stream.hello import CONTROL
 from .._stream.link import Link
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from .._exchange.dest import DestEnd
     from .._exchange.source import SourceEnd
     from .._stream.streams import Streams
+
+_TIMEOUTS = 4  # without getting farther; then it is given up to connect again
 
 
 class _Conversation:
@@ -95,14 +98,42 @@ def _rest_from_garbage() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
+class _Perseverance:
+    """Says whether to connect again: as long as each conversation gets farther than those before.
+
+    What cuts every connection before anything is complete would be met again and again without end.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._farthest, self._since = 0, time.monotonic()
+        self._lost = 0  # conversations, since then
+
+    def lost(self, context: Context, error: ConversationLost) -> None:
+        """Take note of a conversation that broke off; raises TransferFailed where it is not worth while to go on."""
+        done = context.progress.bytes_done + context.progress.files_done
+        self._lost += 1
+        if done > self._farthest:
+            self._farthest, self._since, self._lost = done, time.monotonic(), 0
+        elif time.monotonic() - self._since > self._seconds:
+            seconds = time.monotonic() - self._since
+            raise TransferFailed(
+                f"the connection was lost {self._lost} times in {seconds:.0f} seconds, and got no farther in between "
+                f"({error}). Something on the way ends connections early: look at the firewalls and load balancers "
+                "between the hosts, then run the task again, it goes on where it stopped"
+            ) from error
+
+
 def drive(context: Context) -> Outcome:
     """Connect to the serving end, and do the transfer with it; where the connection is lost, connect again."""
     doorway = Doorway(context)
     conversation = _Conversation(context, doorway, connect_first(context, doorway))
+    perseverance = _Perseverance(_TIMEOUTS * doorway.timeout)
     while True:
         try:
             return conversation.hold()
         except ConversationLost as error:
+            perseverance.lost(context, error)
             context.log(f"{error}. Connecting again")
             control = connect_again(context, doorway, doorway.timeout / 2, error)
             conversation = _Conversation(context, doorway, control, conversation)

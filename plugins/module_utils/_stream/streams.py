@@ -24,6 +24,10 @@ _PAUSE = 0.5  # seconds between two attempts to connect
 _ATTEMPTS = 3  # to make a further connection, without which all goes on
 
 
+def _make_none(_number: int) -> Link:
+    raise OSError("this end makes no connections")
+
+
 class Streams:
     """Runs ``work(link)`` for every data connection, until ``close``.
 
@@ -42,7 +46,7 @@ class Streams:
         self._alone_since = time.monotonic()  # when the last connection went
         self._why = "no data connection was made"
         self._needed = 0  # connections without which it does not go on; the others are welcome
-        self._make: Callable[[int], Link] | None = None
+        self._make: Callable[[int], Link] = _make_none
         self._let_go: Callable[[int], None] = self.dismiss
         self.count = 0  # connections that this end keeps; 0 where it only takes what comes
         self.proven = 0  # of those, the ones that are not on trial
@@ -112,7 +116,6 @@ class Streams:
             thread.start()
 
     def _keep(self, number: int) -> None:
-        assert self._make is not None
         failures = 0
         while not self._over.is_set() and number <= self.count:
             try:

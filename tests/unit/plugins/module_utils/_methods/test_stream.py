@@ -327,6 +327,29 @@ def test_a_data_connection_that_is_cut_costs_nothing_but_time(trees):
 
 @pytest.mark.long
 @pytest.mark.parametrize("serving", ["dest", "source"])
+def test_a_line_that_breaks_before_anything_is_complete_is_given_up(trees, serving):
+    """A relay cuts every connection after a mebibyte, and no range is as short as that."""
+    source, dest, _work = trees
+    (source / "image").write_bytes(noise(3, 32 * MIB))
+    (source / "small").write_bytes(b"1")
+    pair = make_pair(trees, serving, encrypt=False, streams=2, bwlimit=8 * MIB, timeout=2)
+    pair.start(pair.serving)
+    with Relay(int(pair.peer["port"])) as relay:
+        pair.peer["port"] = relay.port
+        pair.start(pair.driving)
+        while pair.processes[pair.driving].poll() is None and relay.cuts < 1000:
+            passed = relay.passed
+            wait_for(lambda mark=passed: relay.passed >= mark + MIB or pair.processes[pair.driving].poll() is not None)
+            relay.cut_all()
+        outcome = pair.finish()
+    assert "got no farther" in outcome.get("failed", ""), outcome
+    assert (dest / "small").read_bytes() == b"1"
+    assert make_pair(trees, serving).run()["errors"] == []
+    assert differences(source, dest) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("serving", ["dest", "source"])
 def test_the_whole_line_may_break_and_the_transfer_goes_on(trees, serving):
     source, dest, _work = trees
     make_tree(source)

@@ -184,7 +184,7 @@ def test_a_parent_is_swapped_for_a_symlink_at_the_destination(trees, tmp_path, s
     for name in ("z-one", "z-two"):
         (source / "a" / name).write_bytes(noise(1, size))
     pair = under_way(trees, "a/m-big")
-    wait_for(lambda: (dest / "a").is_dir(), lambda: expect_running(pair))
+    wait_for((dest / "a").is_dir, lambda: expect_running(pair))
     (dest / "a").rename(tmp_path / "aside")
     (dest / "a").symlink_to(outside)
     outcome = pair.finish()
