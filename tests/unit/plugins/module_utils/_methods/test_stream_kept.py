@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
@@ -27,6 +29,17 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods
     run_through,
     transfer,
 )
+
+
+@pytest.fixture(name="open_trees")
+def _open_trees() -> Iterator[tuple[Path, Path, Path]]:
+    """Give trees that another user gets to. Each run of pytest closes the folder of all temporary ones again."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        source, dest = Path(folder, "source"), Path(folder, "dest")
+        source.mkdir()
+        dest.mkdir()
+        yield source, dest, Path(folder, "work")
 
 
 @pytest.mark.long
@@ -106,12 +119,12 @@ def mount(point: Path, kind: str = "tmpfs") -> None:
 
 
 @needs_root
-def test_mode_000_at_a_source_without_root(trees):
-    source, dest, _work = trees
+def test_mode_000_at_a_source_without_root(open_trees):
+    source, dest, _work = open_trees
     make_tree(source)
     (source / "closed").write_text("closed")
     (source / "closed").chmod(0)
-    pair = make_pair(trees, preserve=WITHOUT_ROOT, delete=True)
+    pair = make_pair(open_trees, preserve=WITHOUT_ROOT, delete=True)
     run_as_nobody(pair, "source")
     (dest / "extra").write_text("extra")
     outcome = pair.run()
@@ -124,15 +137,15 @@ def test_mode_000_at_a_source_without_root(trees):
 
 
 @needs_root
-def test_mode_000_at_a_destination_without_root(trees):
-    source, dest, _work = trees
+def test_mode_000_at_a_destination_without_root(open_trees):
+    source, dest, _work = open_trees
     make_tree(source)
     (source / "closed").write_text("closed")
     (source / "closed folder").mkdir()
     (source / "closed folder/file").write_text("file")
     for name in ("closed", "closed folder"):
         (source / name).chmod(0)
-    pair = make_pair(trees, preserve=WITHOUT_ROOT, delete=True)
+    pair = make_pair(open_trees, preserve=WITHOUT_ROOT, delete=True)
     run_as_nobody(pair, "dest")
     assert pair.run()["errors"] == []
     assert differences(source, dest, ignore=["owner"]) == []
@@ -148,14 +161,14 @@ def test_mode_000_at_a_destination_without_root(trees):
 
 @needs_root
 @pytest.mark.parametrize("preserves", [False, True])
-def test_devices_without_root(trees, preserves):
+def test_devices_without_root(open_trees, preserves):
     """The plan leaves devices out where an end is not root; an end that shall make them all the same says each."""
-    source, dest, _work = trees
+    source, dest, _work = open_trees
     make_tree(source)
     os.mknod(source / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     os.mknod(source / "block", stat.S_IFBLK | 0o600, os.makedev(7, 200))
     os.mkfifo(source / "fifo")
-    pair = make_pair(trees, preserve=[*WITHOUT_ROOT, *(["devices"] if preserves else [])])
+    pair = make_pair(open_trees, preserve=[*WITHOUT_ROOT, *(["devices"] if preserves else [])])
     run_as_nobody(pair, "dest")
     outcome = pair.run()
     reasons = {one["path"]: one["reason"] for one in outcome["errors"]}
