@@ -143,8 +143,12 @@ def _still(running: Running) -> None:
 
 
 def all_methods(bed: Testbed, playbooks: Playbooks, **options: Any) -> list[Transfer]:
-    """Give a transfer for each method, each with its own trees: what makes a test wait is waited for only once."""
-    return [Transfer(bed, playbooks, method, name=method, **options) for method in METHODS]
+    """Give a transfer for each method, each with its own trees: what makes a test wait is waited for only once.
+
+    They share a line. So stream may not try more connections: it would leave nothing of the line to the others.
+    """
+    given = {"stream": {"streams": 2, **options}}
+    return [Transfer(bed, playbooks, method, name=method, **given.get(method, options)) for method in METHODS]
 
 
 def run_all(transfers: list[Transfer], **options: Any) -> list[dict[str, Any]]:
