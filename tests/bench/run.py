@@ -11,6 +11,7 @@ the absolute figures. docs/benchmarks.md says what is measured and how to read i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -20,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.longhaul.fleet.tests.bench import cases, machine, page
+from ansible_collections.longhaul.fleet.tests.bench import cases, machine, memory, page
 from ansible_collections.longhaul.fleet.tests.bench.ours import Ours
 from ansible_collections.longhaul.fleet.tests.bench.peers import FETCHED, Peers
 from ansible_collections.longhaul.fleet.tests.bench.stage import Options, Stage
@@ -76,7 +77,10 @@ def measure(given: argparse.Namespace, options: Options, last: dict[str, Any]) -
     def say(line: str) -> None:
         print(f"{time.monotonic() - begun:7.1f} {line}", flush=True)
 
-    with Testbed(data_size=f"{4 * options.mib + 8192}m") as bed, tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as held:
+        held.enter_context(memory.kept(3 * options.large))
+        bed = held.enter_context(Testbed(data_size=f"{4 * options.mib + 8192}m"))
+        folder = held.enter_context(tempfile.TemporaryDirectory())
         ours = Ours(bed, Path(folder))
         stage = Stage(bed, options, Peers(bed), ours, say)
         try:
