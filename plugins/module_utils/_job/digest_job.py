@@ -13,15 +13,17 @@ import os
 import time
 from typing import Any, Callable
 
+from .._core.errors import TransferFailed
+from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
+from .._model.filters import FilterError, Filters
+from .._model.ids import IdMap
+from .._model.paths import unescape
 from .._tree.content import with_contents
 from .._tree.digest import TreeDigest
-from .._tree.entry import DIRECTORY, REGULAR, SYMLINK, Entry
-from .._tree.filters import FilterError, Filters
-from .._tree.names import unescape
+from .._tree.owners import OwnerCount
 from .._tree.record import Describer
 from .._tree.spool import Listing, Spool, SpoolWriter
 from .._tree.walk import walk
-from .context import TransferFailed
 from .reporter import Reporter
 from .state import JobFolder
 
@@ -37,9 +39,12 @@ class _TooLong(Exception):
 def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
     """Walk the tree that the folder's request names, and publish its digest; gives the exit code.
 
-    The request has ``root``, ``rules``, ``only``, ``one_file_system``, ``fields``, ``numeric_ids`` and ``algorithm``.
+    The request has ``root``, ``rules``, ``only``, ``one_file_system``, ``fields``, ``owner_map`` (None for the
+    destination, whose own numbers count) and ``algorithm``. With ``count_owners``, what a transfer preserves, the
+    digest has ``owners``, too.
     ``content_of`` names the only files whose contents count, where ``fields`` has content; None: all do.
-    Without ``special_files`` device nodes, FIFOs and sockets are passed over: what a transfer was not to keep.
+    Special files that ``special_files`` (``devices``, ``specials`` or neither, as a transfer's ``preserve`` has them)
+    does not name are passed over: what a transfer was not to keep.
     """
     progress = reporter.progress
     progress.phase = "reading"
@@ -83,19 +88,23 @@ def _read(request: dict[str, Any], spool: SpoolWriter | None, count: Callable[[i
         filters = Filters.parse(request["rules"]) if request["rules"] else None
     except FilterError as error:
         raise TransferFailed(str(error)) from error
-    digest = TreeDigest(Describer(fields, request["numeric_ids"]), spool)
+    digest = TreeDigest(Describer(fields, IdMap.of(request["owner_map"])), spool)
     entries = walk(
         root,
         filters=filters,
         one_file_system=request["one_file_system"],
         xattrs=bool(fields & {"xattrs", "acls"}),
         only=os.fsencode(request["only"]) if request["only"] else None,
+        on_staging=(lambda _path: None) if request.get("side") == "source" else None,  # none offers them
         on_error=digest.error,
     )
     if request["only"]:  # the root is not what was transferred
         entries = (entry for entry in entries if entry.path)
-    if not request["special_files"]:
-        entries = (entry for entry in entries if entry.type in (REGULAR, DIRECTORY, SYMLINK))
+    compared = {REGULAR, DIRECTORY, SYMLINK, *special_types(request["special_files"])}
+    entries = (entry for entry in entries if entry.type in compared)
+    counted = OwnerCount(request["count_owners"]) if request.get("count_owners") else None
+    if counted is not None:
+        entries = counted.passing(entries)
     if "content" in fields:
         known = _unread(request.get("content_of"))
         for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS, known):
@@ -105,7 +114,10 @@ def _read(request: dict[str, Any], spool: SpoolWriter | None, count: Callable[[i
         for entry in entries:
             digest.add(entry)
             count(entry.size)
-    return digest.as_dict()
+    made = digest.as_dict()
+    if counted is not None:
+        made["owners"] = counted.as_dict(root)
+    return made
 
 
 def _unread(wanted: list[str] | None) -> Callable[[Entry], bytes] | None:
@@ -117,12 +129,14 @@ def _unread(wanted: list[str] | None) -> Callable[[Entry], bytes] | None:
 
 
 def drill_down(folder: JobFolder, step: dict[str, Any]) -> dict[str, Any]:
-    """Answer a question about the tree that was read: ``ask`` is ``listing``, ``explain`` or ``details``."""
+    """Answer a question about a tree that was read: ``ask`` is ``listing``, ``absent``, ``explain`` or ``details``."""
     request = folder.request
-    spool = Spool(folder.file(_SPOOL), Describer(frozenset(request["fields"]), request["numeric_ids"]))
+    spool = Spool(folder.file(_SPOOL), Describer(frozenset(request["fields"]), IdMap.of(request["owner_map"])))
     since = step.get("changed_after_ns")
     if step["ask"] == "listing":
         return spool.listing(step["buckets"], changed_after_ns=since).as_dict()
     if step["ask"] == "explain":
-        return spool.explain(Listing.from_dict(step["listing"]), step["limit"], step["extras"])
+        return spool.explain(Listing.from_dict(step["listing"]), step["limit"], step["extras"], step["absent"])
+    if step["ask"] == "absent":
+        return {"absent": spool.absent(Listing.from_dict(step["listing"]))}
     return {"details": spool.details(step["keys"], since)}

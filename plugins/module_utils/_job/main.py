@@ -4,8 +4,9 @@
 
 """What ``python3 engine.pyz`` does. Private to the collection.
 
-``job FOLDER`` is one end of a transfer, ``digest FOLDER`` reads one of its trees. Both are told what to do by
-``request.json`` in the folder, take secrets from their standard input, and report to ``status.json``.
+``job FOLDER`` is one end of a transfer, ``digest FOLDER`` reads one of its trees, and ``owners FOLDER`` counts whose a
+tree is. All are told what to do by ``request.json`` in the folder, take secrets from their standard input, and report
+to ``status.json``.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ def _job(kind: str) -> Callable[[JobFolder, dict[str, str], Reporter], int]:
         from .digest_job import run_digest
 
         return run_digest
+    if kind == "owners":
+        from .owner_census import run_census
+
+        return run_census
     from .transfer_job import run_transfer
 
     return run_transfer

@@ -21,8 +21,8 @@ import sys
 import time
 from typing import Any, Sequence
 
-from .._methods.ask import ask, find_program
-from .._methods.equipment import SSH_METHODS, look_at_programs
+from .._core.subprocesses import find_program, run_command
+from .._methods.detect_programs import SSH_METHODS, look_at_programs
 from .._tree.walk import walk
 from .state import JobFolder
 
@@ -34,7 +34,7 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
 
     ``request`` has ``side``, ``path`` (absolute), ``id`` of the transfer, ``methods`` whose programs are looked at,
     ``ssh_ports`` to look for an sshd at where one of them uses ssh, and optionally ``child`` (a name inside the path to
-    describe as well), ``rsyncd_module`` and ``link_dest`` (paths).
+    describe as well), ``rsyncd_module``, ``link_dest`` (paths) and ``owners`` (names of ``users`` and ``groups``).
     """
     path = describe_with_child(request)
     if request["side"] == "source" and path["type"] == "directory":
@@ -59,6 +59,8 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         "addresses": own_addresses,
         "link_mbit": _link_speed(),
         "path": path,
+        "selinux": os.path.exists("/sys/fs/selinux/enforce"),
+        "owners": numbers_of(request.get("owners") or {}),
         "no_folders": [other for other in request.get("link_dest") or () if not os.path.isdir(other)],
         "methods": request["methods"],
         "programs": look_at_programs(request["methods"]),
@@ -98,7 +100,7 @@ def _has_aes() -> bool:
 def _has_zstd(methods: Sequence[str]) -> bool:
     if "stream" not in methods:  # the others have programs for it; to load a library for nothing takes time
         return False
-    from .._stream.zstd import available
+    from .._engine.content.zstd import available
 
     return available()
 
@@ -114,7 +116,7 @@ def addresses() -> list[str]:
         except OSError:
             continue
     for argv in (["ip", "-o", "addr", "show"], ["ifconfig", "-a"]):
-        for address in re.findall(r"\binet6? (?:addr:)?([0-9a-fA-F.:]+)", ask(argv)):
+        for address in re.findall(r"\binet6? (?:addr:)?([0-9a-fA-F.:]+)", run_command(argv)):
             if not address.lower().startswith("fe80"):
                 found.append(address)
         if len(found) > 2:
@@ -166,6 +168,8 @@ def describe_path(path: str) -> dict[str, Any]:
             found["type"] = "dangling"
     except OSError as error:
         found.update(type="unreachable", reason=error.strerror)
+    if found["type"] == "missing":
+        found["no_way"] = no_way(path)
     existing = real
     while not os.path.lexists(existing) and existing != b"/":
         existing = os.path.dirname(existing)
@@ -192,6 +196,19 @@ def describe_path(path: str) -> dict[str, Any]:
     return found
 
 
+def no_way(path: str) -> str:
+    """Return the part of a path that is no directory, though ``..`` behind it would lead back; empty where none is.
+
+    Without that directory nobody can say what the path means: it may become a symlink.
+    """
+    names = path.split("/")
+    for at in range(len(names) - 1, 0, -1):
+        before = "/".join(names[:at])
+        if names[at] == ".." and before and not os.path.isdir(before):
+            return before
+    return ""
+
+
 def measure(root: bytes, seconds: float = 0.5) -> dict[str, Any]:
     """Count a tree's entries and allocated bytes for ``seconds``; ``complete`` says whether that was enough."""
     deadline = time.monotonic() + seconds
@@ -209,12 +226,12 @@ def _sshd(ports: list[int], own_addresses: list[str]) -> dict[str, Any]:
     found = {"listening": [], "config": {}, "home": pwd.getpwuid(os.geteuid()).pw_dir}
     if not own_addresses:
         return found
-    from .._methods.sshd_config import parse_sshd_config
+    from .._methods.ssh.sshd_config import parse_sshd_config
 
     found["listening"] = [port for port in dict.fromkeys(ports) if _speaks_ssh(port, own_addresses)]
     sshd = find_program("sshd")
     if sshd and os.geteuid() == 0:
-        text = ask([sshd, "-T", "-C", f"user={getpass.getuser()},host=peer,addr=192.0.2.1"])
+        text = run_command([sshd, "-T", "-C", f"user={getpass.getuser()},host=peer,addr=192.0.2.1"])
         found["config"] = parse_sshd_config(text)
     return found
 
@@ -229,6 +246,18 @@ def _speaks_ssh(port: int, own_addresses: list[str]) -> bool:
         except OSError:
             continue
     return False
+
+
+def numbers_of(wanted: dict[str, list[str]]) -> dict[str, dict[str, int | None]]:
+    """Return the numbers of ``users`` and ``groups`` by name; None where nobody has the name."""
+    if not wanted:  # which is nearly always so
+        return {}
+    from .._tree.accounts import group_id, user_id
+
+    return {
+        kind: {name: number_of(name) for name in wanted.get(kind, ())}
+        for kind, number_of in (("users", user_id), ("groups", group_id))
+    }
 
 
 def _rsyncd_module(name: str | None) -> dict[str, Any] | None:

@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Any
 
-from .context import PeerUnreachable, Progress, TransferFailed
+from .._core.context import Progress
+from .._core.errors import PeerUnreachable, StagingLeft, TransferFailed
 from .state import JobFolder
 
 INTERVAL = 1.0  # seconds between two writings of the status file
@@ -40,7 +41,7 @@ class Reporter:
 
     def _write(self) -> None:
         with self._write_lock:
-            self._folder.status = dict(self.status, updated=time.time(), progress=vars(self.progress))
+            self._folder.status = dict(self.status, updated=time.time(), progress=self.progress.as_dict())
 
     def _run(self) -> None:
         while not self._wake.wait(INTERVAL):
@@ -56,8 +57,8 @@ class Reporter:
         self._thread.join()
         ended = {"ended": time.time()}
         if isinstance(error, TransferFailed):
-            unreachable = isinstance(error, PeerUnreachable)
-            self.set(state="failed", failure=str(error), unreachable=unreachable, **ended)
+            kinds = {"unreachable": isinstance(error, PeerUnreachable), "staging_left": isinstance(error, StagingLeft)}
+            self.set(state="failed", failure=str(error), **kinds, **ended)
         elif error is not None and not isinstance(error, SystemExit):
             import traceback
 

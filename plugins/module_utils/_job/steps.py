@@ -42,9 +42,10 @@ def _probe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
 def _describe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """Say what stands at a path, and how fast this host hashes, for a comparison."""
     from .._tree.content import speeds
-    from .probe import describe_with_child
+    from .probe import describe_with_child, numbers_of
 
-    return {"path": describe_with_child(step), "hash_speeds": speeds(), "now_ns": time.time_ns()}
+    found = {"path": describe_with_child(step), "hash_speeds": speeds(), "now_ns": time.time_ns()}
+    return dict(found, owners=numbers_of(step.get("owners") or {}))
 
 
 def _start(step: dict[str, Any], given: Given) -> dict[str, Any]:
@@ -80,9 +81,12 @@ def _poll(step: dict[str, Any], _given: Given) -> dict[str, Any]:
 
 
 def _stop(step: dict[str, Any], _given: Given) -> dict[str, Any]:
-    """End a job and give its last status and log."""
+    """End a job and give its last status and log. Raises StateError where its staging folder could not be removed."""
     folder = _folder(step)
     status = launcher.stop(folder, bool(step["succeeded"]))
+    if step["succeeded"] and status.get("staging_left"):
+        folder.remove()
+        raise StateError(status["failure"])
     return dict(status, log=folder.log_tail())
 
 
@@ -105,6 +109,13 @@ def _glance(step: dict[str, Any], given: Given) -> dict[str, Any]:
     return {"digest": digest}
 
 
+def _look_up_owners(step: dict[str, Any], _given: Given) -> dict[str, Any]:
+    """Say what this host, the destination, knows of the ids that were ``counted`` at the source."""
+    from .._tree.owners import answer
+
+    return answer(step["counted"])
+
+
 def _drill_down(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """Answer a question about the differences that two digests show."""
     from .digest_job import drill_down
@@ -121,4 +132,5 @@ _STEPS: dict[str, Callable[[dict[str, Any], Given], dict[str, Any]]] = {
     "clear": _clear,
     "glance": _glance,
     "drill_down": _drill_down,
+    "look_up_owners": _look_up_owners,
 }

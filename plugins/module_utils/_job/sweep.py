@@ -17,7 +17,7 @@ import signal
 import subprocess
 from typing import Any
 
-from .._job.context import TransferFailed
+from .._core.errors import TransferFailed
 from .state import JobFolder
 
 
@@ -28,7 +28,7 @@ def sweep(folder: JobFolder) -> None:
     if serve.get("ssh") == "system":
         _take_key_back(folder.transfer_id, serve)
     if request.get("settings", {}).get("method") == "rsyncd" and request.get("part") == "serve":
-        from .._methods import rsyncd_server  # only here, as below: most executions need neither
+        from .._methods.rsyncd import server as rsyncd_server  # only here, as below: most executions need neither
 
         _end_daemon(folder)
         for path in rsyncd_server.password_files(folder.transfer_id):
@@ -37,7 +37,7 @@ def sweep(folder: JobFolder) -> None:
 
 
 def _take_key_back(transfer_id: str, serve: dict[str, Any]) -> None:
-    from .._methods import authorized_keys
+    from .._methods.ssh import authorized_keys
 
     try:
         user = pwd.getpwnam(serve["user"]) if serve.get("user") else pwd.getpwuid(os.geteuid())

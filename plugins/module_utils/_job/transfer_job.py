@@ -14,51 +14,18 @@ import socket
 import time
 from typing import Any, Callable, Iterator
 
-from . import ledger, staging
-from .context import Context, Server, TransferFailed
+from .._core import time_accounting
+from .._core.context import Context, Server
+from .._core.errors import StagingLeft, TransferFailed
+from .._core.outcome import Outcome
+from .._methods import registry
+from .._tree import staging
+from . import owner_check
 from .reporter import Reporter
 from .state import JobFolder, destination_lock
 
 FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end to come
 CHECK_INTERVAL = 0.1  # seconds
-
-
-def _method(name: str) -> Any:
-    """Give the module of a method. Importing the others, out of an archive, would cost each start its time."""
-    if name == "rsync":
-        from .._methods import rsync
-
-        return rsync
-    if name == "rsyncd":
-        from .._methods import rsyncd
-
-        return rsyncd
-    if name == "scp":
-        from .._methods import scp
-
-        return scp
-    if name == "sftp":
-        from .._methods import sftp
-
-        return sftp
-    if name == "stream":
-        from .._methods import stream
-
-        return stream
-    if name == "tar_nc":
-        from .._methods import tar_nc
-
-        return tar_nc
-    raise TransferFailed(f"there is no method {name} in this version")
-
-
-def _adopt(method: str) -> Callable[[bytes], None] | None:
-    """Give what makes use of the temporary files that an interrupted run of a method left."""
-    if method not in ("rsync", "rsyncd"):
-        return None
-    from .._methods import rsync_leftover
-
-    return rsync_leftover.adopt
 
 
 def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter) -> int:
@@ -76,20 +43,24 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
         progress=reporter.progress,
     )
     signal.signal(signal.SIGTERM, lambda _number, _frame: context.stop.set())
-    method = _method(context.settings["method"])
+    method = registry.load(context.settings["method"])
     if context.part == "serve":
         with _destination(context, folder):
             _serve(context, method, reporter)
         reporter.set(state="served")
         return 0
-    with _destination(context, folder):
-        reporter.set(state="running")
-        ledger.begin()
-        outcome = method.drive(context)
-        outcome.spent.setdefault(context.side, ledger.account())
-        failed = bool(outcome.failure or outcome.errors_total)
-        if not failed:
-            folder.mark_succeeded()
+    outcome = Outcome()
+    try:
+        with _destination(context, folder):
+            reporter.set(state="running")
+            time_accounting.begin()
+            outcome = method.drive(context)
+            outcome.spent.setdefault(context.side, time_accounting.account())
+            failed = bool(outcome.failure or outcome.errors_total)
+            if not failed:
+                folder.mark_succeeded()
+    except StagingLeft as left:
+        outcome.failure, failed = str(left), True
     reporter.set(state="failed" if failed else "finished", outcome=outcome.as_dict())
     return int(failed)
 
@@ -153,12 +124,17 @@ def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
             return
         succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
         with _root(context.root, succeeded):
-            adopt = _adopt(context.settings["method"])
-            context.serve["leftover"] = staging.prepare(context.root, context.staging, adopt)
-            try:
-                yield
-            finally:
-                staging.settle(context.root, context.staging, context.settings["partial"] and not succeeded())
+            with contextlib.closing(staging.open_staging(context)) as staged:
+                context.serve["leftover"] = staged.prepare(registry.leftover_adopter(context.settings["method"]))
+                try:
+                    owner_check.require_owners(context)
+                    yield
+                finally:
+                    left = staged.settle(context.settings["partial"] and not succeeded())
+                    if left:
+                        context.log(left)
+                if left and succeeded():
+                    raise StagingLeft(f"all of the source is in place, but {left}")
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The method stream: our own engine. Private to the collection.
+"""The method stream: our own engine.
 
 ``context.serve``: ``address`` to listen at (numeric), ``ports`` to choose from (none: any free one), ``allow``:
 addresses that may connect. ``context.secrets``: ``exchange``, the one-time secret of both ends, and, unless the setting
@@ -17,21 +17,22 @@ import gc
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
-from .._exchange import frames
-from .._exchange.messages import pack
-from .._exchange.talk import ConversationLost, Talk
-from .._job.context import Context, Server, TransferFailed
-from .._job.outcome import Outcome
-from .._stream.hello import CONTROL
-from .._stream.link import Link
-from .._stream.meeting import Connection, Doorway, Port, connect, connect_again, connect_first
+from .._core.context import Context, Server
+from .._core.errors import TransferFailed
+from .._core.outcome import Outcome
+from .._engine.net.connect import Connection, ConnectionParameters, Listener, connect, connect_again, connect_first
+from .._engine.net.data_connection import DataConnection
+from .._engine.net.session import Session, SessionLost
+from .._engine.net.session_server import SessionServer
+from .._engine.wire import frames
+from .._engine.wire.hello import CONTROL
+from .._engine.wire.messages import dump_message
 from .._tree import xattr
-from .conversing import ConversingServer
 
 if TYPE_CHECKING:
-    from .._exchange.dest import DestEnd
-    from .._exchange.source import SourceEnd
-    from .._stream.streams import Streams
+    from .._engine.net.pool import ConnectionPool
+    from .._engine.receiver.receiver import Receiver
+    from .._engine.sender.sender import Sender
 
 _TIMEOUTS = 4  # without getting farther; then it is given up to connect again
 
@@ -40,33 +41,37 @@ class _Conversation:
     """One conversation of one end, with its connections. ``earlier`` is one that broke off, and is gone on from."""
 
     def __init__(
-        self, context: Context, doorway: Doorway, control: Connection, earlier: _Conversation | None = None
+        self,
+        context: Context,
+        parameters: ConnectionParameters,
+        control: Connection,
+        earlier: _Conversation | None = None,
     ) -> None:
-        self._context, self._doorway = context, doorway
+        self._context, self._parameters = context, parameters
         context.progress.bytes_done = context.progress.files_done = 0
         counted = earlier.end.counted if earlier is not None else None
-        self.end: SourceEnd | DestEnd
-        self.streams: Streams
+        self.end: Sender | Receiver
+        self.streams: ConnectionPool
         # Half of the timeout goes into noticing that nothing comes any more, half into connecting again.
-        self.talk = talk = Talk(context, [control.channel(doorway.timeout / 2, doorway.drives)])
-        self.end, self.streams = _maker(context.side)(context, talk, doorway.timeout, counted)
+        self.session = session = Session(context, [control.channel(parameters.timeout / 2, parameters.drives)])
+        self.end, self.streams = _maker(context.side)(context, session, parameters.timeout, counted)
         self._count = max(1, int(context.settings["streams"]), earlier.streams.proven if earlier is not None else 0)
 
-    def _make_link(self, number: int) -> Link:
+    def _make_link(self, number: int) -> DataConnection:
         """Make a data connection; raises OSError or HandshakeError."""
         peer = self._context.peer
-        return self.link(connect(self._doorway, str(peer["address"]), int(peer["port"]), number))
+        return self.link(connect(self._parameters, str(peer["address"]), int(peer["port"]), number))
 
-    def link(self, connection: Connection) -> Link:
+    def link(self, connection: Connection) -> DataConnection:
         """Take a data connection."""
-        return connection.link(self._doorway.timeout, self._doorway.drives)
+        return connection.link(self._parameters.timeout, self._parameters.drives)
 
     def hold(self) -> Outcome:
         """Hold the conversation to its end; raises TransferFailed."""
         _rest_from_garbage()
         xattr.quicken()
         self.streams.watch()
-        if self._doorway.drives:
+        if self._parameters.drives:
             settings = self._context.settings
             self.streams.connect(self._count, self._make_link)
             ask = self._ask_for_fewer if self._context.side == "dest" else None
@@ -77,16 +82,16 @@ class _Conversation:
 
     def _ask_for_fewer(self, count: int) -> None:
         """Only the source knows when nothing is under way in a connection any more."""
-        self.talk.send(frames.FEWER, pack({"streams": count}))
+        self.session.send(frames.FEWER, dump_message({"streams": count}))
 
 
 def _maker(side: str) -> Callable[..., Any]:
     """Give what makes the end of a side. What only the other one needs is not imported: that would be compiled, too."""
     if side == "source":
-        from .._stream.source import make_source
+        from .._engine.sender.stream_sender import make_source
 
         return make_source
-    from .._stream.receiver import make_dest
+    from .._engine.receiver.stream_receiver import make_dest
 
     return make_dest
 
@@ -98,7 +103,7 @@ def _rest_from_garbage() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-class _Perseverance:
+class _RetryBudget:
     """Says whether to connect again: as long as each conversation gets farther than those before.
 
     What cuts every connection before anything is complete would be met again and again without end.
@@ -109,34 +114,34 @@ class _Perseverance:
         self._farthest, self._since = 0, time.monotonic()
         self._lost = 0  # conversations, since then
 
-    def lost(self, context: Context, error: ConversationLost) -> None:
+    def lost(self, context: Context, error: SessionLost) -> None:
         """Take note of a conversation that broke off; raises TransferFailed where it is not worth while to go on."""
         done = context.progress.bytes_done + context.progress.files_done
+        now = time.monotonic()
         self._lost += 1
         if done > self._farthest:
-            self._farthest, self._since, self._lost = done, time.monotonic(), 0
-        elif time.monotonic() - self._since > self._seconds:
-            seconds = time.monotonic() - self._since
+            self._farthest, self._since, self._lost = done, now, 0
+        elif now - self._since > self._seconds:
             raise TransferFailed(
-                f"the connection was lost {self._lost} times in {seconds:.0f} seconds, and got no farther in between "
-                f"({error}). Something on the way ends connections early: look at the firewalls and load balancers "
-                "between the hosts, then run the task again, it goes on where it stopped"
+                f"the connection was lost {self._lost} times in {now - self._since:.0f} seconds, and got no farther "
+                f"in between ({error}). Something on the way ends connections early: look at the firewalls and load "
+                "balancers between the hosts, then run the task again, it goes on where it stopped"
             ) from error
 
 
 def drive(context: Context) -> Outcome:
     """Connect to the serving end, and do the transfer with it; where the connection is lost, connect again."""
-    doorway = Doorway(context)
-    conversation = _Conversation(context, doorway, connect_first(context, doorway))
-    perseverance = _Perseverance(_TIMEOUTS * doorway.timeout)
+    parameters = ConnectionParameters(context)
+    conversation = _Conversation(context, parameters, connect_first(context, parameters))
+    retries = _RetryBudget(_TIMEOUTS * parameters.timeout)
     while True:
         try:
             return conversation.hold()
-        except ConversationLost as error:
-            perseverance.lost(context, error)
+        except SessionLost as error:
+            retries.lost(context, error)
             context.log(f"{error}. Connecting again")
-            control = connect_again(context, doorway, doorway.timeout / 2, error)
-            conversation = _Conversation(context, doorway, control, conversation)
+            control = connect_again(context, parameters, parameters.timeout / 2, error)
+            conversation = _Conversation(context, parameters, control, conversation)
 
 
 def serve(context: Context) -> Server:
@@ -144,15 +149,15 @@ def serve(context: Context) -> Server:
     return _StreamServer(context)
 
 
-class _StreamServer(ConversingServer):
+class _StreamServer(SessionServer):
     """The port, and the conversation from its first connection on. A new conversation takes the place of the old."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         _maker(context.side)  # imported before anybody waits for it
-        self._doorway = Doorway(context)
+        self._parameters = ConnectionParameters(context)
         self._conversation: _Conversation | None = None
-        self._port = Port(context, self._doorway, self._arrived)
+        self._port = Listener(context, self._parameters, self._arrived)
         self.ready: dict[str, Any] = {"address": self._port.address, "port": self._port.port}
 
     def _arrived(self, connection: Connection) -> None:
@@ -167,9 +172,9 @@ class _StreamServer(ConversingServer):
     def _converse(self, connection: Connection) -> None:
         earlier = self._conversation
         if earlier is not None and self._thread is not None:
-            earlier.talk.abort("the other end connected again")
+            earlier.session.abort("the other end connected again")
             self._thread.join()
-        self._conversation = _Conversation(self._context, self._doorway, connection, earlier)
+        self._conversation = _Conversation(self._context, self._parameters, connection, earlier)
         self._begin(self._conversation.hold)
 
     def _stop_listening(self) -> None:

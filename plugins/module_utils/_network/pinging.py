@@ -37,6 +37,17 @@ def check_ping(system: str) -> None:
             )
 
 
+def look_at_ping(system: str) -> dict[str, Any]:
+    """Return whether paths can be tested here, and the package that brings what they are tested with."""
+    try:
+        check_ping(system)
+    except NoPing:
+        usable = False
+    else:
+        usable = True
+    return {"usable": usable, "package": "iputils-ping" if which("apt-get") else "iputils"}
+
+
 def test_path(address: str, mtu: int | None, count: int, patience: float) -> dict[str, Any]:
     """Give how packets of ``mtu`` bytes (None: of the MTU of the link they leave by) get through to an address.
 
@@ -60,10 +71,13 @@ def _test(address: str, mtu: int | None, count: int, system: str) -> dict[str, A
     size = mtu or link_mtu or 1500
     full = _ping(address, size, count, system)
     small = None if full.received else _ping(address, _smallest(address), count, system)
-    verdict, message = judge(size, full, small, route["dev"], link_mtu)
     largest: int | None = size if full.received else None
     if small and small.received:
         largest = _largest(address, size, system)
+        if largest == size - 1:  # the peer may have come up only after the packets of full size had been given up
+            full = _ping(address, size, count, system)
+            small, largest = (None, size) if full.received else (small, largest)
+    verdict, message = judge(size, full, small, route["dev"], link_mtu)
     return {
         "passed": verdict == "passed",
         "verdict": verdict,

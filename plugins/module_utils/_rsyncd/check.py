@@ -13,6 +13,7 @@ import ipaddress
 import re
 from typing import Any, Iterable, Mapping
 
+from .access import network
 from .options import BOOL, INT, NAMES, NOT_SHARED, OF_A_MODULE, OPTIONS, PATH, TEXT, WORD, WORDS, Option
 
 OWN_KEYS = {"name": TEXT, "state": WORD, "create_path": BOOL, "path_mode": WORD}
@@ -150,6 +151,8 @@ def doubts(values: Mapping[str, Value]) -> list[str]:
     name, found = values["name"], []
     if may_write(values) and "auth_users" not in values and "hosts_allow" not in values:
         found.append(f"module {name}: everybody who reaches the port may write into it. Set hosts_allow or auth_users")
+    if "hosts_allow" in values and write_as_root(values):
+        found.append(f"module {name}: {write_as_root(values)}")
     named = [word for word in values.get("hosts_deny", ()) if word != "*" and not _is_address(word)]
     if named:
         found.append(
@@ -159,6 +162,25 @@ def doubts(values: Mapping[str, Value]) -> list[str]:
     if values.get("insecure_links"):
         found.append(f"module {name}: insecure_links lets whoever makes a symlink in it reach files outside of it")
     return found
+
+
+def write_as_root(values: Mapping[str, Value]) -> str:
+    """Say who may write into a module as root without a password, where more than single hosts may; else nothing."""
+    if not may_write(values) or "auth_users" in values or str(values.get("uid", "nobody")) not in ("root", "0"):
+        return ""
+    who = "everybody who reaches the port"
+    if "hosts_allow" in values:
+        many = [word for word in values["hosts_allow"] if _is_many(word)]
+        if not many:
+            return ""
+        who = f"everybody in {', '.join(many)}"
+    return f"{who} may write as root. Set auth_users, name single hosts in hosts_allow, or give it another uid"
+
+
+def _is_many(word: str) -> bool:
+    """Whether an element of ``hosts allow`` means more than one host."""
+    known = network(word)
+    return known.num_addresses > 1 if known is not None else bool(re.search(r"[*?\[@]|^\.|/", word))
 
 
 def varies(text: str) -> bool:

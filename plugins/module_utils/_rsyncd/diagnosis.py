@@ -19,7 +19,7 @@ import time
 from typing import Any, Mapping, NamedTuple, Sequence
 
 from . import access, identity
-from .check import may_write, plain_users, varies
+from .check import may_write, plain_users, varies, write_as_root
 from .conf import Conf, Module, effective, load_from_disk, read_text
 from .explain import ERROR, NOTE, WARNING, Around, Finding, explain, mount_of
 from .holes import open_holes, version_of
@@ -111,6 +111,8 @@ class _ModuleTrial:
             files = " and ".join(self._module.files)
             self._find("two_modules", ERROR, f"it is written in {files}, and rsync mixes both. Rename one")
         self._judge_clients()
+        if write_as_root(values):
+            self._find("writes_as_root", WARNING, write_as_root(values))
         self._login = choose_login(values, self._request.logins)
         self.result.update(read=None, write=None, private=self._private)
         if self._login is None:

@@ -92,6 +92,14 @@ def file_problems(values: Values, managed_secrets: str) -> list[str]:
     return found
 
 
+def managed_secrets_problems(path: str, include_folder: str) -> list[str]:
+    """Say why the role could not write its own secrets file. It makes ``include_folder`` itself; empty is no file."""
+    folder = os.path.dirname(path)
+    if not path or folder == include_folder or os.path.isdir(folder):
+        return []
+    return [f"rsyncd_secrets_file is in {folder}, which does not exist. Make it, or name another place"]
+
+
 def secrets_problems(path: str, strict: bool) -> list[str]:
     """Say why rsync would not take a secrets file. ``strict`` is ``strict modes``. Its contents are not shown."""
     try:

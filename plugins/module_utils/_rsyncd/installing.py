@@ -176,6 +176,7 @@ class Installing:
         if wanted.mode == "whole":  # what stands in rsyncd.conf itself will be gone
             for module in conf.modules:
                 module.files = [path for path in module.files if path != wanted.path]
+        problems += host.managed_secrets_problems(self._managed, self._folder)
         problems += host.name_problems([values["name"] for values in self.modules], conf, self._folder)
         for values in self.modules:
             found = host.path_problems(values) + host.file_problems(values, self._managed)

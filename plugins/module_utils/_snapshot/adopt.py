@@ -15,10 +15,10 @@ import errno
 import os
 from typing import Iterable, NamedTuple
 
+from .._model.entry import DIRECTORY, Entry
+from .._model.paths import components, escape
 from .._tree import metadata
 from .._tree.descent import DIRECTORY_FLAGS
-from .._tree.entry import DIRECTORY, Entry
-from .._tree.names import components, escape
 from .._tree.place import Root
 from .._tree.walk import walk
 from . import names, rsnapshot

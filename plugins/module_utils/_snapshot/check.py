@@ -16,9 +16,9 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Iterator
 
-from .._tree.entry import DIRECTORY, Entry
-from .._tree.manifest import ManifestError
-from .._tree.names import escape, join
+from .._model.entry import DIRECTORY, Entry
+from .._model.entry_codec import ManifestError
+from .._model.paths import escape, join
 from .._tree.place import Root
 from .._tree.record import FIELDS, Describer, Record
 from .._tree.walk import OnError, walk

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from .._tree.names import escape
+from .._model.paths import escape
 from . import names
 from .check import CONTENTS, FILES, STRUCTURE, Report, check_files, check_names, check_structure, still_there
 from .contents import check_contents

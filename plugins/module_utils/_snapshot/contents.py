@@ -19,9 +19,9 @@ import os
 import resource
 from typing import Iterator
 
+from .._model.entry import REGULAR
+from .._model.entry_codec import ManifestError
 from .._tree.content import BUFFER, hash_file
-from .._tree.entry import REGULAR
-from .._tree.manifest import ManifestError
 from .._tree.place import Root
 from .._tree.record import Record
 from .check import STRUCTURE, Problem, Report, is_file

@@ -14,8 +14,8 @@ import contextlib
 import os
 from typing import Any, NamedTuple
 
+from .._model.entry_codec import ManifestError
 from .._tree.content import common_algorithm, speeds
-from .._tree.manifest import ManifestError
 from . import names
 from .begin import finished_by, unfinished_facts
 from .disk import replacing, sync_file_system, write_json

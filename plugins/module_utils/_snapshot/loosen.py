@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from typing import Iterator
 
-from .._tree.entry import DIRECTORY, Entry
+from .._model.entry import DIRECTORY, Entry
 from .._tree.place import Root
 from .._tree.walk import walk
 

@@ -12,7 +12,7 @@ cut short are all found.
 
 ``H``, the first frame, is JSON: ``algorithm`` of the content hashes, ``host``, ``job``. ``R`` frames carry records: the
 length of the hashes (4 bytes), for each record the length of its hash (1 byte) and the hash, and then the entries as
-``_tree/manifest.py`` packs them. ``E``, the last frame, is JSON: the totals. Numbers are little endian.
+``_model/entry_codec.py`` packs them. ``E``, the last frame, is JSON: the totals. Numbers are little endian.
 
 Records come in the order of a walk, which is that of :func:`order`; the first is the root.
 """
@@ -25,9 +25,9 @@ import struct
 import zlib
 from typing import Any, BinaryIO, Iterator
 
+from .._model.entry import Entry
+from .._model.entry_codec import RECORD_LIMIT, Decoder, ManifestError, encode
 from .._tree.content import ALGORITHMS
-from .._tree.entry import Entry
-from .._tree.manifest import RECORD_LIMIT, Decoder, ManifestError, encode
 from .._tree.record import Record
 
 MAGIC = b"LHSNAP1\n"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 from typing import Iterable
 
-from .._tree.names import join
+from .._model.paths import join
 
 _ALIKE = 0.5  # of difflib: how much two names must have in common
 

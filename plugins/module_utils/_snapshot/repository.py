@@ -19,7 +19,7 @@ import stat
 import time
 from typing import Any, Callable, Iterator
 
-from .._tree.manifest import ManifestError
+from .._model.entry_codec import ManifestError
 from . import names
 from .disk import open_directory, open_file, read_json, rename
 from .manifest import ManifestReader

@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field, replace
 
-from .._tree.entry import DIRECTORY, REGULAR
-from .._tree.names import components, escape
+from .._model.entry import DIRECTORY, REGULAR
+from .._model.paths import components, escape
 from .._tree.place import Root
 from . import names
 from .check import CONTENTS, STRUCTURE, Report, check_files, check_structure

@@ -19,10 +19,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Iterator
 
+from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
+from .._model.entry_codec import ManifestError
+from .._model.paths import escape
 from .._tree.content import with_contents
-from .._tree.entry import DIRECTORY, REGULAR, SYMLINK, Entry
-from .._tree.manifest import ManifestError
-from .._tree.names import escape
 from .._tree.place import Root
 from .._tree.record import Record
 from .._tree.walk import walk

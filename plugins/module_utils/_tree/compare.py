@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .entry import BLOCK, CHARACTER, DIRECTORY, REGULAR, SYMLINK, Entry
-from .ids import IdMap
+from .._model.entry import BLOCK, CHARACTER, DIRECTORY, REGULAR, SYMLINK, Entry
+from .._model.ids import IdMap
 from .metadata import NUMERIC, ROOT_POWERS, Powers, differences
 
 NONE, ATTRIBUTES, UPDATE, CREATE, REPLACE = "none", "attributes", "update", "create", "replace"

@@ -14,7 +14,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Callable, Iterable, Iterator, Union
 
-from .entry import REGULAR, Entry
+from .._model.entry import REGULAR, Entry
 from .place import Root
 
 ALGORITHMS = ("blake2b", "sha256")  # 32 bytes each; which is faster depends on the processor

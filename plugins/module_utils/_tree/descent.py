@@ -15,7 +15,7 @@ import errno
 import os
 from typing import Callable, TypeVar
 
-from .names import join
+from .._model.paths import join
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 MAX_OPEN = 64

@@ -20,7 +20,8 @@ destination that holds more than the source is equal, unless extras are asked fo
 differ in step 1 and the whole listing travels, 16 MB for a million entries; what it names are real differences only.
 
 Hard links are compared by the first name, in the order of the walk, that shares the file: where a link became a
-copy, its name is now the first of its own. A link to an extra name that comes earlier counts as a difference.
+copy, its name is now the first of its own. Names that the destination alone has do not count: where the digests
+differ, the destination leaves them out (:meth:`Spool.absent`), and compares once more what shared a file with them.
 
 Entries whose ctime at the source is later than the time given to ``listing`` and ``details`` are marked as unstable:
 they changed after the transfer began, and may be different for that reason alone.
@@ -31,9 +32,10 @@ from __future__ import annotations
 import base64
 from typing import Any, Callable, Iterable
 
+from .._model.entry import DIRECTORY, REGULAR, Entry
+from .._model.ids import NUMERIC, IdMap
+from .._model.paths import escape
 from .content import Content
-from .entry import DIRECTORY, REGULAR, Entry
-from .names import escape
 from .record import HASH_BYTES, Describer, LinkTable, path_hash
 from .spool import BUCKETS, SpoolError, SpoolWriter, bucket_of
 
@@ -63,11 +65,11 @@ class TreeDigest:
         fields: frozenset[str],
         content_hash: Callable[[Entry], bytes] | None = None,
         *,
-        numeric_ids: bool = True,
+        ids: IdMap = NUMERIC,
         spool: SpoolWriter | None = None,
     ) -> TreeDigest:
         """Make the digest of a walk. ``content_hash`` is asked for regular files; it may raise OSError."""
-        digest = cls(Describer(fields, numeric_ids), spool)
+        digest = cls(Describer(fields, ids), spool)
         for entry in entries:
             content: Content = b""
             if content_hash is not None and entry.type == REGULAR:

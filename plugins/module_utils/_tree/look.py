@@ -10,8 +10,8 @@ import errno
 import os
 import stat
 
+from .._model.entry import Entry, entry_from_stat
 from . import xattr
-from .entry import Entry, entry_from_stat
 
 _TYPE = 0o170000  # S_IFMT
 _SYMLINK = stat.S_IFLNK

@@ -15,18 +15,28 @@ import os
 import time
 from typing import Callable, NamedTuple
 
+from .._model.entry import SYMLINK, Entry
+from .._model.ids import NUMERIC, IdMap
+from .._model.paths import escape
 from . import xattr
-from .entry import SYMLINK, Entry
-from .ids import IdMap
 from .look import read_entry
-from .names import escape
 
 FIELDS = ("owner", "group", "mode", "times", "xattrs", "acls")  # as differences() names them
-NUMERIC = IdMap()
 
 # What a destination loses when the source has it not. Others in security.* and system.* belong to the host
 # (SELinux labels, IMA hashes), and its policy sets them.
 _REMOVABLE = (b"user.", b"trusted.", xattr.CAPABILITY)
+
+
+class Withheld(str):
+    """Something that was left out on purpose: no error, and no difference for the next run either."""
+
+
+SETID_WITHHELD = Withheld(
+    "setuid or setgid is not set, since the owner or the group here is another than at the source"
+)
+CAPABILITY_WITHHELD = Withheld("capabilities are not set, since the owner here is another than at the source")
+GROUP_WITHHELD = Withheld("the group is not kept, since the user here is not a member of it")
 
 
 class Powers(NamedTuple):
@@ -55,6 +65,10 @@ class Powers(NamedTuple):
 
 
 ROOT_POWERS = Powers(0, frozenset())
+
+# What every file system can store: 32 bits of seconds. Beyond, the kernel silently stores the nearest that there is.
+EARLIEST_NS = -(2**31) * 10**9
+LATEST_NS = 2**31 * 10**9 - 1
 
 
 def differences(
@@ -85,7 +99,8 @@ def differences(
         differ.add("times")
     if wanted.xattrs or found.xattrs:
         for field, is_acl in (("acls", True), ("xattrs", False)):
-            if field in preserve and any(_xattr_changes(wanted, found, is_acl, ids, powers)):
+            lends = not (same_owner or "owner" in differ)
+            if field in preserve and any(_xattr_changes(wanted, found, is_acl, ids, powers, lends)):
                 differ.add(field)
     return frozenset(differ)
 
@@ -179,7 +194,7 @@ class _Work:
                 self.problems.append(f"owner {uid} not set: only root may give files away")
             new_uid = -1  # own files are own files already
             if new_gid != -1 and not self.powers.may_give_to_group(gid):
-                self.problems.append(f"group {gid} not set: the user is not a member")
+                self.problems.append(GROUP_WITHHELD)
                 new_gid = -1
         if new_uid == new_gid == -1:
             return False
@@ -205,8 +220,7 @@ class _Work:
         same_owner = found.uid == self.ids.uid(self.wanted.uid)
         mode = _safe_mode(self.wanted, same_owner, found.gid == self.ids.gid(self.wanted.gid))
         if mode != self.wanted.mode:
-            lost = "setuid, setgid" if not same_owner else "setgid"
-            self.problems.append(f"{lost} of mode {self.wanted.mode:04o} not set: the owner here is another")
+            self.problems.append(SETID_WITHHELD)
         if always or found.mode != mode:
             self._try(f"mode {mode:04o}", lambda: chmod(self.parent_fd, self.name, mode))
 
@@ -215,7 +229,15 @@ class _Work:
         for field, is_acl in (("xattrs", False), ("acls", True)):
             if field not in self.preserve:
                 continue
-            changes = _xattr_changes(self.wanted, found, is_acl, self.ids, self.powers)
+            lends = found.uid != self.ids.uid(self.wanted.uid)
+            changes = _xattr_changes(self.wanted, found, is_acl, self.ids, self.powers, lends)
+            if (
+                lends
+                and not is_acl
+                and self.powers.all
+                and any(key == xattr.CAPABILITY for key, _value in self.wanted.xattrs)
+            ):
+                self.problems.append(CAPABILITY_WITHHELD)
             # Writing other attributes leaves the capability alone, but it comes last all the same: it must
             # not be there while anything else of the file is still wrong.
             changes.sort(key=lambda change: change[0] == xattr.CAPABILITY)
@@ -253,8 +275,15 @@ class _Work:
 
     def times(self) -> None:
         """Set the modification time; the access time becomes now, as rsync leaves it."""
-        stamps = (time.time_ns(), self.wanted.mtime_ns)
-        self._try("time", lambda: os.utime(self.name, ns=stamps, dir_fd=self.parent_fd, follow_symlinks=False))
+        wanted = self.wanted.mtime_ns
+        self._try(
+            "time",
+            lambda: os.utime(self.name, ns=(time.time_ns(), wanted), dir_fd=self.parent_fd, follow_symlinks=False),
+        )
+        if not EARLIEST_NS <= wanted <= LATEST_NS and not self.problems:
+            stored = os.stat(self.name, dir_fd=self.parent_fd, follow_symlinks=False).st_mtime_ns
+            if stored // 10**9 != wanted // 10**9:
+                self.problems.append(f"time {wanted // 10**9} (since 1970) not set: the file system cannot store it")
 
     def _try(self, what: str, call: Callable[[], None]) -> None:
         try:
@@ -277,13 +306,18 @@ def _safe_mode(wanted: Entry, same_owner: bool, same_group: bool) -> int:
 
 
 def _xattr_changes(
-    wanted: Entry, found: Entry, is_acl: bool, ids: IdMap, powers: Powers
+    wanted: Entry, found: Entry, is_acl: bool, ids: IdMap, powers: Powers, lends: bool = False
 ) -> list[tuple[bytes, bytes | None]]:
-    """Name what must be set (name, value) or removed (name, None)."""
+    """Name what must be set (name, value) or removed (name, None).
+
+    ``lends``: the owner is another than at the source, so the capability would lend the rights of somebody else.
+    """
     want = {
         key: ids.acl(value) if is_acl else value
         for key, value in wanted.xattrs
-        if key.startswith(xattr.ACL_PREFIX) == is_acl and powers.may_set_xattr(key)
+        if key.startswith(xattr.ACL_PREFIX) == is_acl
+        and powers.may_set_xattr(key)
+        and not (lends and key == xattr.CAPABILITY)
     }
     have = {key: value for key, value in found.xattrs if key.startswith(xattr.ACL_PREFIX) == is_acl}
     changes: list[tuple[bytes, bytes | None]] = [(key, value) for key, value in want.items() if have.get(key) != value]

@@ -17,11 +17,11 @@ import time
 from collections import OrderedDict
 from typing import Callable, Iterator
 
+from .._model.entry import BLOCK, CHARACTER, DIRECTORY, FIFO, SOCKET, Entry
+from .._model.paths import components, escape, join
 from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, Descent, open_root
-from .entry import BLOCK, CHARACTER, DIRECTORY, FIFO, SOCKET, Entry
 from .look import read_entry
 from .metadata import chmod
-from .names import components, escape, join
 
 _KINDS = {FIFO: stat.S_IFIFO, SOCKET: stat.S_IFSOCK, BLOCK: stat.S_IFBLK, CHARACTER: stat.S_IFCHR}
 _CACHED = 32  # directories kept open
@@ -115,15 +115,15 @@ class Root:
         parent, name = self.open_parent(path)
         os.symlink(target, name, dir_fd=parent)
 
-    def make_special(self, path: bytes, entry: Entry) -> None:
+    def make_special(self, path: bytes, entry: Entry, mode: int = 0o600) -> None:
         """Make a FIFO, a socket or a device node (for which one must be root) of the entry's type."""
         if entry.type not in _KINDS:
             raise ValueError(f"'{escape(path)}' is of type '{entry.type}', which is no FIFO, socket or device")
         parent, name = self.open_parent(path)
         if entry.type == FIFO:
-            os.mkfifo(name, 0o600, dir_fd=parent)
+            os.mkfifo(name, mode, dir_fd=parent)
         else:
-            os.mknod(name, _KINDS[entry.type] | 0o600, entry.rdev, dir_fd=parent)
+            os.mknod(name, _KINDS[entry.type] | mode, entry.rdev, dir_fd=parent)
 
     def hard_link(self, existing: bytes, path: bytes) -> None:
         """Give an existing file, symlink or special one more name."""
@@ -148,17 +148,18 @@ class Root:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=staging_fd)
 
-    def clear_for(self, entry: Entry, found: Entry | None, may_remove_tree: bool) -> int:
-        """Make way for an entry where something of another type is in its place; gives how many entries went.
+    def clear_for(self, entry: Entry, found: Entry | None, check: bool = False) -> None:
+        """Make way for an entry where something of another type is in its place.
 
         Files that a rename replaces are left for it, so the place is never empty. Raises InTheWay for a
-        directory with contents, unless ``may_remove_tree``.
+        directory with contents. With ``check`` nothing is removed.
         """
         if found is None or found.type == entry.type or DIRECTORY not in (found.type, entry.type):
-            return 0
+            return
         if found.type == DIRECTORY:
-            return self._clear_directory(entry, may_remove_tree)
-        return self.remove(entry.path)
+            self._clear_directory(entry.path, check)
+        elif not check:
+            self.remove(entry.path)
 
     def remove(
         self,
@@ -183,22 +184,26 @@ class Root:
         finally:
             os.close(parent)
 
-    def _clear_directory(self, entry: Entry, may_remove_tree: bool) -> int:
-        if may_remove_tree:
-            return self.remove(entry.path)
-        self.forget(entry.path)
-        parent, name = self.open_parent(entry.path)
-        try:
-            os.rmdir(name, dir_fd=parent)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            text = (
-                "a directory with contents is where the source has something else, so it would all be lost:"
-                " move it away, or set delete: true"
-            )
-            raise InTheWay(errno.ENOTEMPTY, text, escape(entry.path)) from None
-        return 1
+    def _clear_directory(self, path: bytes, check: bool) -> None:
+        if check:
+            fd = self.open_directory(path)
+            try:
+                is_empty = not os.listdir(fd)
+            finally:
+                os.close(fd)
+        else:
+            self.forget(path)
+            parent, name = self.open_parent(path)
+            try:
+                os.rmdir(name, dir_fd=parent)
+                is_empty = True
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                is_empty = False
+        if not is_empty:
+            text = "cannot delete non-empty directory: the source has something else here"
+            raise InTheWay(errno.ENOTEMPTY, text, escape(path))
 
     def _directory(self, parts: list[bytes]) -> int:
         """Give the cached fd of a directory, opening what is missing on the way from the nearest one open."""

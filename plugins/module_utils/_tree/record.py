@@ -13,14 +13,16 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NamedTuple
 
+from .._model.entry import BLOCK, CHARACTER, REGULAR, SYMLINK, Entry
+from .._model.ids import ACL_GROUP, ACL_USER, NUMERIC, IdMap, acl_entries
+from .._model.paths import escape
 from . import xattr
 from .content import Content
-from .entry import BLOCK, CHARACTER, REGULAR, SYMLINK, Entry
-from .ids import ACL_GROUP, ACL_USER, acl_entries, group_name, user_name
-from .names import escape
 
 # Besides the type (and a device's number), which always counts. "links" is which names share a file.
 FIELDS = frozenset(["size", "mtime", "mode", "owner", "target", "xattrs", "acls", "links", "content"])
+# Not a field: owners differ on purpose, so setuid, setgid and capabilities, which follow the owner, are not compared.
+UNOWNED = "unowned"
 HASH_BYTES = 16
 
 _COMPARED_XATTRS = (b"user.", b"trusted.", xattr.CAPABILITY)  # others in security.* are the host's own affair
@@ -42,17 +44,22 @@ def path_hash(path: bytes) -> bytes:
 class Describer:
     """Describes records by the fields that are compared.
 
-    ``numeric_ids`` compares owners as numbers, else by their names where they have one.
+    Owners are numbers, and ``ids`` says what the numbers of this side are called at the destination.
     """
 
-    def __init__(self, fields: frozenset[str], numeric_ids: bool = True) -> None:
-        unknown = fields - FIELDS
+    def __init__(self, fields: frozenset[str], ids: IdMap = NUMERIC) -> None:
+        unknown = fields - FIELDS - {UNOWNED}
         if unknown:
             raise ValueError(f"unknown fields {', '.join(sorted(unknown))}; known are {', '.join(sorted(FIELDS))}")
         self._fields = fields
-        self._numeric_ids = numeric_ids
-        self._users: dict[int, str] = {}
-        self._groups: dict[int, str] = {}
+        self._mode = 0o1777 if UNOWNED in fields else 0o7777
+        self._xattrs = tuple(key for key in _COMPARED_XATTRS if UNOWNED not in fields or key != xattr.CAPABILITY)
+        self._ids = ids
+
+    @property
+    def compares_links(self) -> bool:
+        """Whether it counts which names share a file."""
+        return "links" in self._fields
 
     def describe(self, record: Record) -> dict[str, Any]:
         """Give the values of a record, ready for JSON."""
@@ -71,9 +78,9 @@ class Describer:
         if "mtime" in fields:
             values["mtime"] = entry.mtime_ns
         if "mode" in fields and entry.type != SYMLINK:
-            values["mode"] = f"{entry.mode:04o}"
+            values["mode"] = f"{entry.mode & self._mode:04o}"
         if "owner" in fields:
-            values["owner"] = f"{self._user(entry.uid)}:{self._group(entry.gid)}"
+            values["owner"] = f"{self._ids.uid(entry.uid)}:{self._ids.gid(entry.gid)}"
         if "links" in fields and record.first != entry.path:
             values["links"] = escape(record.first)
         if entry.xattrs:
@@ -88,7 +95,7 @@ class Describer:
 
     def _describe_xattrs(self, entry: Entry, values: dict[str, Any]) -> None:
         if "xattrs" in self._fields:
-            found = {escape(key): _short(value) for key, value in entry.xattrs if key.startswith(_COMPARED_XATTRS)}
+            found = {escape(key): _short(value) for key, value in entry.xattrs if key.startswith(self._xattrs)}
             if found:
                 values["xattrs"] = found
         if "acls" in self._fields:
@@ -99,20 +106,10 @@ class Describer:
     def _acl(self, value: bytes) -> str:
         """Spell an ACL as sorted texts of tag, permissions and whom it names."""
         parts = []
-        for tag, permissions, ident in acl_entries(value):
-            who = self._user(ident) if tag == ACL_USER else self._group(ident) if tag == ACL_GROUP else ""
+        for tag, permissions, ident in acl_entries(self._ids.acl(value)):
+            who = str(ident) if tag in (ACL_USER, ACL_GROUP) else ""
             parts.append(f"{tag:02x}:{who}:{permissions:o}")
         return ",".join(sorted(parts))
-
-    def _user(self, uid: int) -> str:
-        if uid not in self._users:
-            self._users[uid] = ("" if self._numeric_ids else user_name(uid)) or str(uid)
-        return self._users[uid]
-
-    def _group(self, gid: int) -> str:
-        if gid not in self._groups:
-            self._groups[gid] = ("" if self._numeric_ids else group_name(gid)) or str(gid)
-        return self._groups[gid]
 
 
 class LinkTable:

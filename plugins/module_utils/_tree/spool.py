@@ -16,8 +16,8 @@ import os
 import struct
 from typing import Any, BinaryIO, Collection, Iterator, NamedTuple
 
-from .manifest import Decoder, ManifestError, encode
-from .names import escape
+from .._model.entry_codec import Decoder, ManifestError, encode
+from .._model.paths import escape
 from .record import HASH_BYTES, Describer, Record, path_hash
 
 BUCKETS = 1024
@@ -102,13 +102,20 @@ class Spool:
             (unstable if late else entries).extend(of_path[:_HALF] + of_record[:_HALF])
         return Listing(wanted, bytes(entries), bytes(unstable))
 
-    def explain(self, theirs: Listing, limit: int = 1000, extras: bool = False) -> dict[str, Any]:
+    def explain(
+        self, theirs: Listing, limit: int = 1000, extras: bool = False, absent: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Lay the source's listing beside these records, and give plain data.
 
         ``differs`` and ``missing`` are counts, ``unstable`` how many of both changed at the source meanwhile;
         ``ask`` are the path hashes (hexadecimal) to ask the source about, ``found`` the details of these entries
         here, both up to ``limit``. With ``extras`` what only this side has is counted and detailed, too.
+
+        Names that the source has not do not count where hard links are compared. ``absent`` are those that the other
+        portions of the source's listing gave (see :meth:`absent`).
         """
+        not_there = [*absent, *self.absent(theirs)]
+        firsts = self._firsts({bytes.fromhex(key) for key in not_there}) if not_there else {}
         listed = _pairs(theirs.entries)
         listed.update(_pairs(theirs.unstable))
         late = set(_pairs(theirs.unstable))
@@ -124,15 +131,46 @@ class Spool:
                 if extras and len(extra) < limit:
                     extra.append(self._details(rest.record()))
             elif their_record != of_record[:_HALF]:
+                record = _among(rest.record(), firsts)
+                if self._describer.record_hash(record)[:_HALF] == their_record:
+                    continue
                 counts["differs"] += 1
                 counts["unstable"] += key in late
                 if len(ask) < limit:
                     ask.append(key.hex())
-                    found.append(self._details(rest.record()))
+                    found.append(self._details(record))
         counts["missing"] = len(listed)
         counts["unstable"] += len(late & set(listed))
         ask += [key.hex() for key in sorted(listed)[: max(0, limit - len(ask))]]
         return {**counts, "ask": ask, "found": found, "extras": extra}
+
+    def absent(self, theirs: Listing) -> list[str]:
+        """Return the path hashes (hexadecimal) of names in a listing's buckets that the source has not.
+
+        Only names of files with several names, and only where hard links are compared.
+        """
+        if not self._describer.compares_links:
+            return []
+        listed = {*_pairs(theirs.entries), *_pairs(theirs.unstable)}
+        return [
+            of_path[:_HALF].hex()
+            for of_path, _of_record, rest in self._heads(set(theirs.buckets))
+            if of_path[:_HALF] not in listed and rest.record().entry.link_id is not None
+        ]
+
+    def _firsts(self, absent: set[bytes]) -> dict[tuple[int, int], bytes]:
+        """Return, for each file of which some names are absent, the first of its others in the order of the walk."""
+        files: set[tuple[int, int]] = set()
+        firsts: dict[tuple[int, int], bytes] = {}
+        for of_path, _of_record, rest in self._heads(set(range(BUCKETS))):
+            entry = rest.record().entry
+            if entry.link_id is None:
+                continue
+            if of_path[:_HALF] in absent:
+                files.add(entry.link_id)
+            else:
+                firsts.setdefault(entry.link_id, entry.path)
+        return {file: path for file, path in firsts.items() if file in files}
 
     def details(self, asked: Collection[str], changed_after_ns: int | None = None) -> list[dict[str, Any]]:
         """Give the details of the entries with these path hashes (hexadecimal), ready for JSON."""
@@ -202,6 +240,12 @@ class _Rest(NamedTuple):
         except (ManifestError, StopIteration):
             raise SpoolError("the spool is damaged") from None
         return Record(entry, self.data[: self.content], self.data[self.content : start] or entry.path)
+
+
+def _among(record: Record, firsts: dict[tuple[int, int], bytes]) -> Record:
+    """Return a record as it is among the names that both sides have."""
+    file = record.entry.link_id
+    return record if file is None else record._replace(first=firsts.get(file, record.first))
 
 
 def bucket_of(of_path: bytes) -> int:

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 from typing import Callable, Iterator
 
+from .._model.entry import DIRECTORY, Entry
+from .._model.filters import Filters
+from .._model.paths import STAGING, is_staging, join
 from .descent import Descent, open_root
-from .entry import DIRECTORY, Entry
-from .filters import Filters
 from .look import read_entry
-from .names import join
 
 OnError = Callable[[bytes, OSError], None]
 
@@ -27,7 +28,7 @@ def walk(
     one_file_system: bool = False,
     xattrs: bool = False,
     only: bytes | None = None,
-    omit: bytes = b"",
+    on_staging: Callable[[bytes], None] | None = None,
     on_error: OnError,
 ) -> Iterator[Entry]:
     """Give the root (path ``b""``) and then every entry below it, a directory before its contents.
@@ -38,8 +39,9 @@ def walk(
 
     ``filters`` and ``side`` leave out what the rules hide on that side, and everything below it.
     ``one_file_system`` gives a mount point as an empty directory, as ``rsync -x`` does. ``xattrs`` reads the
-    extended attributes and ACLs. ``only`` gives the root and this one name in it, not its contents;
-    ``omit`` leaves out this one name in the root.
+    extended attributes and ACLs. ``only`` gives the root and this one name in it, not its contents.
+    ``on_staging`` leaves out the folders that transfers keep below a destination, wherever they are, and is told their
+    paths.
 
     What cannot be read goes to ``on_error`` with its path: a directory that cannot be opened or listed (its
     entry was given before), a name that vanished after it was listed (FileNotFoundError), attributes that
@@ -50,7 +52,7 @@ def walk(
     except OSError as error:
         on_error(b"", error)
         return
-    reader = _Reader(filters, side, xattrs, omit, on_error)
+    reader = _Reader(filters, side, xattrs, on_staging, on_error)
     descent = Descent(root_fd)
     try:
         top = reader.read(root_fd, b".", b"")
@@ -58,7 +60,7 @@ def walk(
             return
         yield top
         names = [only] if only is not None else _names(descent, on_error)
-        waiting = [iter(names)]  # for each open directory the names still to come
+        waiting = [iter(reader.travelling(names, b""))]  # for each open directory the names still to come
         while waiting:
             fd, prefix, here = descent.fd, join(descent.path, b""), descent.here
             for name in waiting[-1]:
@@ -76,7 +78,7 @@ def walk(
                 if one_file_system and descent.device != top.dev:
                     descent.leave()  # mounted between the look and the opening
                     continue
-                waiting.append(iter(_names(descent, on_error)))
+                waiting.append(iter(reader.travelling(_names(descent, on_error), descent.path)))
                 break
             else:
                 waiting.pop()
@@ -90,16 +92,36 @@ def walk(
 class _Reader:
     """Reads entries, leaves out what the filters hide, and reports what cannot be read."""
 
-    def __init__(self, filters: Filters | None, side: str, xattrs: bool, omit: bytes, on_error: OnError) -> None:
+    def __init__(
+        self,
+        filters: Filters | None,
+        side: str,
+        xattrs: bool,
+        on_staging: Callable[[bytes], None] | None,
+        on_error: OnError,
+    ) -> None:
         self._filters = filters or None  # no rule hides nothing
         self._side = side
         self._xattrs = xattrs
-        self._omit = omit or None
+        self._on_staging = on_staging
         self._on_error = on_error
 
+    def travelling(self, names: list[bytes], folder: bytes) -> list[bytes]:
+        """Leave out a directory's staging folders. The names are sorted."""
+        if self._on_staging is None:
+            return names
+        at = bisect.bisect_left(names, STAGING)
+        if at == len(names) or not names[at].startswith(STAGING):
+            return names
+        kept = []
+        for name in names:
+            if not is_staging(name):
+                kept.append(name)
+            elif self._allows(join(folder, name), True):
+                self._on_staging(join(folder, name))
+        return kept
+
     def read(self, parent_fd: int, name: bytes, path: bytes, here: object = None) -> Entry | None:
-        if path == self._omit:
-            return None
         try:
             entry = read_entry(parent_fd, name, path, self._xattrs, here)
         except OSError as error:

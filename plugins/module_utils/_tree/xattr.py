@@ -20,6 +20,7 @@ import sys
 import threading
 
 ACL_PREFIX = b"system.posix_acl_"
+ACCESS_ACL, DEFAULT_ACL = ACL_PREFIX + b"access", ACL_PREFIX + b"default"
 CAPABILITY = b"security.capability"
 _CLONE_FS = 0x200  # <linux/sched.h>
 _NAMESPACES = (b"user.", b"trusted.", b"security.", ACL_PREFIX)

@@ -12,7 +12,9 @@ import sys
 import time
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import StagingLeft
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, launcher, state, steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.reporter import Reporter
 
 ID = "0123456789abcdef"
 GIVEN = steps.Given({}, "/no/engine")
@@ -38,7 +40,7 @@ def tree(tmp_path):
 
 def request_for(root, **more):
     request = {"root": str(root), "rules": [], "only": None, "one_file_system": False, "fields": ["size", "mode"]}
-    return dict(request, numeric_ids=True, special_files=True, algorithm="blake2b", **more)
+    return dict(request, owner_map=None, special_files=["devices"], algorithm="blake2b", **more)
 
 
 def glance(root, seconds=20.0, **more):
@@ -52,6 +54,16 @@ def test_a_glance_gives_the_digest_and_does_what_follows(folder, tree):
     assert not os.path.exists(folder.path)
     (tree / "folder/file").chmod(0o600)
     assert glance(tree)["sums"] != digest["sums"]
+
+
+def test_the_folders_of_other_transfers_are_no_part_of_a_source(tree):
+    """No source offers them, so a transfer without them is complete; at a destination they are seen."""
+    digest = glance(tree)
+    when = os.stat(tree).st_mtime_ns
+    (tree / ".longhaul-0123456789abcdef" / "partial").mkdir(parents=True)
+    os.utime(tree, ns=(when, when))
+    assert glance(tree, side="source") == digest
+    assert glance(tree, side="dest")["entries"] == digest["entries"] + 2
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 20.0])
@@ -92,6 +104,19 @@ def test_what_follows_a_start_follows_a_finished_job_only(folder, monkeypatch, s
     assert (given.pop("then_seconds", -1) >= 0) == follows
     assert given == (dict(status, then=[{}]) if follows else status)
     assert os.path.exists(folder.path) != follows
+
+
+@pytest.mark.parametrize("succeeded", [True, False])
+def test_a_staging_folder_that_stays_is_said_when_a_job_is_stopped(folder, succeeded):
+    with Reporter(folder):
+        raise StagingLeft("all of the source is in place, but")
+    stop = {"do": "stop", "id": ID, "side": "source", "succeeded": succeeded}
+    if not succeeded:  # there is a worse failure to tell
+        assert steps.run_steps([stop], GIVEN)[0]["failure"].startswith("all of")
+        return
+    with pytest.raises(state.StateError, match="all of the source is in place"):
+        steps.run_steps([stop, CLEAR], GIVEN)
+    assert not os.path.exists(folder.path)
 
 
 def test_a_job_that_says_it_has_finished_is_waited_for(folder):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import PACKAGE, Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import PACKAGE, Pair, settings
 
 MIB = 1 << 20
 NOBODY = 65534
@@ -90,10 +90,11 @@ def run_through(pair: Pair, side: str, *lines: str, first: str = "") -> None:
 BECOME_NOBODY = f"""\
 import ctypes, encodings.idna, importlib, os, pkgutil, shutil, sys
 package = importlib.import_module({PACKAGE!r})
-for name in ("_job", "_exchange", "_stream", "_tree"):
-    for found in pkgutil.iter_modules([os.path.join(package.__path__[0], name)]):
-        importlib.import_module(f"{PACKAGE}.{{name}}.{{found.name}}")
-importlib.import_module("{PACKAGE}._methods.stream")
+for name in ("_core", "_model", "_tree", "_engine"):
+    for found in pkgutil.walk_packages([os.path.join(package.__path__[0], name)], f"{PACKAGE}.{{name}}."):
+        importlib.import_module(found.name)
+for name in ("registry", "stream"):
+    importlib.import_module(f"{PACKAGE}._methods.{{name}}")
 ends = importlib.import_module({Pair.__module__!r})
 os.setgroups([])
 os.setgid({NOBODY})
@@ -103,8 +104,8 @@ sys.exit(ends.main(*sys.argv[2:]))
 """
 
 
-def run_as_nobody(pair: Pair, side: str) -> None:
-    """Let one end be a user without rights, who owns its tree."""
+def run_as_nobody(pair: Pair, side: str, groups: tuple[int, ...] = ()) -> None:
+    """Let one end be a user without rights, who owns its tree and is a member of these groups, too."""
     root, job = Path(pair.roots[side]), pair.work / f"job-{side}"
     job.mkdir(parents=True, exist_ok=True)
     for path in (job, root, *root.rglob("*")):
@@ -113,5 +114,5 @@ def run_as_nobody(pair: Pair, side: str) -> None:
         if path != Path(path.anchor) and not path.stat().st_mode & 0o001:
             path.chmod(path.stat().st_mode | 0o011)
     program = pair.work / "as_nobody.py"
-    program.write_text(BECOME_NOBODY)
+    program.write_text(BECOME_NOBODY.replace("setgroups([])", f"setgroups({list(groups)})"))
     run_through(pair, side, first=str(program))

@@ -10,12 +10,12 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import Pair
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import (
     MIB,
@@ -125,6 +125,29 @@ def test_a_file_is_rewritten_while_it_is_sent(trees):
     outcome = pair.finish()
     expect_same(trees, outcome)
     assert outcome["bytes_sent"] >= 2 * size
+    expect_counted_once(pair, outcome)
+
+
+def expect_counted_once(pair: Pair, outcome: dict[str, Any]) -> None:
+    """Expect that both ends know how much there was, and that what came twice counts as done once."""
+    for side in ("source", "dest"):
+        progress = pair.progress(side)
+        assert progress["bytes_total"] == outcome["bytes_total"], side
+        assert progress["counted"] == progress["bytes_done"] == outcome["bytes_total"], (side, progress)
+        assert progress["files_done"] == progress["files_total"] == outcome["files_total"], (side, progress)
+
+
+@pytest.mark.parametrize("serving", ["dest", "source"])
+def test_both_ends_count_what_is_small_large_and_there_already(trees, serving):
+    source, dest, _work = trees
+    make_tree(source)
+    for number in range(3):
+        (source / f"large{number}").write_bytes(noise(number, 3 * MIB))
+    shutil.copy2(source / "large0", dest / "large0")
+    pair = make_pair(trees, serving)
+    expect_counted_once(pair, pair.run())
+    again = make_pair(trees, serving)
+    expect_counted_once(again, again.run())
 
 
 @pytest.mark.long

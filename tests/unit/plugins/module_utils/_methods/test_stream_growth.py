@@ -6,31 +6,33 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._stream.ranges import unit
-from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.ranges import unit
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.relay import Relay
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods import stream_pairs
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import (
+    MIB,
+    Trees,
+    expect_same,
+    noise,
+)
 
-MIB = 1 << 20
 CONVERSATION = 1  # connection that carries no ranges
 ENDS = [("dest", False), ("dest", True), ("source", False), ("source", True)]  # who serves, and whether it is TLS
 
 
-def make_pair(trees: tuple[Path, Path, Path], serving: str, encrypt: bool, size: int, **changes: Any) -> Pair:
+def make_pair(trees: Trees, serving: str, encrypt: bool, size: int, **changes: Any) -> Pair:
     """Give the two ends of one transfer of a large file and a small one; the serving end has been started."""
-    source, dest, work = trees
+    source = trees[0]
     if not (source / "image").exists():
-        (source / "image").write_bytes(random.Random(1).getrandbits(8 * size // 4).to_bytes(size // 4, "big") * 4)
+        (source / "image").write_bytes(noise(1, size // 4) * 4)
         (source / "small").write_bytes(b"small")
-    pair = Pair(work, source, dest, settings("stream", encrypt=encrypt, **changes), serving)
-    if encrypt:
-        pair.use_tls()
+    pair = stream_pairs.make_pair(trees, serving, encrypt, **changes)
     pair.start(serving)
     return pair
 
@@ -38,8 +40,7 @@ def make_pair(trees: tuple[Path, Path, Path], serving: str, encrypt: bool, size:
 def ended(pair: Pair) -> dict[str, Any]:
     """Wait for the end of a transfer, and see that the trees are the same then."""
     outcome = pair.finish()
-    assert outcome.get("errors") == [] and not outcome["failure"], outcome
-    assert differences(Path(pair.roots["source"]), Path(pair.roots["dest"])) == []
+    expect_same((Path(pair.roots["source"]), Path(pair.roots["dest"])), outcome)
     return outcome
 
 

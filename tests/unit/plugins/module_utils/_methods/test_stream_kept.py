@@ -160,22 +160,54 @@ def test_mode_000_at_a_destination_without_root(open_trees):
 
 
 @needs_root
-@pytest.mark.parametrize("preserves", [False, True])
-def test_devices_without_root(open_trees, preserves):
-    """The plan leaves devices out where an end is not root; an end that shall make them all the same says each."""
+def test_groups_without_root(open_trees):
+    """Groups of the user's own are kept, and setgid with them; a warning counts the others, and a rerun is still."""
+    source, dest, _work = open_trees
+    for name, group, mode in (("own", 55, 0o2755), ("other", 77, 0o2755), ("other 2", 77, 0o640)):
+        (source / name).write_text(name)
+        os.chown(source / name, 0, group)
+        (source / name).chmod(mode)
+    (source / "shared").mkdir()
+    os.chown(source / "shared", 0, 55)
+    (source / "shared").chmod(0o2770)
+    (source / "shared/file").write_text("file")
+    os.chown(source / "shared/file", 0, 55)
+    os.chown(source, 0, 55)
+    pair = make_pair(open_trees, preserve=[*WITHOUT_ROOT, "group"])
+    run_as_nobody(pair, "dest", groups=(55,))
+    outcome = pair.run()
+    assert outcome["errors"] == []
+    found = {path.name: path.stat() for path in (*dest.iterdir(), dest / "shared/file")}
+    kept = {name: (status.st_gid, stat.S_IMODE(status.st_mode)) for name, status in found.items()}
+    assert kept["own"] == (55, 0o2755) and kept["shared"] == (55, 0o2770) and kept["file"][0] == 55
+    assert kept["other"] == (NOBODY, 0o755) and kept["other 2"] == (NOBODY, 0o640)
+    setgid, group = sorted(outcome["warnings"])
+    assert setgid.startswith("setuid or setgid") and "1 entries" in setgid
+    assert group.startswith("the group is not kept") and "2 entries" in group
+    again = pair.run()
+    assert again["errors"] == [] and again["warnings"] == [] and not again["changed"]
+
+
+@needs_root
+@pytest.mark.parametrize("kept", [[], ["specials"], ["devices"]])
+def test_devices_without_root(open_trees, kept):
+    """FIFOs and sockets are kept where the plan leaves out devices; an end that must make these, too, reports each."""
     source, dest, _work = open_trees
     make_tree(source)
     os.mknod(source / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     os.mknod(source / "block", stat.S_IFBLK | 0o600, os.makedev(7, 200))
+    os.mknod(source / "socket", stat.S_IFSOCK | 0o640)
     os.mkfifo(source / "fifo")
-    pair = make_pair(open_trees, preserve=[*WITHOUT_ROOT, *(["devices"] if preserves else [])])
+    os.link(source / "fifo", source / "fifo, too")
+    pair = make_pair(open_trees, preserve=[*WITHOUT_ROOT, *kept])
     run_as_nobody(pair, "dest")
     outcome = pair.run()
     reasons = {one["path"]: one["reason"] for one in outcome["errors"]}
-    assert reasons == (dict.fromkeys(("block", "device"), "Operation not permitted") if preserves else {})
-    assert (dest / "fifo").exists() == preserves
-    skip = [b"device", b"block", *([] if preserves else [b"fifo"])]
+    assert reasons == (dict.fromkeys(("block", "device"), "Operation not permitted") if "devices" in kept else {})
+    assert [(dest / name).exists() for name in ("fifo", "fifo, too", "socket")] == [bool(kept)] * 3
+    skip = [b"device", b"block", *([] if kept else [b"fifo", b"fifo, too", b"socket"])]
     assert differences(source, dest, ignore=["owner"], skip=skip) == []
+    assert not pair.run()["changed"]
 
 
 @needs_root

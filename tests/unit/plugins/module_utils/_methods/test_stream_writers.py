@@ -10,28 +10,31 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import lifeline
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import die_with_parent
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import Pair, settings
+from ansible_collections.longhaul.fleet.tests.support.small_disk import small_disk
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods import stream_pairs
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import (
+    Trees,
+    expect_same,
+    needs_root,
+    start,
+)
 
 pytestmark = pytest.mark.long
 BESIDE = "processes write small files beside"
 
 
-def make_pair(trees: tuple[Path, Path, Path], serving: str = "dest", encrypt: bool = False, **changes: Any) -> Pair:
-    """Give the two ends of one transfer, not started yet."""
-    source, dest, work = trees
-    pair = Pair(work, source, dest, settings("stream", encrypt=encrypt, streams=2, **changes), serving)
-    if encrypt:
-        pair.use_tls()
-    return pair
+def make_pair(trees: Trees, *arguments: Any, **changes: Any) -> Pair:
+    """Give the two ends of one transfer, not started yet, which may write with two processes."""
+    return stream_pairs.make_pair(trees, *arguments, streams=2, **changes)
 
 
 def make_many(root: Path, count: int = 3000) -> None:
@@ -56,13 +59,12 @@ def make_many(root: Path, count: int = 3000) -> None:
 
 @pytest.mark.parametrize(("serving", "encrypt"), [("dest", False), ("dest", True), ("source", False)])
 def test_what_several_processes_make_is_what_one_makes(trees, serving, encrypt):
-    source, dest, _work = trees
+    source = trees[0]
     make_many(source)
     pair = make_pair(trees, serving, encrypt)
     outcome = pair.run()
-    assert outcome.get("errors") == [] and not outcome["failure"], outcome
+    expect_same(trees, outcome)
     assert BESIDE in pair.stderr("dest")
-    assert differences(source, dest) == []
     assert outcome["files_created"] == outcome["files_total"] - 1  # the root was there
     assert outcome["bytes_sent"] + outcome["bytes_matched"] == outcome["bytes_total"]
     for number in range(0, 3000, 2):
@@ -71,9 +73,8 @@ def test_what_several_processes_make_is_what_one_makes(trees, serving, encrypt):
     shutil.rmtree(source / "d5")
     (source / "d5").write_bytes(b"a file now")
     again = make_pair(trees, serving, encrypt, delete=True).run()
-    assert again.get("errors") == [] and not again["failure"], again
-    assert differences(source, dest) == []
-    assert again["files_updated"] >= 1400 and again["files_deleted"] == 98
+    expect_same(trees, again)
+    assert again["files_updated"] >= 1400 and again["files_deleted"] == 97
     last = make_pair(trees, serving, encrypt).run()
     assert not last["changed"] and last["bytes_sent"] == 0
 
@@ -93,37 +94,32 @@ def test_files_that_fail_are_all_named(trees):
     assert differences(source, dest) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: mounting needs root")
+@needs_root
 def test_a_disk_that_small_files_fill_is_said_and_a_rerun_goes_on(trees):
     source, dest, _work = trees
     for number in range(4000):
         (source / f"f{number}").write_bytes(os.urandom(8000))
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(dest)], check=True)
-    try:
+    with small_disk(dest, "size=20m") as remount:
         pair = make_pair(trees)
         outcome = pair.run()
         assert "full" in outcome.get("failed", ""), outcome
         assert BESIDE in pair.stderr("dest")
         kept = len(list(dest.glob("f*")))
         assert kept > 1000
-        subprocess.run(["mount", "-o", "remount,size=80m", str(dest)], check=True)
+        remount("size=80m")
         again = make_pair(trees).run()
         assert again["errors"] == [] and again["files_created"] == 4000 - kept
         assert differences(source, dest) == []
-    finally:
-        subprocess.run(["umount", str(dest)], check=True)
 
 
 @pytest.mark.parametrize("serving", ["dest", "source"])
 def test_one_that_is_killed_fails_the_transfer_and_a_rerun_goes_on(trees, serving):
     source, dest, _work = trees
     make_many(source)
-    pair = make_pair(trees, serving, bwlimit=8 << 20)
-    pair.start(serving)
-    pair.start(pair.driving)
+    pair = start(make_pair(trees, serving, bwlimit=8 << 20))
     pid = pair.processes["dest"].pid
-    wait_for(lambda: bool(lifeline.descendants(pid)))
-    os.kill(lifeline.descendants(pid)[0], signal.SIGKILL)
+    wait_for(lambda: bool(die_with_parent.descendants(pid)))
+    os.kill(die_with_parent.descendants(pid)[0], signal.SIGKILL)
     outcome = pair.finish()
     assert "writes small files" in outcome.get("failed", ""), outcome
     assert make_pair(trees, serving).run()["errors"] == []

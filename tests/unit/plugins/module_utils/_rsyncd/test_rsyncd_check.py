@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import (
     all_problems,
@@ -15,6 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check impor
     module_values,
     plain_users,
     secret_problems,
+    write_as_root,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.options import (
     OF_A_MODULE,
@@ -220,6 +223,30 @@ def test_who_may_write(changes, writable):
 def test_doubts(changes, words):
     (doubt,) = doubts(module_values(module(**changes))[0])
     assert words in doubt
+
+
+@pytest.mark.parametrize(
+    ("allow", "who"),
+    [
+        (["172.18.0.0/16", "10.0.0.1"], "everybody in 172.18.0.0/16 may"),
+        (["*"], "everybody in \\* may"),
+        (["*.example.com", "fd00::/8"], r"everybody in \*\.example\.com, fd00::/8 may"),
+        (["10.0.0.1"], None),
+        (["10.0.0.1/32", "fd00::1", "backup.example.com"], None),
+        (None, "everybody who reaches the port may"),
+    ],
+)
+def test_a_network_that_may_write_as_root(allow, who):
+    given = {"read_only": False, "uid": "root", **({"hosts_allow": allow} if allow else {})}
+    said = write_as_root(module_values(module(**given))[0])
+    assert bool(said) == bool(who)
+    if who:
+        assert re.match(f"{who} write as root. Set auth_users", said)
+        (doubt,) = doubts(module_values(module(**given))[0])
+        assert said in doubt or not allow
+    for other in ({"read_only": True}, {"uid": "backup"}, {"auth_users": ["a"], "secrets_file": "/etc/s"}):
+        assert not write_as_root(module_values(module(**{**given, **other}))[0])
+    assert write_as_root(module_values(module(**{**given, "uid": 0}))[0]) == said
 
 
 def test_no_doubts():

@@ -102,12 +102,24 @@ def a_bench():
 
 @needs_root
 def test_a_good_module_has_no_findings(bench):
-    bench.start("read only = no", "use chroot = yes", "list = yes")
+    bench.start("read only = no", "use chroot = yes", "list = yes", "hosts allow = 127.0.0.1")
     diagnosis = bench.find()
     assert diagnosis.findings == []
     assert diagnosis.modules == [
         {"name": "data", "path": str(bench.data), "read": True, "write": True, "private": False, "options": True}
     ]
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "lines, who", [(["hosts allow = 127.0.0.0/8"], "in 127.0.0.0/8"), ([], "who reaches the port")]
+)
+def test_a_module_that_a_network_may_write_as_root(bench, lines, who):
+    bench.start("read only = no", *lines)
+    assert bench.codes() == {
+        "writes_as_root": f"module data: everybody {who} may write as root. Set auth_users, name single hosts in "
+        "hosts_allow, or give it another uid"
+    }
 
 
 @needs_root
@@ -226,7 +238,7 @@ def test_owners_that_are_lost(bench):
 
 @needs_root
 def test_an_option_that_is_refused(bench):
-    bench.start("read only = no", "refuse options = delete")
+    bench.start("read only = no", "refuse options = delete", "hosts allow = 127.0.0.1")
     assert "refuses --delete" in bench.codes()["option_refused"]
     assert bench.codes(options=["--archive"]) == {}
 

@@ -277,6 +277,16 @@ def test_secrets_files_of_others(place, mode, owner, strict, words):
         place.apply(module)
 
 
+def test_the_folder_of_the_secrets_must_be_there_unless_it_is_the_one_of_the_modules(place):
+    module = place.module(read_only=True, auth_users=["alice"])
+    elsewhere = place.folder / "missing"
+    said = place.refused(module, users=["alice"], secrets_file=str(elsewhere / "secrets"))
+    assert f"rsyncd_secrets_file is in {elsewhere}, which does not exist" in said
+    place.asked(module, users=["alice"], secrets_file=str(place.include / "secrets"))
+    elsewhere.mkdir()
+    place.asked(module, users=["alice"], secrets_file=str(elsewhere / "secrets"))
+
+
 @needs_root
 def test_a_symlink_of_a_third_user(place):
     link = place.folder / "link"

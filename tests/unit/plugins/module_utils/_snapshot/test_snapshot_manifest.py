@@ -11,14 +11,14 @@ import os
 import tracemalloc
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry_codec import ManifestError
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import manifest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.manifest import (
     ManifestReader,
     ManifestWriter,
     order,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.manifest import ManifestError
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -12,8 +12,8 @@ import stat
 import subprocess
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.compare import compare
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.metadata import Powers
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 

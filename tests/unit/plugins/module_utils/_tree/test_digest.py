@@ -16,6 +16,8 @@ import stat
 import subprocess
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.ids import NUMERIC, IdMap
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content import (
     common_algorithm,
     hash_file,
@@ -23,7 +25,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content impor
     with_contents,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import TreeDigest, differing_buckets, report
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import FIELDS, Describer
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.spool import (
@@ -42,8 +43,8 @@ EARLY = 1_000_000_000_000_000_000
 class Side:
     """One host: its tree, its spool, and what it is asked over the wire, which is JSON."""
 
-    def __init__(self, root, spool, fields=FIELDS, numeric_ids=True):
-        self.describer = Describer(fields, numeric_ids)
+    def __init__(self, root, spool, fields=FIELDS, ids=NUMERIC):
+        self.describer = Describer(fields, ids)
         with SpoolWriter(str(spool)) as writer:
             self.digest = TreeDigest(self.describer, writer)
             entries = walk(os.fsencode(root), xattrs=True, on_error=self.digest.error)
@@ -56,16 +57,21 @@ def over_the_wire(data):
     return json.loads(json.dumps(data))
 
 
-def compare(tmp_path, fields=FIELDS, extras=False, changed_after_ns=None, limit=1000, portion=1_000_000, **options):
+def compare(tmp_path, fields=FIELDS, extras=False, changed_after_ns=None, limit=1000, portion=1_000_000, ids=NUMERIC):
     """All three steps, as a control node takes them; gives the counts and the differences by path."""
-    source = Side(tmp_path / "s", tmp_path / "spool.s", fields, **options)
-    dest = Side(tmp_path / "d", tmp_path / "spool.d", fields, **options)
+    source = Side(tmp_path / "s", tmp_path / "spool.s", fields, ids)
+    dest = Side(tmp_path / "d", tmp_path / "spool.d", fields)
     buckets = differing_buckets(over_the_wire(source.digest.as_dict()), over_the_wire(dest.digest.as_dict()))
     counts, differences = dict.fromkeys(["missing", "differs", "extra", "unstable"], 0), []
+    absent, left = [], buckets
+    while left:
+        listing = source.spool.listing(left, portion)
+        absent += over_the_wire(dest.spool.absent(listing))
+        left = sorted(set(left) - set(listing.buckets))
     while buckets:
         listing = source.spool.listing(buckets, portion, changed_after_ns)
         listing = Listing.from_dict(over_the_wire(listing.as_dict()))
-        explained = over_the_wire(dest.spool.explain(listing, limit, extras))
+        explained = over_the_wire(dest.spool.explain(listing, limit, extras, absent))
         details = over_the_wire(source.spool.details(explained["ask"], changed_after_ns))
         differences += report(explained, details)
         counts = {name: counts[name] + explained[name] for name in counts}
@@ -197,12 +203,18 @@ def test_owner_acl_and_device_numbers(twins):
 
 
 @as_root
-def test_owners_by_name(twins):
-    os.chown(twins / "s" / "é", 1, 1)
-    os.chown(twins / "d" / "é", 1, 1)
-    counts, _differences = compare(twins, numeric_ids=False)
-    assert counts["differs"] == 0
-    assert Side(twins / "s", twins / "x", numeric_ids=False).describer._user(1) == "daemon"
+def test_owners_are_what_the_source_s_numbers_become_at_the_destination(twins):
+    os.chown(twins / "s" / "é", 70001, 70002)
+    os.chown(twins / "d" / "é", 70002, 70001)
+    for side, user, group in (("s", 70001, 70003), ("d", 70002, 70003)):
+        subprocess.run(["setfacl", "-m", f"u:{user}:rx,g:{group}:r", str(twins / side / "sub")], check=True)
+        os.utime(twins / side / "sub", ns=(EARLY, EARLY))
+    ids = IdMap({70001: 70002, 70002: 70001}, {70002: 70001, 70001: 70002})
+    assert compare(twins, ids=ids) == (dict.fromkeys(["missing", "differs", "extra", "unstable"], 0), {})
+    _counts, differences = compare(twins)
+    assert {path: found["fields"] for path, found in differences.items()} == {"é": ["owner"], "sub": ["acls"]}
+    _counts, differences = compare(twins, ids=IdMap({70001: 5}, {}))
+    assert (differences["é"]["source"], differences["é"]["dest"]) == ({"owner": "5:70002"}, {"owner": "70002:70001"})
 
 
 def test_fields_that_are_not_asked_for_do_not_count(twins):
@@ -267,6 +279,34 @@ def test_a_destination_full_of_extras_works_in_portions(tmp_path):
     counts, differences = compare(tmp_path, portion=500)
     assert counts == {"missing": 1, "differs": 1, "extra": 0, "unstable": 0}
     assert {path: found["kind"] for path, found in differences.items()} == {"77": "differs", "78": "missing"}
+
+
+LINKED = [  # groups of names that share a file at the source, and at the destination, and what differs
+    ("bc", "abc", {}),
+    ("b", "ab", {}),
+    ("cd", "abcd", {}),
+    ("ac", "abc", {}),
+    ("ab", "abc", {}),
+    ("bc ef", "abcef", {"e": ["links"], "f": ["links"]}),
+    ("b c", "abc", {"c": ["links"]}),
+    ("bcd", "abc d", {"d": ["links"]}),
+    ("bcd", "ab cd", {"c": ["links"], "d": ["links"]}),
+]
+
+
+@pytest.mark.parametrize("portion", [1, 1_000_000])
+@pytest.mark.parametrize(("source", "dest", "expected"), LINKED)
+def test_names_that_the_destination_alone_has_do_not_count(tmp_path, source, dest, expected, portion):
+    for side, groups in (("s", source), ("d", dest)):
+        (tmp_path / side).mkdir()
+        for group in groups.split():
+            same(tmp_path / side / group[0])
+            for name in group[1:]:
+                os.link(tmp_path / side / group[0], tmp_path / side / name)
+        os.utime(tmp_path / side, ns=(EARLY, EARLY))
+    counts, differences = compare(tmp_path, portion=portion)
+    assert {path: found["fields"] for path, found in differences.items()} == expected
+    assert counts == {"missing": 0, "differs": len(expected), "extra": 0, "unstable": 0}
 
 
 ENTRY = Entry(b"", "f", 0o644, 0, 0, 4, EARLY, 0, 1, 2, 1, 0, 8)

@@ -14,10 +14,18 @@ import stat
 import subprocess
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.ids import IdMap, acl_ids
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.ids import IdMap, acl_ids, group_name, user_name
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.accounts import (
+    group_id,
+    group_name,
+    user_id,
+    user_name,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.look import read_entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.metadata import (
+    GROUP_WITHHELD,
+    SETID_WITHHELD,
     Powers,
     apply,
     chmod,
@@ -275,7 +283,7 @@ def test_a_user_without_rights_sets_what_it_may_and_says_what_not(tmp_path, fold
         assert differences(wanted, look(folder, "d"), ALL, powers=powers) == frozenset()
     assert problems == [
         "owner 1000 not set: only root may give files away",
-        "group 1000 not set: the user is not a member",
+        GROUP_WITHHELD,
         "xattr trusted.x not set: only root may",
     ]
     found = os.stat(tmp_path / "d")
@@ -292,7 +300,7 @@ def test_setuid_is_not_lent_to_another_owner(tmp_path, folder, as_nobody):
     # Root that shall not preserve the owner would make it a file that runs as root.
     preserve = ALL - {"owner", "group"}
     problems = apply(folder, b"d", wanted, None, preserve)
-    assert problems == ["setuid, setgid of mode 6755 not set: the owner here is another"]
+    assert problems == [SETID_WITHHELD]
     assert stat.S_IMODE(os.stat(tmp_path / "d").st_mode) == 0o755
     assert differences(wanted, look(folder, "d"), preserve) == frozenset()
     assert differences(wanted, look(folder, "d"), ALL) == {"owner", "group", "mode"}
@@ -336,13 +344,22 @@ def test_numbers_stay_numbers_without_names():
     assert [ids.uid(n) for n in (0, 5, 4_000_000_000)] == [0, 5, 4_000_000_000]
 
 
-def test_names_decide_where_they_are_given_and_known_here():
-    nobody, games = pwd.getpwnam("nobody").pw_uid, grp.getgrnam("daemon").gr_gid
-    ids = IdMap({7: "nobody", 8: "no-such-user-here", 0: "nobody"}, {9: "daemon", 0: "daemon"})
-    assert [ids.uid(n) for n in (7, 8, 9, 0)] == [nobody, 8, 9, 0]
-    assert [ids.gid(n) for n in (9, 7, 0)] == [games, 7, 0]
-    assert user_name(nobody) == "nobody"
+def test_a_table_maps_each_number_once():
+    ids = IdMap({1001: 1002, 1002: 1001, 7: 1001}, {9: 10, 10: 11})
+    assert [ids.uid(n) for n in (1001, 1002, 7, 9, 0)] == [1002, 1001, 1001, 9, 0]
+    assert [ids.gid(n) for n in (9, 10, 11, 7)] == [10, 11, 11, 7]
+    again = IdMap.of(ids.as_table())
+    assert [again.uid(n) for n in (1001, 1002, 7)] == [1002, 1001, 1001] and again.gid(9) == 10
+    ids.learn({5: 6}, {})
+    assert (ids.uid(5), again.uid(5)) == (6, 5)
+
+
+def test_names_are_those_of_the_host():
+    nobody, daemon = pwd.getpwnam("nobody").pw_uid, grp.getgrnam("daemon").gr_gid
+    assert (user_name(nobody), group_name(daemon)) == ("nobody", "daemon")
+    assert (user_id("nobody"), group_id("daemon")) == (nobody, daemon)
     assert (user_name(3_999_999_999), group_name(3_999_999_999)) == ("", "")
+    assert (user_id("no-such-user-here"), group_id("no-such-group"), user_id("a\0b"), group_id("a\0b")) == (None,) * 4
 
 
 @needs_acl
@@ -351,13 +368,21 @@ def test_ids_inside_acls_are_mapped_too(tmp_path, folder):
     subprocess.run(["setfacl", "-m", "u:70001:r,u:70002:rw,g:70003:r", str(tmp_path / "s")], check=True)
     value = dict(look(folder, "s").xattrs)[b"system.posix_acl_access"]
     assert acl_ids(value) == ([70001, 70002], [70003])
-    ids = IdMap({70002: "daemon"}, {70003: "daemon"})
+    ids = IdMap({70002: 5}, {70003: 6})
     assert transplant(folder, "s", "d", ids=ids, new=True) == []
-    daemon = pwd.getpwnam("daemon").pw_uid
     mapped = dict(look(folder, "d").xattrs)[b"system.posix_acl_access"]
-    assert acl_ids(mapped) == ([daemon, 70001], [grp.getgrnam("daemon").gr_gid])
+    assert acl_ids(mapped) == ([5, 70001], [6])
     assert mapped == ids.acl(value)
     assert ids.acl(b"rubbish") == b"rubbish"
+
+
+@needs_acl
+def test_two_users_who_become_one_have_what_either_had(tmp_path, folder):
+    pair(tmp_path)
+    subprocess.run(["setfacl", "-m", "u:70001:r,u:70002:w,g:70001:x", str(tmp_path / "s")], check=True)
+    assert transplant(folder, "s", "d", ids=IdMap({70001: 70009, 70002: 70009}), new=True) == []
+    said = subprocess.run(["getfacl", "-pcn", str(tmp_path / "d")], check=True, stdout=subprocess.PIPE).stdout.decode()
+    assert "user:70009:rw-\n" in said and "group:70001:--x\n" in said
 
 
 def test_without_xattr_calls_there_are_none(tmp_path, folder, monkeypatch):

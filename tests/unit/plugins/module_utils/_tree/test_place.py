@@ -11,7 +11,7 @@ import stat
 import subprocess
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.names import components
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import components
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import InTheWay, Root
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 
@@ -316,7 +316,8 @@ def test_anything_takes_the_place_of_anything(place, before, make, kind):
     before(place.path + b"/x")
     fd = staged(place, make)
     new = place.lstat(b".stage/new")._replace(path=b"x")
-    place.clear_for(new, place.lstat(b"x"), may_remove_tree=False)
+    place.clear_for(new, place.lstat(b"x"), check=True)
+    place.clear_for(new, place.lstat(b"x"))
     place.rename_into(fd, b"new", b"x")
     os.close(fd)
     assert place.lstat(b"x").type == kind
@@ -326,20 +327,23 @@ def test_anything_takes_the_place_of_anything(place, before, make, kind):
 def test_a_file_in_the_place_of_a_directory_goes_first(place):
     open(place.path + b"/x", "wb").close()
     directory = place.lstat(b"")._replace(path=b"x")
-    assert place.clear_for(directory, place.lstat(b"x"), may_remove_tree=False) == 1
+    place.clear_for(directory, place.lstat(b"x"), check=True)
+    assert listing(place) == [b"x"]
+    place.clear_for(directory, place.lstat(b"x"))
     place.make_directory(b"x")
-    assert place.clear_for(directory, place.lstat(b"x"), may_remove_tree=True) == 0
+    place.clear_for(directory, place.lstat(b"x"))
+    assert listing(place) == [b"x"]
 
 
-def test_a_directory_with_contents_is_not_lost_by_accident(place):
+@pytest.mark.parametrize("check", [False, True])
+def test_a_directory_with_contents_is_not_lost(place, check):
     place.make_directory(b"x")
     place.make_directory(b"x/y")
     place.make_symlink(b"x/y/z", b"q")
     file = place.lstat(b"x/y/z")._replace(path=b"x")
-    with pytest.raises(InTheWay, match="delete: true"):
-        place.clear_for(file, place.lstat(b"x"), may_remove_tree=False)
+    with pytest.raises(InTheWay, match="non-empty directory"):
+        place.clear_for(file, place.lstat(b"x"), check=check)
     assert listing(place) == [b"x", b"x/y", b"x/y/z"]
-    assert place.clear_for(file, place.lstat(b"x"), may_remove_tree=True) == 3
 
 
 def test_a_name_staged_as_a_link_to_what_is_there_already_leaves_nothing_behind(place):

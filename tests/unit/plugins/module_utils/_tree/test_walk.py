@@ -14,9 +14,9 @@ import subprocess
 import time
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import DIRECTORY
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import Filters
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import DIRECTORY
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.filters import Filters
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")

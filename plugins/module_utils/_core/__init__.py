@@ -1,0 +1,15 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every other package stands on.
+
+* ``errors``: what ends a transfer.
+* ``context``: what a method is told on one end of a transfer, and how far it is.
+* ``outcome``: what a transfer did, in counts and in words.
+* ``subprocesses``: find a program and run it.
+* ``die_with_parent``: programs that end with the process that started them.
+* ``time_accounting``: what the threads of an end spend their time on.
+
+It must not import any other package. All of module_utils is private to the collection.
+"""

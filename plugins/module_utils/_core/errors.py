@@ -1,0 +1,19 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ends a transfer."""
+
+from __future__ import annotations
+
+
+class TransferFailed(Exception):
+    """The transfer cannot go on. The text says what was found, why it matters and what to do."""
+
+
+class PeerUnreachable(TransferFailed):
+    """The other end does not answer. Nothing was transferred; the other direction may be open."""
+
+
+class StagingLeft(TransferFailed):
+    """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a transfer did, in counts and in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAX_ERRORS = 200  # listed; all are counted
+MAX_DELETED = 20  # named apart, since among the changes they may come after the last one that is listed
+_DELETING = "*deleting   "  # as rsync itemizes it
+
+
+class Outcome:
+    """What one run of a method accounts for. "Files" are entries of every type, as rsync counts them.
+
+    Bytes are those of file contents: ``bytes_total`` all that the tree holds (within the filters),
+    ``bytes_sent`` what travelled (before compression), ``bytes_matched`` what the destination had already.
+    """
+
+    # No dataclass: to import what makes those would be a sixth of the time in which a job starts.
+    def __init__(self, **given: Any) -> None:
+        """Take values by their names; all others are nothing. Raises TypeError for a name that there is none of."""
+        self.bytes_total = 0
+        self.bytes_sent = 0
+        self.bytes_matched = 0
+        self.files_total = 0
+        self.files_created = 0
+        self.files_updated = 0
+        self.files_deleted = 0
+        self.attributes_changed = 0
+        self.vanished = 0
+        self.errors: list[dict[str, str]] = []  # {"path": ..., "reason": ...}
+        self.errors_total = 0
+        self.errors_unstable = 0  # of those: what changed each time it was read
+        self.warnings: list[str] = []
+        self.withheld: dict[str, list[Any]] = {}  # left out on purpose, by what it is: how many, and the first path
+        self.changes: list[str] = []  # itemized as rsync's %i, a space, the escaped path
+        self.changes_total = 0
+        self.deleted: list[str] = []  # the first escaped paths that were deleted
+        self.deferred: list[str] = []  # escaped paths that were left to a run of rsync
+        self.owners: dict[str, Any] = {}  # what ids of the source became: pairs of "users" and "groups"
+        self.owner_mismatches: list[dict[str, Any]] = []  # ids by which the hosts do not mean the same; see owners.py
+        self.owner_hints: list[str] = []  # what in the tree has owners of its own
+        self.resumed = False
+        self.streams = 0  # that were used; 0: as many as the settings say
+        self.phases: dict[str, float] = {}  # seconds
+        self.spent: dict[str, Any] = {}  # "source", "dest": see time_accounting.account
+        self.cmd: dict[str, list[str]] = {}  # "source", "dest": the argv that ran there
+        self.stderr = ""  # the last lines of what the programs said
+        self.failure = ""  # why it failed as a whole, and what to do; empty where it did not
+        unknown = given.keys() - vars(self).keys()
+        if unknown:
+            raise TypeError(f"an outcome has no {', '.join(sorted(unknown))}")
+        vars(self).update(given)
+
+    def change(self, line: str, limit: int) -> None:
+        """Count a change, and list it while there are no more than ``limit``."""
+        self.changes_total += 1
+        if len(self.changes) < limit:
+            self.changes.append(line)
+        if len(self.deleted) < MAX_DELETED and line.startswith(_DELETING):
+            self.deleted.append(line[len(_DELETING) :])
+
+    def error(self, path: str, reason: str) -> None:
+        """Count what went wrong with one path."""
+        self.errors_total += 1
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append({"path": path, "reason": reason})
+
+    def withhold(self, what: str, path: str, count: int = 1) -> None:
+        """Count what was left out on purpose of ``count`` entries, the first of which is at ``path``."""
+        self.withheld.setdefault(what, [0, path])[0] += count
+
+    def warn_of_withheld(self) -> None:
+        """Add a warning for each kind of what was left out on purpose."""
+        for what, (count, path) in sorted(self.withheld.items()):
+            self.warnings.append(f"{what}: {count} entries, {path or '.'} among them")
+
+    def unstable(self, path: str, reason: str) -> None:
+        """Count an entry that went wrong only because the source changed it while it was read."""
+        self.errors_unstable += 1
+        self.error(path, reason)
+
+    @property
+    def files_unchanged(self) -> int:
+        """Entries that were right already."""
+        return max(0, self.files_total - self.files_created - self.files_updated - self.attributes_changed)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything at the destination differs from before."""
+        return bool(self.files_created or self.files_updated or self.files_deleted or self.attributes_changed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give plain data for JSON, with the two derived values."""
+        return dict(vars(self), files_unchanged=self.files_unchanged, changed=self.changed)

@@ -1,0 +1,127 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the threads of one end of a transfer spend their time on.
+
+Each thread says what it turns to: ``before = switch(SEND)``, and afterwards ``switch(before)``. Of each occupation the
+time that passed and the processor time of the thread are added up: what lies between the two was waiting. That costs
+two looks at clocks each time, so it is done where a thread may wait, and not for each file.
+
+A job is a process and one end of one transfer, so there is one such account in a process.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from typing import Any, Dict, List
+
+# occupations, the same for all roles: read: scan and read the tree; send: until the network takes data; throttled: by
+# bwlimit; answer: until the other end has done its part; receive: until data comes; write; sync: to the disk
+IDLE, READ, SEND, THROTTLED, ANSWER, RECEIVE, WRITE, SYNC = (
+    "idle",
+    "read",
+    "send",
+    "throttled",
+    "answer",
+    "receive",
+    "write",
+    "sync",
+)
+# roles of threads: the one that leads the conversation, those of the data connections, those that write journals
+LEAD, LINK, JOURNAL = "lead", "link", "journal"
+
+Seconds = Dict[str, List[float]]  # occupation -> [seconds, of which with the processor]
+
+
+class _Lane:
+    """The account of one thread."""
+
+    def __init__(self, role: str, occupation: str) -> None:
+        self.role, self._occupation = role, occupation
+        self.spent: Seconds = {}
+        self._wall, self._processor = time.monotonic(), time.thread_time()
+
+    def switch(self, occupation: str) -> str:
+        wall, processor = time.monotonic(), time.thread_time()
+        spent = self.spent.setdefault(self._occupation, [0.0, 0.0])
+        spent[0] += wall - self._wall
+        spent[1] += processor - self._processor
+        self._wall, self._processor = wall, processor
+        before, self._occupation = self._occupation, occupation
+        return before
+
+    def credit(self, occupation: str, processor: float) -> None:
+        self.spent.setdefault(occupation, [0.0, 0.0])[1] += processor
+
+
+_local = threading.local()
+_lock = threading.Lock()
+_lanes: list[_Lane] = []
+_begun = [time.monotonic()]
+
+
+def begin() -> None:
+    """Count from now on, unless something was counted already: a conversation that goes on is one transfer."""
+    with _lock:
+        if not _lanes:
+            _begun[0] = time.monotonic()
+
+
+def enter(role: str, occupation: str) -> None:
+    """Open an account for this thread, which begins with an occupation."""
+    _local.lane = lane = _Lane(role, occupation)
+    with _lock:
+        _lanes.append(lane)
+
+
+def switch(occupation: str) -> str:
+    """Turn to an occupation; gives the one before. Does nothing in a thread that has no account."""
+    lane: _Lane | None = getattr(_local, "lane", None)
+    return lane.switch(occupation) if lane is not None else IDLE
+
+
+def credit(occupation: str, processor: float) -> None:
+    """Count processor time that another process spent on what this thread would have had to do, or waits for."""
+    lane: _Lane | None = getattr(_local, "lane", None)
+    if lane is not None:
+        lane.credit(occupation, processor)
+
+
+def account() -> dict[str, Any]:
+    """Give what was spent so far, as plain data.
+
+    ``wall`` and ``processor`` are seconds of the whole end, the latter with the programs that have ended; ``cores``
+    are those that it may use; ``roles`` has, for each role, seconds by occupation, added up over its threads.
+    """
+    switch(switch(IDLE))  # the own account up to this moment
+    roles: dict[str, Seconds] = {}
+    with _lock:
+        for lane in _lanes:
+            role = roles.setdefault(lane.role, {})
+            for occupation, (wall, processor) in list(lane.spent.items()):
+                spent = role.setdefault(occupation, [0.0, 0.0])
+                spent[0] += wall
+                spent[1] += processor
+        begun = _begun[0]
+    programs = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "wall": round(time.monotonic() - begun, 3),
+        "processor": round(time.process_time() + programs.ru_utime + programs.ru_stime, 3),
+        "cores": cores(),
+        "roles": {
+            role: {name: [round(value, 3) for value in spent] for name, spent in seconds.items()}
+            for role, seconds in roles.items()
+        },
+    }
+
+
+def cores() -> int:
+    """Give how many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not on every system
+        return os.cpu_count() or 1

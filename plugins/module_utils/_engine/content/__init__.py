@@ -1,0 +1,13 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What becomes of the contents of files on their way.
+
+* ``bundles``: small files, many to a frame.
+* ``compression``: pieces of large files. ``algorithm`` and ``zstd`` do it, ``compression_gain`` says whether it pays.
+* ``delta``: what changed within a large file. ``file_hash``: whether anything did.
+* ``sparse``: files with holes.
+
+It may import ``_engine/wire``, ``_model`` and ``_core``.
+"""

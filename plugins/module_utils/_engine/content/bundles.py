@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Small files travel whole, many in one frame of the conversation. Pure.
+
+Nothing is between them: both ends know the order and the sizes from the shard's entries. No file is in two frames.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Iterator
+
+from ..._model.entry import Entry
+from ..wire import frames
+from ..wire.frames import MAX_DATA, Frame, FrameError, Payload
+from ..wire.messages import inflate
+from . import zstd
+from .algorithm import WORTH, Algorithm
+from .compression_gain import Gain
+
+SMALL_BYTES = 256 << 10  # up to this a file travels in a bundle
+BUNDLE_BYTES = MAX_DATA
+_LENGTH = struct.Struct("!I")  # of what zstd packed
+
+
+def fits(entry: Entry) -> bool:
+    """Whether a regular file travels in a bundle: both ends decide it by the size alone."""
+    return entry.size <= SMALL_BYTES
+
+
+class Packer:
+    """Packs bundles where the settings say so and it pays."""
+
+    def __init__(self, compress: dict[str, Any]) -> None:
+        self._algorithm = Algorithm(compress)
+        self._paid = False  # the last bundle shrank, so the next one needs no sample
+        self.gain = Gain(always=not compress.get("auto"))
+
+    def pack(self, data: Payload) -> tuple[int, Payload]:
+        """Give the frame's type and payload."""
+        if self._algorithm and self.gain.pack and (self._paid or self._algorithm.pays(data)):
+            packed = self._algorithm.compress(data)
+            self._paid = len(packed) < WORTH * len(data)
+            if len(packed) + _LENGTH.size < len(data):
+                if self._algorithm.zstd:
+                    return frames.ZSTD, _LENGTH.pack(len(data)) + packed
+                return frames.DEFLATED, packed
+        return frames.DATA, data
+
+
+def _unpack(frame: Frame) -> Payload:
+    """Give the bundle that a frame holds; raises FrameError."""
+    if frame.type == frames.DEFLATED:
+        return inflate(frame.payload)
+    if frame.type != frames.ZSTD:
+        return frame.payload  # type: ignore[no-any-return]
+    if len(frame.payload) < _LENGTH.size:
+        raise FrameError("a bundle packed by zstd arrived without its length")
+    (length,) = _LENGTH.unpack_from(frame.payload)
+    if length > BUNDLE_BYTES:
+        raise FrameError(f"a bundle of {length} bytes arrived; {BUNDLE_BYTES} are allowed")
+    try:
+        return zstd.decompress(memoryview(frame.payload)[_LENGTH.size :], length)
+    except ValueError as error:
+        raise FrameError(f"a bundle cannot be unpacked: {error}") from error
+
+
+def contents(arrived: list[Frame], files: list[tuple[int, Entry]]) -> Iterator[tuple[int, memoryview]]:
+    """Give the position and content of each file that travelled; raises FrameError where they do not fit together."""
+    waiting = iter(arrived)
+    bundle = memoryview(b"")
+    start = length = 0
+    for index, entry in files:
+        end = start + entry.size
+        if end > length:
+            if start < length:
+                raise FrameError("a bundle ends inside a file")
+            frame = next(waiting, None)
+            if frame is None:
+                raise FrameError("less arrived of a shard's small files than was announced")
+            bundle = memoryview(_unpack(frame))
+            start, end, length = 0, entry.size, len(bundle)
+            if end > length:
+                raise FrameError("a bundle ends inside a file")
+        yield index, bundle[start:end]
+        start = end
+    if start < length or next(waiting, None) is not None:
+        raise FrameError("more arrived of a shard's small files than was announced")

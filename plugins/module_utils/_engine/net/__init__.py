@@ -1,0 +1,15 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Connections of two hosts, and the session over them.
+
+* ``connect``: how the two ends find each other and prove who they are; ``tls`` encrypts.
+* ``control_channel``: a connection that carries frames. ``session``: messages over it, in threads, with signs of life.
+* ``carrier``: what carries contents, as each method implements it.
+* ``data_connection``: a connection that carries records. ``pool``: all of those, a thread for each.
+* ``pool_scaling``: how many of them pay, by what ``pool_meter`` measures.
+* ``rate_limit``: bytes a second of all threads together.
+
+It may import ``_engine/wire``, ``_model`` and ``_core``.
+"""

@@ -1,0 +1,130 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What carries the contents of files between the two ends: what differs by method."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, Sequence
+
+from ..._core.context import Progress
+from ..._model.entry import Entry
+from ..wire.frames import Frame
+
+_SAID = 4000  # characters of what programs print that are kept
+
+Send = Callable[[int, bytes], None]  # kind and payload of a control message
+
+
+class Wanted(NamedTuple):
+    """One file whose content shall travel."""
+
+    index: int  # in its shard
+    entry: Entry
+    have: int  # bytes that the destination has of it already
+    ranges: list[tuple[int, int]] | None = None  # (start, end) of what shall travel, where that is not all behind have
+    sums: Any = None  # hashes of the destination's old version, from which parts can be taken
+
+
+class Sent:
+    """What became of a shard's contents at the source."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.bytes = count  # of file contents that travelled
+        self.problems: dict[int, str] = {}  # by index: why a file could not be read
+        self.doubtful = False  # the program complained: the contents are compared by their hashes
+
+
+class Meter:
+    """Counts the bytes of one shard into the progress while they travel, and no more than its files hold."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._left = progress, total
+
+    def moved(self, count: int) -> None:
+        """So many bytes went by, packed or not."""
+        count = min(count, self._left)
+        self._left -= count
+        self._progress.moved(count)
+
+    def end(self) -> None:
+        """All of it went by."""
+        self.moved(self._left)
+
+
+class SourceCarrier:
+    """The source's half. ``send`` is called by several threads, each with its own ``stream`` number."""
+
+    argv: Sequence[str] = ()  # what was run at last, for the report
+    said: str = ""  # the last lines that the programs printed
+
+    def heard(self, text: str) -> None:
+        """Keep what a program printed, the last of it."""
+        self.said = "\n".join(part for part in (self.said, text.strip()) if part)[-_SAID:]
+
+    def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
+        """Let the files travel, and return when the destination has them, or could have. Raises TransferFailed."""
+        raise NotImplementedError
+
+    def fetched(self, shard: int) -> None:
+        """The destination says that it has fetched the shard's files. Only where it runs the program."""
+
+    def close(self) -> None:
+        """End what runs."""
+
+
+class Arrived:
+    """A shard's files as they arrived, each somewhere below the staging folder."""
+
+    trouble: str = ""  # what the program complained about; explains files that are missing or short
+    matched: int = 0  # bytes that were taken from what was there
+
+    def locate(self, index: int) -> tuple[int, bytes]:
+        """Give the fd of the directory in which a file arrived, and its name there; raises OSError where it did not."""
+        raise NotImplementedError
+
+    def content(self, _index: int) -> memoryview | None:
+        """Give the whole content of a file that arrived in memory; None for one that is to be located."""
+        return None
+
+    def close(self) -> None:
+        """Remove what is left of the shard, but for what a rerun can go on with."""
+
+
+class DestCarrier:
+    """The destination's half."""
+
+    argv: Sequence[str] = ()
+    said: str = ""
+    heard = SourceCarrier.heard
+    resumed: bool = False  # whether something of an earlier run was of use
+
+    def offer(self, shard: int, files: list[tuple[int, Entry, Entry]]) -> None:
+        """Take note of what is in the places of files that are about to be asked for: (index, entry, found)."""
+
+    def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
+        """Make room for files that are about to be asked for; gives, by index, how much of a file is there already."""
+        raise NotImplementedError
+
+    def ranges(self, _shard: int) -> dict[int, list[tuple[int, int]]]:
+        """Give, by index, what is needed of files of which something is there; called after ``expect``."""
+        return {}
+
+    def ask(self, _shard: int, message: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+        """Send the message that asks for a shard's contents: now, or later in a thread, with more in it."""
+        send(message)
+
+    def take(self, stream: int, frame: Frame) -> None:
+        """Take a BEGIN, RAW or END frame, or one of DATA_TYPES. Called by the stream's reading thread."""
+
+    def fetch(self, shard: int) -> None:
+        """Run the program that fetches a shard's files. Only where the destination runs it; in a thread."""
+        raise NotImplementedError
+
+    def collect(self, shard: int) -> Arrived:
+        """Give what arrived of a shard whose contents have all left the source. Raises TransferFailed."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End what runs."""

@@ -1,0 +1,239 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the two ends find each other: one port, connections with numbers, everybody proves who it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+import threading
+import time
+from typing import Any, Callable, NamedTuple
+
+from ..._core.context import Context
+from ..._core.errors import PeerUnreachable, TransferFailed
+from ..wire import hello
+from ..wire.handshake import (
+    ANSWER_BYTES,
+    CONFIRM_BYTES,
+    OFFER_BYTES,
+    DriveHandshake,
+    HandshakeError,
+    Keys,
+    ServeHandshake,
+)
+from . import tls
+from .control_channel import Channel
+from .data_connection import DataConnection, TlsChannel
+
+HANDSHAKE_SECONDS = 10.0
+FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
+_RETRY_SECONDS = 0.2
+_AGAIN_SECONDS = 0.5
+_REFUSALS = 4  # in a row; then nobody listens any more
+_MAX_UNAUTHENTICATED = 32  # connections that have not proved anything yet, at one time
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
+
+
+class Connection(NamedTuple):
+    """A connection whose other end has proved who it is."""
+
+    number: int
+    socket: socket.socket
+    keys: Keys  # of no use inside TLS, which authenticates every byte
+
+    def channel(self, timeout: float, drives: bool) -> Channel:
+        """Make it carry the conversation."""
+        if isinstance(self.socket, ssl.SSLSocket):
+            return TlsChannel(self.socket, timeout)
+        fd = self.socket.detach()
+        send, receive = (self.keys.drive, self.keys.serve) if drives else (self.keys.serve, self.keys.drive)
+        return Channel(fd, fd, timeout, send_key=send, receive_key=receive)
+
+    def link(self, timeout: float, drives: bool) -> DataConnection:
+        """Make it carry contents."""
+        link = DataConnection(
+            self.socket, timeout, None if isinstance(self.socket, ssl.SSLSocket) else self.keys, drives
+        )
+        link.number = self.number
+        return link
+
+
+class ConnectionParameters:
+    """What both ends of a transfer need to make connections, read from the context once."""
+
+    def __init__(self, context: Context) -> None:
+        self.secret = context.secrets.get("exchange", "")
+        if not self.secret:
+            raise TransferFailed("the transfer was given no one-time secret, without which anybody could connect")
+        encrypts = context.settings.get("encrypt") is not False  # whatever else it is
+        self.engine = tls.make(context) if encrypts else None
+        self.peer = context.secrets.get(tls.PEER, "")
+        self.drives = context.part == "drive"
+        self.timeout = float(context.settings["timeout"] or 300)
+
+    def wrap(self, connection: socket.socket) -> socket.socket:
+        """Put TLS around a new connection, where the transfer is encrypted."""
+        connection.settimeout(HANDSHAKE_SECONDS)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            with contextlib.suppress(AttributeError, OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        if self.engine is None:
+            return connection
+        wrapped = self.engine.wrap_socket(connection, server_side=not self.drives)
+        tls.check_peer(wrapped, self.peer)
+        return wrapped
+
+
+def connect(
+    parameters: ConnectionParameters, address: str, port: int, number: int, seconds: float = HANDSHAKE_SECONDS
+) -> Connection:
+    """Make one connection, within so many seconds; raises OSError or HandshakeError."""
+    connection = socket.create_connection((address, port), timeout=seconds)
+    try:
+        connection = parameters.wrap(connection)
+        shake = DriveHandshake(parameters.secret, number)
+        connection.sendall(hello.encode(number) + shake.offer())
+        confirmation, keys = shake.answer(_read(connection, ANSWER_BYTES))
+        connection.sendall(confirmation)
+    except BaseException:
+        connection.close()
+        raise
+    return Connection(number, connection, keys)
+
+
+def connect_first(context: Context, parameters: ConnectionParameters) -> Connection:
+    """Make the connection that carries the conversation, which may take a while; raises PeerUnreachable."""
+    address, port = str(context.peer["address"]), int(context.peer["port"])
+    patience = float(context.peer.get("patience") or FIRST_SECONDS)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return connect(parameters, address, port, hello.CONTROL, min(patience, HANDSHAKE_SECONDS))
+        except (OSError, HandshakeError) as error:
+            if context.stop.is_set() or time.monotonic() > deadline:
+                raise PeerUnreachable(
+                    f"{address} did not take the connection to port {port}: {error}. Open the port in the firewalls "
+                    "between the two hosts, name an open one with port or port_range, or let that host connect "
+                    "(connect: pull or push)"
+                ) from error
+        time.sleep(_RETRY_SECONDS)
+
+
+def connect_again(
+    context: Context, parameters: ConnectionParameters, seconds: float, lost: TransferFailed
+) -> Connection:
+    """Make the connection anew after it was lost; raises ``lost`` where that fails for so long.
+
+    Where nobody listens at the port any more the other end is gone, and waiting is vain.
+    """
+    address, port = str(context.peer["address"]), int(context.peer["port"])
+    deadline, refused = time.monotonic() + seconds, 0
+    while not context.stop.is_set() and time.monotonic() < deadline and refused < _REFUSALS:
+        try:
+            return connect(parameters, address, port, hello.CONTROL)
+        except ConnectionRefusedError:
+            refused += 1
+        except (OSError, HandshakeError) as error:
+            context.log(f"not connected again yet: {error}")
+        context.stop.wait(_AGAIN_SECONDS)
+    raise lost
+
+
+class Listener:
+    """Listens at one port, and hands on every connection whose other end proves who it is."""
+
+    def __init__(
+        self, context: Context, parameters: ConnectionParameters, arrived: Callable[[Connection], None]
+    ) -> None:
+        self._parameters, self._arrived, self._log = parameters, arrived, context.log
+        self._allowed = [str(address) for address in context.serve.get("allow") or ()]
+        self._stop = threading.Event()
+        self._strangers = threading.BoundedSemaphore(_MAX_UNAUTHENTICATED)
+        self._socket = _listen(str(context.serve.get("address") or ""), list(context.serve.get("ports") or ()))
+        self.address, self.port = self._socket.getsockname()[:2]
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                connection, where = self._socket.accept()
+            except socket.timeout:
+                continue
+            except OSError as error:
+                self._log(f"port {self.port}: {error}")
+                self._stop.wait(1)
+                continue
+            if self._allowed and where[0] not in self._allowed:
+                self._log(f"port {self.port}: {where[0]} connected, which is not the other host: dropped")
+                connection.close()
+            elif not self._strangers.acquire(blocking=False):
+                connection.close()
+            else:
+                threading.Thread(target=self._meet, args=(connection,), daemon=True).start()
+
+    def _meet(self, connection: socket.socket) -> None:
+        """Find out who connected, for a few seconds at most."""
+        try:
+            connection = self._parameters.wrap(connection)
+            number = hello.decode(_read(connection, hello.HELLO_BYTES))
+            shake = ServeHandshake(self._parameters.secret, number)
+            connection.sendall(shake.answer(_read(connection, OFFER_BYTES)))
+            keys = shake.confirm(_read(connection, CONFIRM_BYTES))
+        except (OSError, HandshakeError) as error:
+            if not self._stop.is_set():
+                self._log(f"port {self.port}: {error}; listening on")
+            connection.close()
+            return
+        finally:
+            self._strangers.release()
+        self._arrived(Connection(number, connection, keys))
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._stop.set()
+        self._thread.join()
+        self._socket.close()
+
+
+def _listen(address: str, ports: list[Any]) -> socket.socket:
+    """Listen at the first of the ports that is free, or at any; raises TransferFailed."""
+    if not address:
+        address = "0.0.0.0"
+    trouble: OSError | None = None
+    for port in ports or [0]:
+        listening = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((address, int(port)))
+            listening.listen(hello.MAX_STREAMS)
+            listening.settimeout(0.2)
+            return listening
+        except OSError as error:
+            listening.close()
+            trouble = error
+    named = f"port {ports[0]}" if len(ports) == 1 else f"any port from {ports[0]} to {ports[-1]}" if ports else "a port"
+    reason = os.strerror(trouble.errno) if trouble is not None and trouble.errno else str(trouble)
+    raise TransferFailed(
+        f"this host cannot listen at {named} of {address} ({reason}). Name another port or a wider port_range; where "
+        "the address is not its own, set longhaul_address to one at which the other host reaches it"
+    )
+
+
+def _read(connection: socket.socket, count: int) -> bytes:
+    deadline, data = time.monotonic() + HANDSHAKE_SECONDS, b""
+    while len(data) < count:
+        if time.monotonic() > deadline:
+            raise HandshakeError("who is at the other end said too little")
+        piece = connection.recv(count - len(data))
+        if not piece:
+            raise HandshakeError("the connection ended during the handshake")
+        data += piece
+    return data

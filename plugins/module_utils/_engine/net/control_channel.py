@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One connection that carries frames both ways: the I/O around the codec."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import sys
+import threading
+import time
+from typing import Iterator
+
+from ..._core import time_accounting
+from ..wire import frames
+from ..wire.frames import Decoder, Encoder, Frame, Payload
+
+READ_BYTES = 256 << 10
+PIPE_BYTES = 1 << 20
+_SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ of <linux/fcntl.h>; Python's fcntl names it from 3.10 on
+_PATIENCE = 500  # milliseconds between two looks at whether the connection was given up
+
+
+def enlarge_pipe(fd: int) -> None:
+    """Let a pipe hold more, so that its two ends need not take turns; does nothing for what is no pipe."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(fd, _SET_PIPE_SIZE, PIPE_BYTES)
+
+
+class ChannelBroken(Exception):
+    """The connection is of no use any more; the text says what happened to it."""
+
+
+class Channel:
+    """Frames over a pair of file descriptors, which it owns; any thread may send, one receives.
+
+    It counts as broken when nothing at all (not even a ping) arrives for ``timeout`` seconds, when it ends before the
+    other end said goodbye, when something arrives that no frame is, and when ``abort`` is called.
+    """
+
+    checks = True  # whether frames carry a check
+
+    def __init__(
+        self, reader: int, writer: int, timeout: float, send_key: bytes | None = None, receive_key: bytes | None = None
+    ) -> None:
+        self._reader, self._writer, self._timeout = reader, writer, timeout
+        self._encoder, self._decoder = Encoder(send_key, self.checks), Decoder(receive_key, self.checks)
+        self._lock = threading.Lock()
+        self._broken = ""
+        self._closed = False
+        for fd in sorted({reader, writer}):
+            os.set_blocking(fd, False)
+            enlarge_pipe(fd)
+
+    def send(self, kind: int, payload: Payload = b"") -> None:
+        """Send a frame, waiting while the other end is slow; raises ChannelBroken."""
+        with self._lock:
+            self._write_all(self._encoder.parts(kind, payload))
+
+    def ping(self) -> None:
+        """Show the other end that this one lives; does nothing while something is being sent anyway."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._write_all(self._encoder.parts(frames.PING))
+            finally:
+                self._lock.release()
+
+    def _write_all(self, parts: tuple[Payload, ...]) -> None:
+        left = [memoryview(part) for part in parts if part]
+        while left:
+            self._check()
+            try:
+                written = self._write_some(left)
+            except BlockingIOError:
+                before = time_accounting.switch(time_accounting.SEND)
+                self._wait(self._writer, select.POLLOUT)
+                time_accounting.switch(before)
+                continue
+            except OSError as error:
+                raise self._fail(f"the connection was lost while sending ({error.strerror})") from error
+            while left and written >= len(left[0]):
+                written -= len(left.pop(0))
+            if left:
+                left[0] = left[0][written:]
+
+    def _write_some(self, parts: list[memoryview]) -> int:
+        """Write as much as goes at once; raises BlockingIOError where nothing does."""
+        return os.writev(self._writer, parts)
+
+    def _read_some(self, room: memoryview) -> int:
+        """Read what is there, 0 at the end; raises BlockingIOError where nothing is."""
+        return os.readv(self._reader, [room])
+
+    def receive(self) -> Iterator[Frame]:
+        """Yield what arrives (without pings) until the other end says goodbye; raises ChannelBroken."""
+        last = time.monotonic()
+        while True:
+            self._check()
+            if not self._wait(self._reader, select.POLLIN):
+                if time.monotonic() - last > self._timeout:
+                    raise self._fail(f"nothing arrived from the other end for {self._timeout:.0f} seconds")
+                continue
+            try:
+                with self._decoder.get_buffer() as room:
+                    count = self._read_some(room)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._fail(f"the connection was lost while receiving ({error.strerror})") from error
+            if not count:
+                raise self._fail("the connection ended before the other end had said goodbye")
+            try:
+                for frame in self._decoder.buffer_updated(count):
+                    if frame.type == frames.BYE:
+                        return
+                    if frame.type != frames.PING:
+                        yield frame
+            except frames.FrameError as error:
+                raise self._fail(str(error)) from error
+            last = time.monotonic()
+
+    def reuse(self, payload: Payload) -> None:
+        """Take back what was received, which nobody may look at any more."""
+        self._decoder.reuse(payload)
+
+    def abort(self, reason: str) -> None:
+        """Let everybody who sends or receives here stop within a second."""
+        self._broken = self._broken or reason
+
+    def close(self) -> None:
+        """Give the file descriptors back; nobody may be sending or receiving any more."""
+        self.abort("it was closed")
+        if not self._closed:
+            self._closed = True
+            for fd in sorted({self._reader, self._writer}):
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+
+    def _check(self) -> None:
+        if self._broken:
+            raise ChannelBroken(self._broken)
+
+    def _fail(self, reason: str) -> ChannelBroken:
+        self.abort(reason)
+        return ChannelBroken(self._broken)
+
+    @staticmethod
+    def _wait(fd: int, event: int) -> bool:
+        poll = select.poll()
+        poll.register(fd, event)
+        return bool(poll.poll(_PATIENCE))

@@ -1,0 +1,293 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The I/O of one connection: plain, where the kernel moves contents, or TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import ssl
+import threading
+import time
+from typing import Callable
+
+from ..._core import time_accounting
+from ..wire.frames import FrameError
+from ..wire.handshake import Keys
+from ..wire.records import Heads, Record
+from .control_channel import Channel, enlarge_pipe
+
+BUFFER_BYTES = 1 << 20
+_TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
+_TLS_RECORDS = 16  # taken from OpenSSL at once
+_HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
+
+Moved = Callable[[int], None]  # told of so many bytes more
+
+
+class ConnectionLost(Exception):
+    """The connection is of no use any more; what it carried may travel over another one."""
+
+
+class DataConnection:
+    """A data connection. One thread uses it; ``abort`` may be called by any.
+
+    Waiting inside a record ends after ``timeout`` seconds without a byte; waiting for the next record does not end.
+    """
+
+    def __init__(self, connection: socket.socket, timeout: float, keys: Keys | None, drives: bool) -> None:
+        self._socket, self._timeout = connection, timeout
+        self._fd = connection.fileno()
+        self._tls = connection if isinstance(connection, ssl.SSLSocket) else None
+        connection.settimeout(timeout if self._tls else 0.0)
+        send = receive = None
+        if keys is not None:
+            send, receive = (keys.drive, keys.serve) if drives else (keys.serve, keys.drive)
+        self._out, self._in = Heads(send), Heads(receive)
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._pipe: tuple[int, int] | None = None
+        self._aborted = False
+        self.number = 0  # of the connection, as its first bytes said
+        self.passed = 0  # bytes that went through it
+        self.at_rest = True  # between two records, or ranges: it may have nothing to do
+        self.spare = False  # it shall end as soon as nothing of its work is under way
+
+    def send_head(self, record: Record) -> None:
+        """Send the head of a record; raises ConnectionLost."""
+        self.send(memoryview(self._out.encode(record)))
+
+    def send(self, data: memoryview) -> None:
+        """Send all of it; raises ConnectionLost."""
+        before = time_accounting.switch(time_accounting.SEND) if self._tls else None  # which waits inside
+        while data:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                self._wait(select.POLLOUT)
+            except (OSError, ValueError) as error:
+                raise self._lost("sending", error) from error
+            else:
+                self.passed += sent
+                data = data[sent:]
+        if before is not None:
+            time_accounting.switch(before)
+
+    def send_file(self, fd: int, offset: int, count: int, moved: Moved) -> None:
+        """Send what the file holds there, filled up with zeros where it ends before or cannot be read.
+
+        ``moved`` is told of the bytes as they go. Raises ConnectionLost, and OSError where the file cannot be read;
+        all is sent nevertheless, since the other end waits for what was promised.
+        """
+        left, unreadable = count, None
+
+        def went(size: int) -> None:
+            nonlocal left
+            left -= size
+            moved(size)
+
+        try:
+            (self._send_through_buffer if self._tls else self._send_by_kernel)(fd, offset, count, went)
+        except OSError as error:
+            unreadable = error
+        while left:
+            piece = self._buffer[: min(left, BUFFER_BYTES)]
+            piece[:] = bytes(len(piece))
+            self.send(piece)
+            went(len(piece))
+        if unreadable is not None:
+            raise unreadable
+
+    def _send_by_kernel(self, fd: int, offset: int, count: int, moved: Moved) -> None:
+        while count:
+            try:
+                sent = os.sendfile(self._fd, fd, offset, count)
+            except BlockingIOError:
+                self._wait(select.POLLOUT)
+                continue
+            except (BrokenPipeError, ConnectionError, TimeoutError) as error:
+                raise self._lost("sending", error) from error
+            if not sent:
+                break
+            self.passed += sent
+            moved(sent)
+            offset, count = offset + sent, count - sent
+
+    def _send_through_buffer(self, fd: int, offset: int, count: int, moved: Moved) -> None:
+        while count:
+            read = os.preadv(fd, [self._buffer[: min(count, _TLS_PIECE)]], offset)
+            if not read:
+                break
+            self.send(self._buffer[:read])
+            moved(read)
+            offset, count = offset + read, count - read
+
+    def receive_head(self) -> Record:
+        """Receive the next head, however long it takes to come; raises ConnectionLost and FrameError."""
+        self.at_rest = True
+        try:
+            return self._in.decode(self.receive(self._in.size, patient=True))
+        except FrameError:
+            self.abort()
+            raise
+        finally:
+            self.at_rest = False
+
+    def receive(self, count: int, patient: bool = False) -> bytes:
+        """Receive so many bytes (at most MAX_RECORD); ``patient``: the first may take its time."""
+        data = bytearray(count)
+        self._fill(memoryview(data), patient)
+        return bytes(data)
+
+    def _fill(self, left: memoryview, patient: bool) -> None:
+        before = time_accounting.switch(time_accounting.RECEIVE) if self._tls else None  # which waits inside
+        while left:
+            try:
+                if patient and self._tls is not None and not self._tls.pending():
+                    self._wait(select.POLLIN, forever=True)
+                got = self._socket.recv_into(left)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                self._wait(select.POLLIN, forever=patient)
+                continue
+            except (OSError, ValueError) as error:
+                raise self._lost("receiving", error) from error
+            if not got:
+                raise self._lost("receiving", "it was closed")
+            self.passed += got
+            left, patient = left[got:], False
+        if before is not None:
+            time_accounting.switch(before)
+
+    def receive_file(self, fd: int, offset: int, count: int, moved: Moved) -> None:
+        """Write the next bytes to a file; raises ConnectionLost, and OSError where they cannot be written.
+
+        ``moved`` is told of the bytes as they are written.
+        """
+        if self._tls is None and _HAS_SPLICE:
+            self._receive_by_kernel(fd, offset, count, moved)
+            return
+        while count:
+            piece = self._buffer[: min(count, BUFFER_BYTES)]
+            self._fill(piece, False)
+            _write_all(fd, piece, offset)
+            moved(len(piece))
+            offset, count = offset + len(piece), count - len(piece)
+
+    def _receive_by_kernel(self, fd: int, offset: int, count: int, moved: Moved) -> None:
+        if self._pipe is None:
+            self._pipe = os.pipe()
+            enlarge_pipe(self._pipe[1])
+        reader, writer = self._pipe
+        while count:
+            try:
+                held = os.splice(self._fd, writer, min(count, BUFFER_BYTES))  # type: ignore[attr-defined]
+            except BlockingIOError:
+                self._wait(select.POLLIN)
+                continue
+            except (ConnectionError, TimeoutError) as error:
+                raise self._lost("receiving", error) from error
+            if not held:
+                raise self._lost("receiving", "it was closed")
+            self.passed += held
+            count -= held
+            while held:
+                written = os.splice(reader, fd, held, offset_dst=offset)  # type: ignore[attr-defined]
+                moved(written)
+                offset, held = offset + written, held - written
+
+    def _wait(self, event: int, forever: bool = False) -> None:
+        poll = select.poll()
+        poll.register(self._fd, event)
+        deadline = time.monotonic() + self._timeout
+        before = time_accounting.switch(time_accounting.SEND if event == select.POLLOUT else time_accounting.RECEIVE)
+        while not poll.poll(500):
+            if self._aborted:
+                raise ConnectionLost("the transfer ended")
+            if not forever and time.monotonic() > deadline:
+                raise self._lost("moving data", f"nothing went through for {self._timeout:.0f} seconds")
+        time_accounting.switch(before)
+
+    def _lost(self, doing: str, why: object) -> ConnectionLost:
+        self.abort()
+        reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
+        return ConnectionLost(f"a data connection was lost while {doing}: {reason}")
+
+    def fileno(self) -> int:
+        """Give the descriptor; -1 when it was given back."""
+        return self._socket.fileno()
+
+    def is_lost(self) -> bool:
+        """Whether the other end, which has nothing to say, hung up."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN | getattr(select, "POLLRDHUP", 0))
+        events = poll.poll(0)
+        return self._aborted or bool(events and events[0][1] & ~select.POLLIN)
+
+    def abort(self) -> None:
+        """Let whoever uses it stop."""
+        self._aborted = True
+        with contextlib.suppress(OSError, ValueError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the descriptors back; nobody may be using it any more."""
+        for fd in self._pipe or ():
+            os.close(fd)
+        self._pipe = None
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+
+def _write_all(fd: int, data: memoryview, offset: int) -> None:
+    while data:
+        written = os.pwrite(fd, data, offset)
+        data, offset = data[written:], offset + written
+
+
+class TlsChannel(Channel):
+    """The conversation inside TLS. OpenSSL lets only one thread at a time use a connection, hence the lock."""
+
+    checks = False  # TLS authenticates every byte
+
+    def __init__(self, connection: ssl.SSLSocket, timeout: float) -> None:
+        connection.setblocking(False)
+        self._tls, self._using = connection, threading.Lock()
+        super().__init__(connection.fileno(), connection.fileno(), timeout)
+
+    def _write_some(self, parts: list[memoryview]) -> int:
+        pieces, left = [], _TLS_PIECE
+        for part in parts:
+            pieces.append(part[:left])
+            left -= len(pieces[-1])
+            if not left:
+                break
+        try:
+            with self._using:
+                return int(self._tls.send(b"".join(pieces) if len(pieces) > 1 else pieces[0]))
+        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            raise BlockingIOError from None
+
+    def _read_some(self, room: memoryview) -> int:
+        """A record of TLS holds 16 KiB at most: take several at once."""
+        count = 0
+        with self._using:
+            try:
+                for _record in range(_TLS_RECORDS):
+                    got = self._tls.recv_into(room[count:])
+                    count += got
+                    if not got or count == len(room):
+                        break  # the end shows again at the next call
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                if not count:
+                    raise BlockingIOError from None
+        return count
+
+    def close(self) -> None:
+        """Give the connection back; nobody may be sending or receiving any more."""
+        self.abort("it was closed")
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._tls.close()

@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Measure what the data connections carry, and have as many as pay.
+
+Nothing of this is imported before a transfer has taken a moment: most are over by then.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+import termios
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from ..._core import time_accounting
+from .pool_scaling import Growth, Sample
+
+if TYPE_CHECKING:
+    from .data_connection import DataConnection
+    from .pool import ConnectionPool
+
+SAMPLE_SECONDS = 0.5
+
+
+def grow(streams: ConnectionPool, over: threading.Event, side: str, most: int, limit: int) -> None:
+    """Try more connections until no more pay, or ``over`` is set; see Growth."""
+    growth = Growth(streams.count, most, limit)
+    meter = _Meter(time_accounting.SEND if side == "source" else time_accounting.RECEIVE)
+    while not growth.over and not streams.refused and not over.wait(SAMPLE_SECONDS):
+        streams.resize(growth.take(meter.read(streams.links(), streams.count)))
+        streams.proven = growth.kept
+
+
+def _held(link: DataConnection) -> int:
+    """Give how many bytes of a connection the system holds that the other end does not have yet.
+
+    It takes them by the megabyte: what a connection really carries shows without them only. 0 where it does not say.
+    """
+    try:
+        return int.from_bytes(fcntl.ioctl(link.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    except (OSError, ValueError):  # it was closed meanwhile, or the system has no such question for a socket
+        return 0
+
+
+class _Meter:
+    """Takes samples; ``occupation`` is what the connections' threads do while they wait for the network."""
+
+    def __init__(self, occupation: str) -> None:
+        self._occupation = occupation
+        self._passed: dict[DataConnection, int] = {}
+        self._at, self._waited, self._processor, _cores = self._look()
+
+    def _look(self) -> tuple[float, float, float, int]:
+        account = time_accounting.account()
+        wall, processor = account["roles"].get(time_accounting.LINK, {}).get(self._occupation, (0.0, 0.0))
+        return time.monotonic(), wall - processor, account["processor"], account["cores"]
+
+    def read(self, links: list[DataConnection], wanted: int) -> Sample:
+        """Give what happened since the last time."""
+        at, waited, processor, cores = self._look()
+        seconds = max(at - self._at, 1e-9)
+        # Each link is looked at once: its thread goes on meanwhile.
+        looks = [(link, link.at_rest, link.passed - _held(link)) for link in links]
+        moved = [passed - self._passed.get(link, 0) for link, _at_rest, passed in looks]
+        engaged = all(count or not at_rest for count, (_link, at_rest, _passed) in zip(moved, looks))
+        sample = Sample(
+            seconds=seconds,
+            bytes=sum(moved),
+            waiting=(waited - self._waited) / (seconds * max(1, len(links))),  # known when the waiting is over
+            processor=(processor - self._processor) / (seconds * cores),
+            engaged=engaged and len(links) == wanted,
+        )
+        self._passed = {link: passed for link, _at_rest, passed in looks}
+        self._at, self._waited, self._processor = at, waited, processor
+        return sample

@@ -1,0 +1,238 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Put regular files in their places at the destination."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from ..._core.context import Context
+from ..._core.outcome import Outcome
+from ..._model.entry import REGULAR, Entry
+from ..._model.ids import IdMap, acl_mode
+from ..._model.paths import escape
+from ..._tree import metadata, xattr
+from ..._tree.look import read_entry
+from ..._tree.place import Root
+from ..._tree.staging import open_staging
+from ..content.sparse import allocate, make_sparse
+from .disk_full import FULL, full
+from .new_file import write_new
+
+_FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile
+_MADE_KNOWN = 20_000  # directories that this run made and remembers; what is in others is renamed into place
+
+
+class FileApplier:
+    """Makes regular files, of content in memory or of what has arrived, with everything that belongs to them.
+
+    Several processes may do so in one tree; ``process`` is another number in each of them.
+    """
+
+    def __init__(
+        self, context: Context, root: Root, outcome: Outcome, process: int = 0, staging_fd: int | None = None
+    ) -> None:
+        self._context, self.root, self.outcome = context, root, outcome
+        settings = context.settings
+        self.check = bool(settings["check"])
+        self.preserve = frozenset(settings["preserve"])
+        self.wants_xattrs = bool({"xattrs", "acls"} & self.preserve)
+        self.powers = metadata.Powers.of_this_process()
+        self._is_root = self.powers.all
+        self.ids = IdMap.of(settings.get("owner_map"))
+        self._numeric = bool(settings["numeric_ids"]) and not settings.get("owner_map")
+        self._process, self._fresh = process, 0
+        self._last: tuple[bytes | None, int, float] = (None, -1, 0.0)  # directory, its fd, when it was opened
+        self.temporary_fd = -1 if self.check else self._open_temporary(staging_fd)
+        self._umask = os.umask(0o077)
+        os.umask(self._umask)
+        self._own = (os.geteuid(), os.getegid())
+        self._keeps_all = {"owner", "group", "permissions", "times"} <= self.preserve
+        self._keeps_holes = "sparse" in self.preserve
+        self._may_rewrite = self._keeps_holes and not settings.get("inplace")
+        # What a folder hands down to what is made in it, though that is made in the staging folder.
+        self._inherits_acl = "acls" not in self.preserve
+        self._inherited_acl = b""  # of the last folder: its default ACL
+        self._made: set[bytes] = set()  # directories that were made in this run and may still be filled
+        self._new_folder: bytes | None = None
+        self._now = time.time_ns()
+
+    def _open_temporary(self, staging_fd: int | None) -> int:
+        """Take the staging folder; what is made in it shall not inherit ACLs from the destination.
+
+        ``staging_fd`` is the folder as another process has opened it for this one.
+        """
+        fd = os.dup(open_staging(self._context).temporary_fd if staging_fd is None else staging_fd)
+        with contextlib.suppress(OSError):  # a file system without them
+            xattr.remove(fd, b".", xattr.ACL_PREFIX + b"default")
+        os.fchmod(fd, 0o700)  # nor a group
+        return fd
+
+    def failed(self, path: bytes, error: OSError | ValueError | str) -> None:
+        """List what went wrong with a path; a full destination ends the transfer."""
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise full(self._context.root, f"{error.strerror}, at {escape(path)}")
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        self.outcome.error(escape(path), reason)
+
+    def note(self, path: bytes, problems: list[str]) -> None:
+        """List what metadata.apply could not set, and count what it left out on purpose."""
+        for problem in problems:
+            if isinstance(problem, metadata.Withheld):
+                self.outcome.withhold(str(problem), escape(path))
+            else:
+                self.failed(path, problem)
+
+    def remember(self, path: bytes) -> None:
+        """Take note of a directory that this run made: what is put there can be seen by nobody else yet."""
+        if len(self._made) >= _MADE_KNOWN:
+            self._made.clear()
+        self._made.add(path)
+
+    def has_made(self, path: bytes) -> bool:
+        """Whether a directory is known as one that this run made."""
+        return path in self._made
+
+    def clear(self, entry: Entry, found: Entry | None) -> None:
+        """Make way where something of another type is. Raises InTheWay for a directory with contents."""
+        self.root.clear_for(entry, found, self.check)
+
+    def temporary_name(self) -> bytes:
+        """Give a name in the staging folder that nobody has."""
+        self._fresh += 1
+        return b"new-%d-%d" % (self._process, self._fresh)
+
+    def finish_file(
+        self, entry: Entry, found: Entry | None, folder_fd: int, name: bytes, status: os.stat_result
+    ) -> None:
+        """Move a regular file that has arrived complete to its place, with everything that belongs to it.
+
+        ``status`` is what lstat says of it: with many small files every call counts.
+        """
+        if self._may_rewrite and entry.is_sparse and status.st_blocks * 512 >= entry.size:
+            make_sparse(folder_fd, name)
+            status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+        elif not self._keeps_holes and entry.is_sparse and status.st_blocks * 512 < entry.size:
+            allocate(folder_fd, name, entry.size)
+            status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+        folder, _slash, final = entry.path.rpartition(b"/")
+        final_fd = self._folder(folder)
+        if (
+            not self._keeps_all
+            or self._inherited_acl
+            or entry.xattrs
+            or status.st_mtime_ns != entry.mtime_ns
+            or status.st_mode & 0o7777 != entry.mode
+            or status.st_uid != self.ids.uid(entry.uid)
+            or status.st_gid != self.ids.gid(entry.gid)
+        ):
+            self._dress(entry, found, folder_fd, name, status)
+        self.clear(entry, found)
+        if status.st_nlink == 1:
+            os.rename(name, final, src_dir_fd=folder_fd, dst_dir_fd=final_fd)
+        else:
+            self.root.rename_into(folder_fd, name, entry.path)
+
+    def write_file(self, entry: Entry, found: Entry | None, content: memoryview) -> None:
+        """Make a regular file of its whole content, with everything that belongs to it, and move it to its place.
+
+        With many small files every call counts: what was just made here is known without a look, and where nothing
+        else can be seen in a directory yet the file gets its name at once. Its time, set last, says that it is whole.
+        """
+        path, _type, mode, uid, gid, size, mtime_ns = entry[:7]
+        sparse = self._keeps_holes and entry.blocks * 512 < size
+        if not self._numeric:
+            uid, gid = self.ids.uid(uid), self.ids.gid(gid)
+        is_own = (uid, gid) == self._own
+        folder, _slash, final = path.rpartition(b"/")
+        folder_fd = self._folder(folder)
+        usual = metadata.EARLIEST_NS <= mtime_ns <= metadata.LATEST_NS
+        plain = self._keeps_all and usual and not entry.xattrs and not self._inherited_acl
+        if not plain or not (is_own or self._is_root):
+            name = self.temporary_name()
+            os.close(write_new(self.temporary_fd, name, 0o600, content, sparse))
+            status = os.stat(name, dir_fd=self.temporary_fd, follow_symlinks=False)
+            self.finish_file(entry, found, self.temporary_fd, name, status)
+            return
+        at_once = found is None and folder == self._new_folder
+        target, name = (folder_fd, final) if at_once else (self.temporary_fd, self.temporary_name())
+        permissions = mode & 0o777
+        fd = write_new(target, name, permissions if is_own else permissions & 0o700, content, sparse)
+        try:
+            if not is_own:
+                os.fchown(fd, uid, gid)
+                os.fchmod(fd, mode)
+            elif permissions & ~self._umask != mode:
+                os.fchmod(fd, mode)
+            os.utime(fd, ns=(self._now, mtime_ns))
+        finally:
+            os.close(fd)
+        if not at_once:
+            self.clear(entry, found)
+            os.rename(name, final, src_dir_fd=target, dst_dir_fd=folder_fd)
+
+    def _folder(self, path: bytes) -> int:
+        """Give the fd of a directory; most files are put where the one before was."""
+        last, fd, since = self._last
+        now = time.monotonic()
+        if last != path or now - since > _FRESH:
+            new = self.root.open_directory(path)
+            if fd >= 0:
+                os.close(fd)
+            fd = new
+            self._last = (path, fd, now)
+            self._now = time.time_ns()
+            self._new_folder = path if path in self._made and self._gives_nothing(fd) else None
+            if self._inherits_acl:
+                self._inherited_acl = dict(xattr.read(fd, b".")).get(xattr.DEFAULT_ACL, b"")
+        return fd
+
+    @staticmethod
+    def _gives_nothing(fd: int) -> bool:
+        """Whether what is made in a directory belongs to its maker alone: no group and no ACL comes from above."""
+        return not os.fstat(fd).st_mode & 0o2000 and not any(
+            key.startswith(xattr.ACL_PREFIX) for key, _value in xattr.read(fd, b".")
+        )
+
+    def _dress(self, entry: Entry, found: Entry | None, folder_fd: int, name: bytes, status: os.stat_result) -> None:
+        old = found if found is not None and found.type == REGULAR else None
+        if old is None or (old.dev, old.ino) != (status.st_dev, status.st_ino):  # else it was written in place
+            self._inherit(entry, old, folder_fd, name, status)
+        staged = read_entry(folder_fd, name, entry.path, self.wants_xattrs)
+        self.note(
+            entry.path,
+            metadata.apply(folder_fd, name, entry, staged, self.preserve, self.ids, powers=self.powers),
+        )
+
+    def _inherit(self, entry: Entry, old: Entry | None, folder_fd: int, name: bytes, status: os.stat_result) -> None:
+        """Give a staged file what it would have, had it been made in its place, as far as that is not preserved.
+
+        That is the user's own ids, or the group of a setgid folder; the folder's default ACL; and the mode of the file
+        that it replaces, or one that the default ACL or the umask allows.
+        """
+        uid, gid = (status.st_uid if "owner" in self.preserve else self._own[0]), status.st_gid
+        if "group" not in self.preserve:
+            folder = os.fstat(self._last[1])
+            gid = folder.st_gid if folder.st_mode & 0o2000 else self._own[1]
+        if (uid, gid) != (status.st_uid, status.st_gid):
+            os.chown(name, uid, gid, dir_fd=folder_fd, follow_symlinks=False)
+        allowed = ~self._umask
+        if self._inherited_acl:
+            xattr.write(folder_fd, name, xattr.ACCESS_ACL, self._inherited_acl)
+            allowed = acl_mode(self._inherited_acl)
+        if "permissions" not in self.preserve:
+            if old is None:
+                mode = entry.mode & 0o777 & allowed
+            else:  # its contents are another's now
+                mode = old.mode & ~(0o4000 if old.uid != uid else 0) & ~(0o2000 if old.gid != gid else 0)
+            metadata.chmod(folder_fd, name, mode)
+
+    def close(self) -> None:
+        """Give back what is open."""
+        for fd in (self.temporary_fd, self._last[1]):
+            if fd >= 0:
+                os.close(fd)

@@ -1,0 +1,210 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the destination has and the source has not, and its removal at the end.
+
+Entries come as the walk gives them, a directory's contents right behind it. So the names of a directory are complete
+as soon as an entry comes that is not below it: then it is compared with what is there. Only the names of the
+directories on the way down and the paths of what is too much are held in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Callable
+
+from ..._core.context import Context, staging_name
+from ..._core.outcome import Outcome
+from ..._model.entry import DIRECTORY, Entry
+from ..._model.filters import DEST, Filters
+from ..._model.paths import escape, join
+from ..._tree.place import Root
+from ..._tree.walk import walk
+
+
+class Level:
+    """A directory on the way down."""
+
+    __slots__ = ("is_new", "names", "path", "prefix")
+
+    def __init__(self, path: bytes, is_new: bool, counts: bool) -> None:
+        self.path = path
+        self.prefix = join(path, b"")  # of the paths of all that is in it
+        self.is_new = is_new  # made in this run: nothing can be below it
+        self.names: set[bytes] | None = set() if counts else None
+
+
+class Extras:
+    """Finds what is too much while the entries come by, and removes it when told to."""
+
+    def __init__(self, context: Context, root: Root) -> None:
+        self._context, self._root = context, root
+        self._filters = Filters.parse(context.settings["rules"], context.root)
+        self._staging = os.fsencode(staging_name(context.settings["id"]))
+        self.finds = bool(context.settings["delete"]) and not context.settings.get("only")
+        self._levels: list[Level] = []
+        self.found: list[tuple[bytes, bool]] = []  # path, is a directory
+        self._replaced: set[bytes] = set()  # of those that are found: their contents go, and something else comes
+        self.problems: list[tuple[bytes, str]] = []  # directories that could not be listed
+        self.kept: dict[bytes, str] = {}  # by path, of those that are replaced: why they could not go
+
+    def see(self, entry: Entry) -> Level | None:
+        """Take note of the next entry; gives the directory that it is in."""
+        path = entry.path
+        while self._levels:
+            level = self._levels[-1]
+            if path.startswith(level.prefix):
+                break
+            self._close(self._levels.pop())
+        if not self._levels:
+            return None
+        level = self._levels[-1]
+        if level.names is not None:
+            level.names.add(path[len(level.prefix) :])
+        return level
+
+    def enter(self, path: bytes, is_new: bool, is_opaque: bool) -> None:
+        """The entry was a directory: what comes next may be in it. ``is_opaque``: the source does not list it."""
+        self._levels.append(Level(path, is_new, self.finds and not is_new and not is_opaque))
+
+    def end(self) -> None:
+        """There are no more entries."""
+        while self._levels:
+            self._close(self._levels.pop())
+
+    def _close(self, level: Level) -> None:
+        if level.names is None:
+            return
+        try:
+            fd = self._root.open_directory(level.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return  # only predicted (check mode), or gone
+        except OSError as error:
+            self.problems.append((level.path, f"cannot be listed: {error.strerror}"))
+            return
+        try:
+            with os.scandir(fd) as names:
+                for item in names:
+                    name = os.fsencode(item.name)
+                    if name in level.names or (not level.path and name == self._staging):
+                        continue
+                    path, is_dir = join(level.path, name), item.is_dir(follow_symlinks=False)
+                    if self._filters.allows(path, is_dir, DEST):
+                        self.found.append((path, is_dir))
+        except OSError as error:
+            self.problems.append((level.path, f"cannot be listed: {error.strerror}"))
+        finally:
+            os.close(fd)
+
+    def obstruct(self, path: bytes) -> bool:
+        """Take note that a directory's contents are too much: the source has something else in its place.
+
+        The directory itself is replaced and not deleted, as rsync counts. Returns whether it can be: where something
+        in it is protected, it stays, and all else in it is too much all the same.
+        """
+        if path not in self._replaced:
+            self._replaced.add(path)
+            self.found.append((path, True))
+        return any(victim.path == path for victim in below(self._context.root, path, self.keep))
+
+    def keep(self, path: bytes, is_dir: bool) -> bool:
+        """Whether something below a directory that is too much is protected nevertheless."""
+        return not self._filters.allows(path, is_dir, DEST, removing=True)
+
+    def count(self) -> int:
+        """Return how many entries would go, as removing them counts."""
+        return sum(len(self._victims(path)) if is_dir else 1 for path, is_dir in self.found)
+
+    def settle(self, outcome: Outcome, clean: bool, source_is_empty: bool) -> None:
+        """Remove what was found, where that is allowed; else ``outcome`` says why nothing was removed.
+
+        ``clean``: the source could be read completely. ``source_is_empty``: it has nothing but its root.
+        """
+        if not clean:
+            self._keep_all("nothing is deleted, because the source could not be read completely")
+            if self.found:
+                outcome.warnings.append(
+                    "nothing was deleted at the destination: the source could not be read completely, so what seems "
+                    "to be too much may only be unreadable there"
+                )
+            return
+        allowed: int | None = self._context.settings["max_delete"]
+        self._keep_all("nothing is deleted: there are more deletions than max_delete allows")
+        if allowed is None and source_is_empty and self.found:
+            outcome.failure = (
+                f"the source is empty and the destination is not: {self.count()} entries would be deleted, and none "
+                "was. Is the source's file system mounted? Where it is meant to be so, set max_delete to that number"
+            )
+            return
+        number = self.count() if allowed is not None else 0
+        if allowed is not None and number > allowed:
+            outcome.failure = (
+                f"{number} entries at the destination are not in the source, and max_delete allows {allowed} to be "
+                "deleted: none was. Look at them with check mode and diff; then raise max_delete, or protect them by "
+                "a filter"
+            )
+            return
+        self.kept.clear()
+        self.remove(outcome)
+
+    def _keep_all(self, why: str) -> None:
+        self.kept = dict.fromkeys(self._replaced, why)
+
+    def _victims(self, top: bytes) -> list[Entry]:
+        found = below(self._context.root, top, self.keep)
+        return [entry for entry in found if entry.path not in self._replaced] if top in self._replaced else found
+
+    def remove(self, outcome: Outcome) -> None:
+        """Remove everything that was found (or list it, in check mode); what fails is an error of its own."""
+        limit = int(self._context.settings["changes_max"])
+
+        def tell(path: bytes, kind: str) -> None:
+            if path in self._replaced:
+                return
+            outcome.files_deleted += 1
+            outcome.change(f"*deleting   {escape(path)}{'/' if kind == DIRECTORY else ''}", limit)
+
+        for path, is_dir in self.found:
+            if self._context.settings["check"]:
+                for victim in self._victims(path) if is_dir else []:
+                    tell(victim.path, victim.type)
+                if not is_dir:
+                    tell(path, "f")
+                continue
+            try:
+                self._root.remove(path, keep=self.keep, on_removed=tell)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                if path in self._replaced:
+                    self.kept[path] = error.strerror or str(error)
+                else:
+                    outcome.error(escape(path), f"cannot be deleted: {error.strerror or error}")
+
+
+class _Below:
+    """Filters for a walk that starts below the root, and takes note which directories would not become empty."""
+
+    def __init__(self, top: bytes, keep: Callable[[bytes, bool], bool]) -> None:
+        self._top, self._keep = top, keep
+        self.stay: set[bytes] = set()
+
+    def allows(self, path: bytes, is_dir: bool, _side: str) -> bool:
+        full = join(self._top, path)
+        if not self._keep(full, is_dir):
+            return True
+        while full:
+            full = full.rpartition(b"/")[0]
+            self.stay.add(full)
+        return False
+
+
+def below(root: bytes, top: bytes, keep: Callable[[bytes, bool], bool] = lambda _path, _is_dir: False) -> list[Entry]:
+    """List a directory and what is in it as Root.remove would remove it, the deepest first."""
+    filters = _Below(top, keep)
+    found = [
+        entry._replace(path=join(top, entry.path) if entry.path else top)
+        for entry in walk(os.path.join(root, top), filters=filters, side=DEST, on_error=lambda _path, _error: None)  # type: ignore[arg-type]
+    ]
+    return [entry for entry in reversed(found) if entry.path not in filters.stay]

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A destination that has no room."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ..._core.errors import TransferFailed
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def full(root: bytes, found: str) -> TransferFailed:
+    """Give what ends a transfer to ``root``, which has no room, where ``found`` says how that showed."""
+    where = os.fsdecode(mount_point(root))
+    return TransferFailed(
+        f"the destination's disk is full ({found}): the file system mounted at {where} has no space or no inodes left "
+        f"(see df {where} and df -i {where}), so {os.fsdecode(root)} is not complete. Make room there and run the "
+        "transfer again; what is in place stays"
+    )
+
+
+def mount_point(path: bytes) -> bytes:
+    """Give the folder at which the file system of a path begins, as far up as this user may look."""
+    path = os.path.realpath(path)
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    try:
+        device = os.lstat(path).st_dev
+        while path != b"/" and os.lstat(os.path.dirname(path)).st_dev == device:
+            path = os.path.dirname(path)
+    except OSError:
+        pass
+    return path

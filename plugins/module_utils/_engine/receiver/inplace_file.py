@@ -1,0 +1,77 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A large file whose old version is written to, where it is.
+
+It has what a Partial has, without a journal: the next run hashes the blocks of what is there, so what was written
+before an interruption does not travel again, and what never reached the disk does. While it is written to, the file has
+the time of the writing and not the source's, so that it is not taken for complete.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from ..._model.entry import Entry
+from ..._tree.place import Root
+from ..wire.ranges import Range
+
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class InPlace:
+    """The file at an entry's path, open for writing. Raises OSError where it must not, or cannot, be written to.
+
+    A file with several names is not: the others may be those of an older backup.
+    """
+
+    fresh = False  # what is there does not read as zeros
+    have: tuple[Range, ...] = ()
+
+    def __init__(self, root: Root, entry: Entry) -> None:
+        self._folder, _slash, self.name = entry.path.rpartition(b"/")
+        self.size = entry.size
+        self.folder_fd = -1  # open only for a file that is complete: many files are under way at once
+        self._closed = False
+        parent, name = root.open_parent(entry.path)
+        self.fd = os.open(name, _FLAGS, dir_fd=parent)
+        status = os.fstat(self.fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            self.close()
+            raise OSError(errno.EMLINK, "no regular file with one name")
+
+    def take_same(self, _basis: int, _offset: int, _count: int) -> None:
+        """Take a stretch from the old version: it is there already."""
+
+    def note(self, start: int, end: int) -> None:
+        """A range was written."""
+
+    def sync(self) -> None:
+        """There is no journal that would wait for it."""
+
+    def complete(self, root: Root) -> None:
+        """Let all of it, and no more, reach the disk before its time says that it is complete.
+
+        Raises OSError, also where the name is another file's by now: that must not get this one's time.
+        """
+        os.ftruncate(self.fd, self.size)
+        os.fdatasync(self.fd)
+        self.folder_fd = root.open_directory(self._folder)
+        found = os.stat(self.name, dir_fd=self.folder_fd, follow_symlinks=False)
+        if not os.path.samestat(found, os.fstat(self.fd)):
+            raise OSError(errno.ESTALE, "another file took its place while it was written to")
+
+    def close(self, complete: bool = True) -> None:  # noqa: ARG002 - as a Partial has it
+        """Give the descriptors back."""
+        if not self._closed:
+            self._closed = True
+            for fd in (self.fd, self.folder_fd):
+                if fd >= 0:
+                    os.close(fd)
+
+    def remove(self) -> None:
+        """Leave it: it is the file itself."""
+        self.close()

@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files of earlier snapshots that need not travel again (``link_dest``)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from ..._model.entry import REGULAR, Entry
+from ..._tree.compare import ATTRIBUTES, NONE
+from ..._tree.place import Root
+from .apply import Applier
+from .new_file import copy_file
+
+
+class LinkDest:
+    """Looks for a file in the ``link_dest`` folders, in their order, and takes it from there."""
+
+    def __init__(self, folders: list[str], applier: Applier) -> None:
+        self._applier = applier
+        self._roots = [Root(os.fsencode(folder)) for folder in folders if os.path.isdir(folder)]
+
+    def candidate(self, entry: Entry) -> tuple[Root, Entry] | None:
+        """Give the first folder that has a file of the same path, size and time."""
+        best = None
+        for root in self._roots:
+            old = root.lstat(entry.path, self._applier.wants_xattrs)
+            if old is None or old.type != REGULAR:
+                continue
+            action = self._applier.judge(entry, old).action
+            if action == NONE:
+                return root, old
+            if action == ATTRIBUTES and best is None:
+                best = root, old
+        return best
+
+    def take(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], folder_fd: int) -> bool:
+        """Put the file in place: as a hard link where everything is equal, else as a copy. False: it must travel."""
+        root, old = source
+        name = self._applier.temporary_name()
+        try:
+            if self._applier.judge(entry, old).action == NONE:
+                parent, old_name = root.open_parent(old.path)
+                os.link(old_name, name, src_dir_fd=parent, dst_dir_fd=folder_fd, follow_symlinks=False)
+                self._applier.clear(entry, found)
+                self._applier.root.rename_into(folder_fd, name, entry.path)
+            else:
+                copy_file(root, old.path, folder_fd, name)
+                status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+                self._applier.finish_file(entry, found, folder_fd, name, status)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder_fd)
+            return False
+        return True
+
+    def close(self) -> None:
+        """Give back what is open."""
+        for root in self._roots:
+            root.close()

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Make a file of content that is all there, or of another file."""
+
+from __future__ import annotations
+
+import os
+
+from ..._tree.place import Root
+from ..content.sparse import write_filled
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1 << 20
+
+
+def write_new(folder_fd: int, name: bytes, mode: int, content: memoryview, sparse: bool = False) -> int:
+    """Make a file that is not there yet, in an open directory; its fd is the caller's to close.
+
+    ``sparse``: blocks of zeros are not stored. Raises OSError, FileExistsError among others; what was begun is gone
+    then.
+    """
+    fd = os.open(name, _NEW_FILE, mode, dir_fd=folder_fd)
+    try:
+        left = 0 if sparse else len(content)
+        if sparse:
+            write_filled(fd, content)
+        while left:
+            written = os.write(fd, content)
+            left -= written
+            if left:
+                content = content[written:]
+    except BaseException:
+        os.close(fd)
+        os.unlink(name, dir_fd=folder_fd)
+        raise
+    return fd
+
+
+def copy_file(root: Root, path: bytes, folder_fd: int, name: bytes) -> None:
+    """Make a file in an open directory that has the content of one below a root. Raises OSError."""
+    import shutil  # here, since it takes its time to import, and hardly anything is copied
+
+    with os.fdopen(root.open_file(path), "rb") as source:
+        fd = os.open(name, _NEW_FILE, 0o600, dir_fd=folder_fd)
+        with os.fdopen(fd, "wb") as target:
+            shutil.copyfileobj(source, target, _CHUNK)

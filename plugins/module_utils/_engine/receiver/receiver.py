@@ -1,0 +1,411 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The destination's end of the conversation: compare, ask, put in place, account."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from typing import Any
+
+from ..._core import time_accounting
+from ..._core.context import Context
+from ..._core.errors import TransferFailed
+from ..._core.outcome import Outcome
+from ..._model.entry import REGULAR, Entry, contents_of
+from ..._model.paths import escape
+from ..._tree.compare import Verdict
+from ..._tree.place import Root
+from ..._tree.staging import open_staging
+from ..content.file_hash import hash_fd
+from ..net.carrier import Arrived, DestCarrier
+from ..net.session import Session, check_hello, hello, impossible
+from ..wire import frames
+from ..wire.frames import Frame, FrameError
+from ..wire.messages import Shard, by_index, dump_message, number, parse_message, parse_shard
+from ..wire.summary import continue_from, outcome_from, outcome_values
+from .apply import Applier
+from .disk_full import full
+from .owner_book import OwnerBook
+from .reconcile import OpenShard, Reconciler
+from .writer_pool import PIECE_BYTES, PIECE_FILES, File, WriterPool, Written, processes_wanted
+
+_CONTENT = frames.DATA_TYPES | {frames.BEGIN, frames.RAW, frames.END}
+
+
+class Receiver:
+    """Answers the source; ``run`` gives the whole outcome.
+
+    ``earlier`` is what a conversation that broke off had counted: this one goes on from there.
+    """
+
+    def __init__(
+        self, context: Context, session: Session, carrier: DestCarrier, earlier: Outcome | None = None
+    ) -> None:
+        self._context, self._session, self._carrier = context, session, carrier
+        self._settings = context.settings
+        self._outcome = Outcome(resumed=bool(context.serve.get("leftover")))
+        if earlier is not None:
+            continue_from(self._outcome, earlier)
+        self._open: dict[int, OpenShard] = {}
+        self._fetches: queue.Queue[Any] = queue.Queue()
+        self._fetchers: list[threading.Thread] = []
+        self._root = Root(context.root)
+        self._applier = Applier(context, self._root, self._outcome)
+        self._entries = Reconciler(context, self._root, self._applier)
+        self._writers = WriterPool(context, session.put, processes_wanted(context))
+        self._owners = OwnerBook(context)
+        self._pieces = 0  # of small files that other processes are making
+        self._received = 0  # entries
+
+    @property
+    def counted(self) -> Outcome:
+        """What is counted so far."""
+        return self._outcome
+
+    def run(self) -> Outcome:
+        """Hold the conversation; raises TransferFailed."""
+        time_accounting.begin()
+        time_accounting.enter(time_accounting.LEAD, time_accounting.WRITE)
+        try:
+            self._session.start(self._on_frame)
+            return self._converse()
+        except TransferFailed as error:
+            self._session.fail(str(error))
+            raise
+        except FrameError as error:
+            self._session.fail(str(error))
+            raise impossible(error) from error
+        except OSError as error:
+            self._session.fail(f"the destination failed: {error}")
+            raise
+        finally:
+            self._carrier.close()
+            for _fetcher in self._fetchers:
+                self._fetches.put(None)
+            self._session.close()
+            for fetcher in self._fetchers:
+                fetcher.join()
+            self._writers.close()
+            self._entries.close()
+            self._applier.close()
+            self._root.close()
+
+    # the reading threads
+
+    def _on_frame(self, stream: int, frame: Frame) -> None:
+        if frame.type in _CONTENT:
+            self._carrier.take(stream, frame)
+        elif frame.type == frames.READY:
+            if not self._fetchers:
+                for _number in range(max(1, int(self._settings["streams"]))):
+                    thread = threading.Thread(target=self._fetch, daemon=True)
+                    thread.start()
+                    self._fetchers.append(thread)
+            self._fetches.put(number(parse_message(frame.payload), "id"))
+        else:
+            self._session.put(frame)
+
+    def _fetch(self) -> None:
+        while True:
+            shard = self._fetches.get()
+            if shard is None:
+                return
+            try:
+                self._carrier.fetch(shard)
+                self._session.send(frames.FETCHED, dump_message({"id": shard}))
+            except Exception as error:
+                self._session.put(error)
+                return
+
+    # the leading thread
+
+    def _converse(self) -> Outcome:
+        self._session.send(frames.HELLO, hello(self._context))
+        frame = self._session.next_event()
+        if frame.type != frames.HELLO:
+            raise TransferFailed("the source did not begin with a greeting")
+        check_hello(self._context, frame.payload)
+        self._context.progress.phase = "transfer"
+        actions = {
+            frames.SHARD: self._shard,
+            frames.SUMS: self._sums,
+            frames.SENT: self._sent,
+            frames.TOTAL: self._total,
+        }
+        while True:
+            frame = self._session.next_event(waiting=time_accounting.WRITE if self._pieces else time_accounting.ANSWER)
+            if isinstance(frame, Written):
+                self._written(frame)
+                continue
+            if frame.type == frames.SCANNED:
+                return self._finish(parse_message(frame.payload))
+            if frame.type not in actions:
+                raise TransferFailed(f"the source sent a message of type {frame.type} out of turn")
+            actions[frame.type](frame.payload)
+
+    def _finish(self, totals: dict[str, Any]) -> Outcome:
+        if self._open or self._pieces or totals.get("files") != self._received:
+            raise TransferFailed(
+                f"the source scanned {totals.get('files')} entries and the destination saw {self._received}: "
+                "something was lost. Run the transfer again; what is in place stays"
+            )
+        self._writers.close()  # what they took of the processor counts from now on
+        self._context.progress.phase = "finishing"
+        self._context.progress.bytes_total = number(totals, "bytes")
+        started = time.monotonic()
+        self._entries.finish(bool(totals.get("clean")), number(totals, "files") <= 1)
+        self._outcome.phases["finish"] = round(time.monotonic() - started, 3)
+        self._outcome.stderr = self._carrier.said
+        self._outcome.cmd = {"dest": list(self._carrier.argv)} if self._carrier.argv else {}
+        self._outcome.resumed = self._outcome.resumed or self._carrier.resumed
+        self._outcome.spent = {"dest": time_accounting.account()}
+        self._outcome.owners, self._outcome.owner_mismatches = self._owners.table, self._owners.mismatches
+        self._session.send(frames.SUMMARY, dump_message(outcome_values(self._outcome)))
+        frame = self._session.next_event()
+        if frame.type != frames.SUMMARY:
+            raise TransferFailed("the source did not say what it accounts for")
+        try:
+            whole = outcome_from(parse_message(frame.payload))
+        except TypeError as error:
+            raise TransferFailed(f"the source's account cannot be read: {error}") from error
+        self._session.goodbye()
+        return whole
+
+    def _total(self, payload: bytes) -> None:
+        totals, progress = parse_message(payload), self._context.progress
+        progress.files_total, progress.bytes_total = number(totals, "files"), number(totals, "bytes")
+
+    # comparing
+
+    def _shard(self, payload: bytes) -> None:
+        shard = parse_shard(payload)
+        self._learn_owners(shard)
+        work = self._open[shard.id] = OpenShard(shard)
+        opaque = set(shard.opaque)
+        if shard.attempt == 1:
+            self._received += len(shard.entries)
+        else:
+            self._context.progress.moved(-contents_of(shard.entries))
+        for index, entry in enumerate(shard.entries):
+            try:
+                self._entries.meet(work, index, entry, index in opaque)
+            except (OSError, ValueError, OverflowError) as error:
+                self._applier.failed(entry.path, error)
+                work.accounted += 1
+        progress = self._context.progress
+        progress.files_total = max(progress.files_total, self._received)
+        if work.hashed:
+            self._session.send(frames.HASH, dump_message({"id": shard.id, "index": work.hashed}))
+        else:
+            self._ask(work)
+
+    def _learn_owners(self, shard: Shard) -> None:
+        """Decide on ids that were not met before, and count those that mean somebody else here."""
+        users, groups = self._owners.learn(shard.users, shard.groups)
+        if users or groups:
+            self._applier.ids.learn(users, groups)
+            self._writers.learn_ids(users, groups)
+        if shard.attempt == 1:
+            self._owners.count(shard.entries)
+
+    def _sums(self, payload: bytes) -> None:
+        values = parse_message(payload)
+        work = self._work(values)
+        sums = by_index(values, "sums", len(work.shard.entries))
+        for index in work.hashed:
+            try:
+                self._entries.compare(work, index, sums.get(index))
+            except (OSError, ValueError) as error:
+                self._applier.failed(work.shard.entries[index].path, error)
+                work.accounted += 1
+        self._ask(work)
+
+    def _work(self, values: dict[str, Any]) -> OpenShard:
+        work = self._open.get(number(values, "id"))
+        if work is None:
+            raise TransferFailed("the source speaks of a shard that is not under way")
+        return work
+
+    def _ask(self, work: OpenShard) -> None:
+        """Ask for the contents that are needed, or acknowledge the shard where none is."""
+        self._context.progress.bytes_done += work.matched
+        if not work.wanted:
+            self._acknowledge(work)
+            return
+        entries = work.shard.entries
+        there = [(index, entries[index], work.found[index]) for index in work.wanted]
+        self._carrier.offer(
+            work.shard.id, [(i, entry, old) for i, entry, old in there if old is not None and old.type == REGULAR]
+        )
+        work.have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
+        ranges = self._carrier.ranges(work.shard.id)
+        for index, needed in ranges.items():
+            matched = entries[index].size - sum(end - start for start, end in needed)
+            work.matched += matched
+            self._context.progress.bytes_done += matched
+        message = {"id": work.shard.id, "index": work.wanted, "have": work.have, "ranges": ranges}
+        self._carrier.ask(work.shard.id, message, lambda whole: self._session.send(frames.WANT, dump_message(whole)))
+
+    # putting in place
+
+    def _sent(self, payload: bytes) -> None:
+        values = parse_message(payload)
+        work = self._work(values)
+        del self._open[work.shard.id]  # nothing more is to be said of it
+        count = len(work.shard.entries)
+        problems, sums = by_index(values, "problems", count), by_index(values, "sums", count)
+        arrived = self._carrier.collect(work.shard.id)
+        small: list[tuple[int, memoryview]] = []
+        try:
+            for index in work.wanted:
+                if index in problems:
+                    work.again[index] = str(problems[index])
+                    continue
+                content = arrived.content(index)
+                if content is not None:
+                    small.append((index, content))
+                    continue
+                reason = self._put(work, index, arrived, sums.get(index))
+                if reason:
+                    work.again[index] = reason
+                else:
+                    work.accounted += 1
+            self._write_all(work, small)
+        finally:
+            small.clear()
+            arrived.close()
+        work.matched += arrived.matched
+        self._acknowledge(work)
+
+    def _write_all(self, work: OpenShard, files: list[tuple[int, memoryview]]) -> None:
+        """Make files of contents that arrived in memory: other processes do, or this one where they are busy."""
+        self._writers.expect(len(files))
+        piece: list[File] = []
+        made: list[bytes] = []
+        size, last = 0, None
+        for index, content in files:
+            entry = work.shard.entries[index]
+            if size + len(content) > PIECE_BYTES or len(piece) == PIECE_FILES:
+                self._write_piece(work, piece, made)
+                piece, made, size, last = [], [], 0, None
+            if self._entries.holds(entry, work.found[index]):
+                self._write(entry, work.found[index], work.verdicts[index], content)
+                work.accounted += 1
+                continue
+            folder = entry.path.rpartition(b"/")[0]
+            if folder != last:
+                last = folder
+                if self._applier.has_made(folder):
+                    made.append(folder)
+            piece.append((index, entry, work.found[index], content))
+            size += len(content)
+        if piece:
+            self._write_piece(work, piece, made)
+
+    def _write_piece(self, work: OpenShard, piece: list[File], made: list[bytes]) -> None:
+        if self._writers.give(work, piece, made):
+            work.pieces += 1
+            self._pieces += 1
+            return
+        for index, entry, found, content in piece:
+            self._write(entry, found, work.verdicts[index], content)
+            work.accounted += 1
+
+    def _written(self, told: Written) -> None:
+        """Count what another process has made."""
+        work = told.key
+        time_accounting.credit(time_accounting.WRITE, told.processor / self._writers.count)
+        for path, reason in told.errors:
+            self._outcome.error(path, reason)
+        for what, (count, path) in told.withheld.items():
+            self._outcome.withhold(what, path, count)
+        for index in told.indexes:
+            entry, verdict = work.shard.entries[index], work.verdicts[index]
+            if index in told.failures:
+                errno, reason = told.failures[index]
+                self._applier.failed(entry.path, reason if errno is None else OSError(errno, reason))
+            else:
+                self._made(entry, verdict)
+        work.accounted += len(told.indexes)
+        work.pieces -= 1
+        self._pieces -= 1
+        self._acknowledge(work)
+
+    def _put(self, work: OpenShard, index: int, arrived: Arrived, expected_sum: str | None) -> str:
+        """Check one file and put it in place; gives why it must come again, or nothing."""
+        entry, found, verdict = work.shard.entries[index], work.found[index], work.verdicts[index]
+        try:
+            folder_fd, name = arrived.locate(index)
+            status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+        except OSError:
+            self._refuse_full(entry, entry.size)
+            return f"it did not arrive{': ' + arrived.trouble if arrived.trouble else ''}"
+        if (status.st_mode & 0o170000) != 0o100000 or status.st_size != entry.size:
+            self._refuse_full(entry, entry.size - status.st_size)
+            return f"{status.st_size} of {entry.size} bytes arrived{': ' + arrived.trouble if arrived.trouble else ''}"
+        try:
+            if expected_sum is not None and self._sum_at(folder_fd, name) != expected_sum:
+                os.unlink(name, dir_fd=folder_fd)
+                return "what arrived has another hash than the source's file"
+            if self._entries.holds(entry, found):
+                self._entries.hold_file(entry, verdict, folder_fd, name)
+                return ""
+            self._applier.finish_file(entry, found, folder_fd, name, status)
+        except (OSError, ValueError) as error:
+            self._applier.failed(entry.path, error)
+            return ""
+        self._made(entry, verdict)
+        return ""
+
+    def _write(self, entry: Entry, found: Entry | None, verdict: Verdict, content: memoryview) -> None:
+        try:
+            if self._entries.holds(entry, found):
+                self._entries.hold_content(entry, verdict, content)
+                return
+            self._applier.write_file(entry, found, content)
+        except (OSError, ValueError, OverflowError) as error:  # a time that this system cannot store
+            self._applier.failed(entry.path, error)
+            return
+        self._made(entry, verdict)
+
+    def _made(self, entry: Entry, verdict: Verdict) -> None:
+        """Count a file that is in its place, and give it its other names."""
+        self._applier.count(entry, verdict)
+        self._entries.placed(entry, verdict)
+
+    def _refuse_full(self, entry: Entry, missing: int) -> None:
+        """End the transfer where a file is short because there is no room for the rest: sending it again is vain."""
+        space = os.statvfs(open_staging(self._context).fd)
+        if missing > space.f_bavail * space.f_frsize or (space.f_files and not space.f_favail):
+            raise full(self._context.root, f"{missing} bytes of {escape(entry.path)} found no room")
+
+    @staticmethod
+    def _sum_at(folder_fd: int, name: bytes) -> str:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder_fd)
+        try:
+            return hash_fd(fd)
+        finally:
+            os.close(fd)
+
+    def _acknowledge(self, work: OpenShard) -> None:
+        """Tell the source that a shard is done with, where it is: other processes may be at some of its files."""
+        if work.pieces:
+            return
+        again = work.again
+        if work.accounted + len(again) != len(work.shard.entries):
+            raise TransferFailed(
+                f"of a shard's {len(work.shard.entries)} entries {work.accounted + len(again)} are accounted for: "
+                "this is a defect, please report it"
+            )
+        self._open.pop(work.shard.id, None)
+        self._outcome.bytes_matched += work.matched
+        self._context.progress.files_done += work.accounted
+        self._session.send(
+            frames.ACK,
+            dump_message({"id": work.shard.id, "accounted": work.accounted, "again": again, "matched": work.matched}),
+        )

@@ -1,0 +1,304 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare what the source offers with what the destination has, entry by entry.
+
+Most entries are dealt with at once. A regular file waits in its ``OpenShard`` where its content must be compared by
+hash or must travel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import partial
+
+from ..._core.context import Context
+from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
+from ..._model.paths import unescape
+from ..._tree.compare import ATTRIBUTES, NONE, Verdict
+from ..._tree.place import InTheWay, Root
+from ..content.file_hash import hash_fd
+from ..wire.messages import Shard
+from .apply import Applier
+from .delete import Extras
+from .hardlinks import Follower, LinkBook
+from .link_dest import LinkDest
+from .new_file import write_new
+from .obstacles import Obstacles
+
+
+class OpenShard:
+    """A shard on its way: what is there, what is to be asked for, and what is accounted for."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+        self.found: dict[int, Entry | None] = {}  # of regular files that are not decided or not there yet
+        self.verdicts: dict[int, Verdict] = {}
+        self.wanted: list[int] = []
+        self.candidates: dict[int, tuple[Root, Entry]] = {}
+        self.have: dict[int, int] = {}
+        self.hashed: list[int] = []
+        self.accounted = 0
+        self.matched = 0
+        self.pieces = 0  # that other processes are making files of
+        self.again: dict[int, str] = {}  # by index: why it must come again
+
+
+class Reconciler:
+    """Makes of the source's entries, in their order, what they shall be; knows which of them wait for others."""
+
+    def __init__(self, context: Context, root: Root, applier: Applier) -> None:
+        settings = context.settings
+        self._root, self._applier = root, applier
+        self._check = bool(settings["check"])
+        self._checksum = bool(settings["checksum"])
+        self._suspects = frozenset(unescape(path) for path in settings.get("suspects") or ())
+        self._by_time = not self._checksum and not self._suspects  # size and time say whether a content is right
+        self._keeps_times = "times" in settings["preserve"]
+        self._keeps_links = "hardlinks" in settings["preserve"]
+        self._kept = {REGULAR, SYMLINK, *special_types(settings["preserve"])}  # of what is no directory
+        self._has_snapshots = bool(settings["link_dest"])
+        self._links = LinkBook()
+        self._extras = Extras(context, root)
+        self._obstacles = Obstacles(self._extras, settings.get("only") is not None, self._check)
+        self._staged: set[bytes] = set()  # names of files that wait until what is in their places is deleted
+        self._link_dest = LinkDest(list(settings["link_dest"]), applier)
+
+    def meet(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
+        """Deal with one entry: at once, or later where its content must be compared or must travel.
+
+        ``is_opaque``: a directory whose contents the source does not list. Raises OSError, ValueError or OverflowError.
+        """
+        first = work.shard.attempt == 1
+        level = self._extras.see(entry) if first else None
+        is_new = level is not None and level.is_new
+        if self._by_time and not is_new and self._is_unchanged(entry):
+            work.matched += entry.size
+            work.accounted += 1
+            return
+        if entry.type == DIRECTORY:
+            found = None if is_new else self._applier.look(entry.path)
+            new_below = found is None or found.type != DIRECTORY
+            try:
+                self._applier.directory(entry, found)
+            finally:
+                self._extras.enter(entry.path, new_below, is_opaque)
+            work.accounted += 1
+            return
+        if entry.type not in self._kept:
+            work.accounted += 1
+            return
+        follower = self._links.meet(entry) if entry.nlink > 1 and self._keeps_links else None
+        if follower is not None:
+            if entry.type == REGULAR:
+                work.matched += entry.size
+            if follower.is_ready:
+                self._link(follower)
+            elif not is_new:
+                self._look_ahead(entry)
+            work.accounted += 1
+            return
+        found = None if is_new else self._applier.look(entry.path)
+        if entry.type != REGULAR:
+            self._special(entry, found)
+            work.accounted += 1
+            return
+        self._meet_file(work, index, entry, found)
+
+    def _is_unchanged(self, entry: Entry) -> bool:
+        """Whether an entry is a file of one name that is all right already."""
+        has_one_name = entry.nlink == 1 or not self._keeps_links
+        return entry.type == REGULAR and has_one_name and self._applier.is_unchanged(entry)
+
+    def _special(self, entry: Entry, found: Entry | None) -> None:
+        try:
+            verdict = self._applier.special(entry, found)
+        except InTheWay:
+            self._obstacles.wait(entry, partial(self._special, entry, None))
+        else:
+            self.placed(entry, verdict)
+
+    def _link(self, follower: Follower) -> None:
+        try:
+            self._applier.follower(follower, self._obstacles.is_gone(follower.entry.path))
+        except InTheWay:
+            self._obstacles.wait(follower.entry, partial(self._link, follower))
+
+    def _look_ahead(self, entry: Entry) -> None:
+        """See a directory in the way of a name whose file is not there yet, which may be so until the end."""
+        found = self._applier.look(entry.path)
+        if found is not None and found.type == DIRECTORY:
+            with contextlib.suppress(InTheWay):  # it is said when the file is there
+                self._hold(entry)
+
+    def _hold(self, entry: Entry) -> None:
+        """Take note of a directory in the way of an entry. Raises InTheWay where it has contents and must stay."""
+        try:
+            self._root.clear_for(entry, entry._replace(type=DIRECTORY), check=True)
+        except InTheWay:
+            self._obstacles.hold(entry.path)
+
+    def _meet_file(self, work: OpenShard, index: int, entry: Entry, found: Entry | None) -> None:
+        if found is not None and found.type == DIRECTORY:
+            self._hold(entry)
+        verdict = self._applier.judge(entry, found)
+        if found is None and not self._has_snapshots:
+            self._want(work, index, None, verdict, None)
+            return
+        is_file = found is not None and found.type == REGULAR
+        if is_file and found is not None and found.size == entry.size and self._is_in_doubt(entry, found):
+            work.found[index] = found
+            work.hashed.append(index)
+            return
+        if is_file and found is not None and verdict.action in (NONE, ATTRIBUTES):
+            self._keep(work, entry, found, verdict)
+            return
+        candidate = self._candidate(entry, found)
+        if candidate is not None and self._is_in_doubt(entry, candidate[1]):
+            work.found[index], work.candidates[index] = found, candidate
+            work.hashed.append(index)
+            return
+        self._want(work, index, found, verdict, candidate)
+
+    def _candidate(self, entry: Entry, found: Entry | None) -> tuple[Root, Entry] | None:
+        """Return the file of an earlier snapshot that may be taken in place of what is there."""
+        can_take = self._has_snapshots and not self.holds(entry, found)
+        return self._link_dest.candidate(entry) if can_take else None
+
+    def _is_in_doubt(self, entry: Entry, found: Entry) -> bool:
+        """Return whether only its content says if a file of the right size is the right one.
+
+        Without times to preserve, files that this program made have the time of their making. Then other times say
+        nothing, and the same time what it always does.
+        """
+        if self._checksum or entry.path in self._suspects:
+            return True
+        return not self._keeps_times and found.mtime_ns != entry.mtime_ns
+
+    def compare(self, work: OpenShard, index: int, source_sum: str | None) -> None:
+        """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises OSError or ValueError."""
+        entry, found = work.shard.entries[index], work.found.pop(index)
+        candidate = work.candidates.get(index)
+        root, path = (candidate[0], candidate[1].path) if candidate else (self._root, entry.path)
+        equal = bool(source_sum) and _hash(root, path) == source_sum
+        if candidate is not None:
+            self._want(work, index, found, self._applier.judge(entry, found, equal=None), candidate if equal else None)
+            return
+        verdict = self._applier.judge(entry, found, equal=equal)
+        if equal and found is not None:
+            self._keep(work, entry, found, verdict)
+            return
+        candidate = self._candidate(entry, found)
+        if candidate is not None and self._is_in_doubt(entry, candidate[1]):
+            candidate = candidate if source_sum and _hash(candidate[0], candidate[1].path) == source_sum else None
+        self._want(work, index, found, verdict, candidate)
+
+    def _keep(self, work: OpenShard, entry: Entry, found: Entry, verdict: Verdict) -> None:
+        """The content is right."""
+        if verdict.action == ATTRIBUTES or found.nlink > 1:
+            verdict = self._applier.attributes(entry, found, verdict)
+        work.matched += entry.size
+        work.accounted += 1
+        self.placed(entry, verdict)
+
+    def _want(
+        self, work: OpenShard, index: int, found: Entry | None, verdict: Verdict, candidate: tuple[Root, Entry] | None
+    ) -> None:
+        """The content is not there: take it from a snapshot, else ask for it."""
+        entry = work.shard.entries[index]
+        if candidate is not None and (
+            self._check or self._link_dest.take(entry, found, candidate, self._applier.temporary_fd)
+        ):
+            if self._check:
+                self._applier.clear(entry, found)
+            self._applier.count(entry, verdict)
+            work.matched += entry.size
+            work.accounted += 1
+            self.placed(entry, verdict)
+        elif self._check:
+            self._applier.outcome.bytes_sent += entry.size  # predicted
+            work.accounted += 1
+            if self.holds(entry, found):
+                self._obstacles.wait(entry, partial(self._made, entry, verdict))
+                return
+            self._applier.clear(entry, found)
+            self._made(entry, verdict)
+        else:
+            work.found[index], work.verdicts[index] = found, verdict
+            work.wanted.append(index)
+
+    def holds(self, entry: Entry, found: Entry | None) -> bool:
+        """Return whether a directory with contents, which is deleted at the end, is in the place of a file."""
+        return found is not None and found.type == DIRECTORY and self._obstacles.holds(entry.path)
+
+    def hold_file(self, entry: Entry, verdict: Verdict, folder_fd: int, name: bytes) -> None:
+        """Keep a file that has arrived until its place is free."""
+        staged = self._applier.temporary_name()
+        os.rename(name, staged, src_dir_fd=folder_fd, dst_dir_fd=self._applier.temporary_fd)
+        self._staged.add(staged)
+        self._obstacles.wait(entry, partial(self._put_staged, entry, verdict, staged))
+
+    def hold_content(self, entry: Entry, verdict: Verdict, content: memoryview) -> None:
+        """Keep a file's whole content until its place is free."""
+        staged = self._applier.temporary_name()
+        os.close(write_new(self._applier.temporary_fd, staged, 0o600, content))
+        self.hold_file(entry, verdict, self._applier.temporary_fd, staged)
+
+    def _put_staged(self, entry: Entry, verdict: Verdict, staged: bytes) -> None:
+        folder_fd = self._applier.temporary_fd
+        status = os.stat(staged, dir_fd=folder_fd, follow_symlinks=False)
+        self._applier.finish_file(entry, None, folder_fd, staged, status)
+        self._made(entry, verdict)
+
+    def _made(self, entry: Entry, verdict: Verdict) -> None:
+        self._applier.count(entry, verdict)
+        self.placed(entry, verdict)
+
+    def placed(self, entry: Entry, verdict: Verdict) -> None:
+        """An entry is what it shall be; what waited to become another name of it follows."""
+        if entry.nlink == 1 or not self._keeps_links:
+            return
+        for follower in self._links.done(entry, verdict.action not in (NONE, ATTRIBUTES)):
+            self._follow(follower)
+
+    def _follow(self, follower: Follower) -> None:
+        try:
+            self._link(follower)
+        except (OSError, ValueError) as error:
+            self._applier.failed(follower.entry.path, error)
+
+    def finish(self, is_clean: bool, is_empty: bool) -> None:
+        """There are no more entries: remove what is too much, and give the directories their metadata.
+
+        ``is_clean``: the source could be read completely. ``is_empty``: it has nothing but its root.
+        """
+        self._extras.end()
+        for path, problem in self._extras.problems:
+            self._applier.failed(path, problem)
+        self._extras.settle(self._applier.outcome, is_clean, is_empty)
+        for path, put_in_place in self._obstacles.settle():
+            try:
+                self._obstacles.hold(path)
+                put_in_place()
+            except (OSError, ValueError, OverflowError) as error:
+                self._applier.failed(path, error)
+        for entry in self._links.orphans():
+            self._applier.failed(entry.path, "not linked: the file that it is another name of could not be transferred")
+        self._applier.finish()
+
+    def close(self) -> None:
+        """Give back what is open, and leave nothing that waited in vain."""
+        self._link_dest.close()
+        for staged in self._staged:
+            with contextlib.suppress(OSError):
+                os.unlink(staged, dir_fd=self._applier.temporary_fd)
+
+
+def _hash(root: Root, path: bytes) -> str:
+    fd = root.open_file(path)
+    try:
+        return hash_fd(fd)
+    finally:
+        os.close(fd)

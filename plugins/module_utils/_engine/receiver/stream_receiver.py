@@ -1,0 +1,370 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Receive: small files in memory, ranges of large ones into partial files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+from typing import Any, Callable
+
+from ..._core import time_accounting
+from ..._core.context import Context
+from ..._core.errors import TransferFailed
+from ..._core.outcome import Outcome
+from ..._model.entry import Entry
+from ..._tree.place import Root
+from ..._tree.staging import open_staging
+from ..content import bundles, delta
+from ..content.compression import decompress as inflate
+from ..content.sparse import write_zeros
+from ..net.carrier import Arrived, DestCarrier
+from ..net.data_connection import DataConnection
+from ..net.pool import ConnectionPool
+from ..net.session import Session
+from ..wire import frames
+from ..wire.frames import Frame, FrameError, Payload
+from ..wire.messages import dump_message, number, parse_message
+from ..wire.ranges import Range, missing
+from ..wire.records import BYE, DONE, RAW, SAME, ZERO, Record
+from .disk_full import FULL, full
+from .inplace_file import InPlace
+from .partial_file import Partial
+from .receiver import Receiver
+
+JOURNAL_BYTES = 16 << 20  # files from this size on are resumed inside
+_LOOK_SECONDS = 1.0  # between two looks at whether the transfer is over
+_ZEROS = bytes(1 << 20)
+
+
+class Basis:
+    """The old version of a file, from which blocks are taken. Raises OSError where it cannot be read."""
+
+    def __init__(self, root: Root, path: bytes) -> None:
+        self.fd = root.open_file(path)
+        self._before = self._state()
+
+    def _state(self) -> tuple[int, int, int]:
+        status = os.fstat(self.fd)
+        return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+    @property
+    def size(self) -> int:
+        """Bytes that it had."""
+        return self._before[0]
+
+    def is_as_it_was(self) -> bool:
+        """Whether nobody wrote to it meanwhile."""
+        return self._state() == self._before
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self.fd)
+
+
+class _Incoming:
+    """A large file that is being received."""
+
+    def __init__(self, partial: Partial | InPlace) -> None:
+        self.partial = partial
+        self.users = 0  # threads that write to it
+        self.basis: Basis | None = None
+        self.same: dict[int, int] = {}  # by offset: how many bytes were taken from the basis
+
+
+class _Batch:
+    """What was asked for of one shard."""
+
+    def __init__(self) -> None:
+        self.small: list[tuple[int, Entry]] = []
+        self.frames: list[Frame] = []
+        self.announced = 0  # bytes of the small files
+        self.received = 0
+        self.large: dict[int, _Incoming] = {}
+        self.needed: dict[int, list[Range]] = {}
+        self.trouble: dict[int, str] = {}
+        self.bases: dict[int, Basis] = {}
+        self.old: set[int] = set()  # of which there is an old version
+
+
+class StreamDest(DestCarrier):
+    """The destination's half; ``drain`` takes what comes over one data connection."""
+
+    streams: ConnectionPool | None = None  # the connections that call ``drain``
+
+    def __init__(
+        self,
+        context: Context,
+        tell: Callable[[int, bytes], None],
+        failed: Callable[[Any], None],
+        reuse: Callable[[Payload], None],
+    ) -> None:
+        self._context, self._tell, self._failed, self._reuse = context, tell, failed, reuse
+        self._batches: dict[int, _Batch] = {}
+        self._changed = threading.Condition()
+        self._current: _Batch | None = None
+        self._over, self._noted = threading.Event(), threading.Event()  # the end; a range is complete
+        self._syncer: threading.Thread | None = None
+        self._hashers: list[threading.Thread] = []
+
+    def _folder(self, journal: bool) -> int:
+        staged = open_staging(self._context)
+        return staged.partial_fd if journal else staged.temporary_fd
+
+    # in the leading thread
+
+    def offer(self, shard: int, files: list[tuple[int, Entry, Entry]]) -> None:
+        """Open the old versions of large files."""
+        batch = self._batches[shard] = _Batch()
+        batch.old = {index for index, _entry, _found in files}
+        if self._context.settings.get("delta") == "none":
+            return
+        with Root(self._context.root) as root:
+            for index, entry, found in files:
+                if not bundles.fits(entry) and found.size >= delta.block_size(found.size):
+                    with contextlib.suppress(OSError):  # then the whole file travels
+                        batch.bases[index] = Basis(root, entry.path)
+
+    def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
+        """Open what an earlier run left of the large files."""
+        batch = self._batches[shard]
+        batch.small = [file for file in files if bundles.fits(file[1])]
+        batch.announced = sum(entry.size for _index, entry in batch.small)
+        large = [file for file in files if not bundles.fits(file[1])] if len(batch.small) < len(files) else []
+        for index, entry in large:
+            try:
+                partial = self._in_place(batch, index, entry) or self._partial(entry)
+            except OSError as error:
+                batch.trouble[index] = error.strerror or str(error)
+                continue
+            batch.large[index] = item = _Incoming(partial)
+            item.basis = batch.bases.get(index)
+            if partial.have:
+                batch.needed[index] = missing(partial.have, entry.size)
+                self.resumed = True
+        if batch.large and self._syncer is None:
+            self._syncer = threading.Thread(target=self._sync, daemon=True)
+            self._syncer.start()
+        return {}
+
+    def _partial(self, entry: Entry) -> Partial:
+        journal = entry.size >= JOURNAL_BYTES
+        return Partial(self._folder(journal), entry, journal)
+
+    def _in_place(self, batch: _Batch, index: int, entry: Entry) -> InPlace | None:
+        """Give the old version to write to, where that is wished and can be; else a new file takes its place."""
+        if not self._context.settings.get("inplace") or index not in batch.old:
+            return None
+        with contextlib.suppress(OSError), Root(self._context.root) as root:
+            return InPlace(root, entry)
+        return None
+
+    def ranges(self, shard: int) -> dict[int, list[Range]]:
+        """Give what is needed of the files that are there in part."""
+        return self._batches[shard].needed
+
+    def ask(self, shard: int, message: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+        """Where there are old versions, hash them first, in a thread: the others go on meanwhile."""
+        batch = self._batches[shard]
+        bases = {index: item.basis for index, item in batch.large.items() if item.basis is not None}
+        if not bases:
+            send(message)
+            return
+        thread = threading.Thread(target=self._hash_and_ask, args=(bases, message, send), daemon=True)
+        self._hashers = [*(old for old in self._hashers if old.is_alive()), thread]
+        thread.start()
+
+    def _hash_and_ask(
+        self, bases: dict[int, Basis], message: dict[str, Any], send: Callable[[dict[str, Any]], None]
+    ) -> None:
+        try:
+            sums = {}
+            for index, basis in bases.items():
+                with contextlib.suppress(OSError):  # then the whole file travels
+                    sums[index] = delta.pack(delta.sums_of(basis.fd, basis.size, str(self._context.settings["id"])))
+            send({**message, "sums": sums})
+        except Exception as error:
+            self._failed(error)
+
+    def collect(self, shard: int) -> Arrived:
+        """Give a shard's files, all of which have left the source."""
+        with self._changed:
+            batch = self._batches.pop(shard)
+            while any(item.users for item in batch.large.values()):
+                self._changed.wait(0.5)
+        self._context.progress.moved(sum(entry.size for _index, entry in batch.small))
+        try:
+            return _Received(batch, self._context.root, self._reuse)
+        except FrameError as error:
+            raise TransferFailed(f"what arrived of small files cannot be used: {error}") from error
+
+    # in the thread that listens to the conversation
+
+    def take(self, _stream: int, frame: Frame) -> None:
+        """Take a bundle."""
+        if frame.type == frames.BEGIN:
+            self._current = self._batches.get(number(parse_message(frame.payload), "id"))
+            if self._current is None:
+                raise FrameError("contents of a shard arrived that was not asked for")
+        elif frame.type in frames.DATA_TYPES and self._current is not None:
+            self._current.received += len(frame.payload)
+            if self._current.received > self._current.announced:
+                raise FrameError("more arrived of a shard's small files than was announced")
+            self._current.frames.append(frame)
+        else:
+            raise FrameError(f"a frame of type {frame.type} arrived out of turn")
+
+    # in the connections' threads
+
+    def drain(self, link: DataConnection) -> None:
+        """Take what comes over a connection until the other end says goodbye.
+
+        Raises ConnectionLost, FrameError and OSError.
+        """
+        time_accounting.enter(time_accounting.LINK, time_accounting.WRITE)
+        while True:
+            record = link.receive_head()
+            if record.kind == BYE:
+                return
+            with self._changed:
+                batch = self._batches.get(record.shard)
+                item = batch.large.get(record.index) if batch is not None else None
+                if item is not None:
+                    item.users += 1
+            try:
+                self._take_record(link, record, item)
+            except OSError as error:
+                if error.errno in FULL:
+                    raise full(self._context.root, f"{error.strerror}, while a large file arrived") from error
+                raise
+            finally:
+                if item is not None:
+                    with self._changed:
+                        item.users -= 1
+                        self._changed.notify_all()
+
+    def _take_record(self, link: DataConnection, record: Record, item: _Incoming | None) -> None:
+        if item is None:  # it came over another connection meanwhile, or it could not be opened
+            left = record.size
+            while left:
+                left -= len(link.receive(min(left, len(_ZEROS))))
+            return
+        partial = item.partial
+        if record.offset + record.length > partial.size:
+            raise FrameError("contents arrived from behind the end of a file")
+        if record.kind == RAW:
+            link.receive_file(partial.fd, record.offset, record.length, self._context.progress.moved)
+            return
+        if record.kind == ZERO:
+            if not partial.fresh:
+                write_zeros(partial.fd, record.offset, record.length)
+        elif record.kind == SAME:
+            if item.basis is None or record.offset + record.length > item.basis.size:
+                raise FrameError("a file is to be made of an old version that is not there")
+            partial.take_same(item.basis.fd, record.offset, record.length)
+            with self._changed:
+                item.same[record.offset] = record.length
+        elif record.kind == DONE:
+            partial.note(record.offset, record.offset + record.length)
+            self._noted.set()
+            done = [[record.offset, record.offset + record.length]]
+            self._tell(frames.GOT, dump_message({"id": record.shard, "index": record.index, "ranges": done}))
+            return
+        else:
+            data = memoryview(inflate(record.kind, link.receive(record.size), record.length))
+            offset = record.offset
+            while data:
+                written = os.pwrite(partial.fd, data, offset)
+                data, offset = data[written:], offset + written
+        self._context.progress.moved(record.length)
+
+    # the journal's thread
+
+    def _sync(self) -> None:
+        """Sync what was written as soon as a range is complete; while that goes on, more come together."""
+        time_accounting.enter(time_accounting.JOURNAL, time_accounting.IDLE)
+        while not self._over.is_set():
+            time_accounting.switch(time_accounting.IDLE)
+            if not self._noted.wait(_LOOK_SECONDS):
+                continue
+            time_accounting.switch(time_accounting.SYNC)
+            self._noted.clear()
+            with self._changed:
+                items = [item for batch in self._batches.values() for item in batch.large.values()]
+            try:
+                for item in items:
+                    item.partial.sync()
+            except OSError as error:
+                self._failed(error)
+                return
+
+    def close(self) -> None:
+        """Keep what is there for a rerun."""
+        self._over.set()
+        self._noted.set()
+        if self.streams is not None:
+            self.streams.close()
+        for thread in [self._syncer, *self._hashers]:
+            if thread is not None:
+                thread.join()
+        for batch in self._batches.values():
+            for item in batch.large.values():
+                item.partial.close(complete=False)
+            for basis in batch.bases.values():
+                basis.close()
+
+
+class _Received(Arrived):
+    def __init__(self, batch: _Batch, root: bytes, reuse: Callable[[Payload], None]) -> None:
+        self._root, self._frames, self._reuse = root, batch.frames, reuse
+        self._large = batch.large
+        self._small = dict(bundles.contents(batch.frames, batch.small))
+        self._bases = batch.bases
+        self._trouble = batch.trouble
+        self.matched = sum(sum(item.same.values()) for item in batch.large.values())
+
+    def content(self, index: int) -> memoryview | None:
+        return self._small.get(index)
+
+    def locate(self, index: int) -> tuple[int, bytes]:
+        item = self._large.get(index)
+        if item is None:
+            self.trouble = self._trouble.get(index, "")
+            raise OSError(errno.ENOENT, self.trouble)
+        if isinstance(item.partial, InPlace):
+            try:
+                with Root(self._root) as root:
+                    item.partial.complete(root)
+            except OSError as error:
+                self.trouble = error.strerror or str(error)
+                raise
+            return item.partial.folder_fd, item.partial.name  # it stays open until this is closed
+        if item.basis is not None and item.same and not item.basis.is_as_it_was():
+            self.trouble = "its old version at the destination changed meanwhile"
+            raise OSError(errno.ESTALE, self.trouble)
+        item.partial.close(complete=True)
+        return item.partial.folder_fd, item.partial.name
+
+    def close(self) -> None:
+        self._small.clear()
+        while self._frames:  # each once only: two frames must not share memory
+            self._reuse(self._frames.pop().payload)
+        for item in self._large.values():
+            with contextlib.suppress(OSError):
+                item.partial.remove()
+        for basis in self._bases.values():
+            basis.close()
+
+
+def make_dest(
+    context: Context, session: Session, timeout: float, earlier: Outcome | None
+) -> tuple[Receiver, ConnectionPool]:
+    """Make the destination's end, and its data connections."""
+    carrier = StreamDest(context, session.send, session.put, session.channels[0].reuse)
+    end = Receiver(context, session, carrier, earlier)
+    carrier.streams = ConnectionPool(context, timeout, carrier.drain, session.put)
+    return end, carrier.streams

@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Cut the stream of entries into shards. Pure but for a clock."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, Iterable, Iterator
+
+from ..._model.entry import REGULAR, Entry
+
+MAX_ENTRIES = 2000
+MAX_BYTES = 64 << 20  # of file contents. What is lost when an end is killed: so much for each stream, or one file
+MAX_SECONDS = 0.5  # a slow disk's first entries shall not wait for its last
+
+
+def gather(
+    entries: Iterable[Entry],
+    max_entries: int = MAX_ENTRIES,
+    max_bytes: int = MAX_BYTES,
+    clock: Callable[[], float] = time.monotonic,
+    max_seconds: float = MAX_SECONDS,
+) -> Iterator[list[Entry]]:
+    """Give the entries in batches, in their order; a file of more than ``max_bytes`` is a batch of its own."""
+    batch: list[Entry] = []
+    size, since = 0, clock()
+    for entry in entries:
+        content = entry.size if entry.type == REGULAR else 0
+        if batch and (content > max_bytes or clock() - since > max_seconds):
+            yield batch
+            batch, size = [], 0
+        if not batch:
+            since = clock()
+        batch.append(entry)
+        size += content
+        if size >= max_bytes or len(batch) >= max_entries:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,288 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Send ranges of large files over all data connections."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from ..._core import time_accounting
+from ..._core.context import Context
+from ..._core.errors import TransferFailed
+from ..._tree.place import Root
+from ..content import delta
+from ..content.compression import PIECE_BYTES, Compressor
+from ..content.sparse import segments
+from ..net.carrier import Send, Sent, SourceCarrier, Wanted
+from ..net.data_connection import ConnectionLost, DataConnection
+from ..net.pool import ConnectionPool
+from ..net.rate_limit import TokenBucket
+from ..wire.messages import number
+from ..wire.ranges import Range, cut, length, parse, unit
+from ..wire.records import BYE, DONE, MAX_RECORD, RAW, SAME, ZERO, Record
+from .sender import MOVED
+
+_POLL = 0.5  # seconds
+
+
+class _File:
+    """One file on its way."""
+
+    def __init__(self, shard: int, file: Wanted, fd: int, streams: int) -> None:
+        self.shard, self.index, self.fd = shard, file.index, fd
+        self.size = file.entry.size
+        needed = [(file.have, self.size)] if file.ranges is None else file.ranges
+        self.sums: delta.Sums | None = file.sums
+        self.waiting = set(cut(needed, max(unit(self.size, streams), self.sums.block if self.sums else 0)))
+        self.bytes = length(self.waiting)
+        self.same: dict[Range, int] = {}  # bytes of each range that the destination has already
+        self.is_sparse = file.entry.is_sparse
+        self.problem = ""
+
+
+class StreamSource(SourceCarrier):
+    """The source's half: ``send`` queues the ranges of a shard's files, ``feed`` sends them over one connection."""
+
+    streams: ConnectionPool | None = None  # the connections that call ``feed``
+
+    def __init__(self, context: Context, bucket: TokenBucket) -> None:
+        self._context, self._bucket = context, bucket
+        self._key = str(context.settings["id"])
+        self._count = max(1, int(context.settings["streams_max"]))
+        self._local = threading.local()  # what each connection learns about packing
+        limit = int(context.settings["bwlimit"])
+        self._piece = max(64 << 10, min(MAX_RECORD, limit // 8)) if limit else MAX_RECORD
+        self._changed = threading.Condition()
+        self._queue: dict[_File, deque[Range]] = {}
+        self._at: dict[DataConnection, _File] = {}  # what each connection sent of last
+        self._files: dict[tuple[int, int], _File] = {}
+        self._on_its_way: dict[tuple[_File, Range], DataConnection] = {}
+        self._over = False
+
+    # in the threads that answer the destination
+
+    def send(self, _stream: int, shard: int, files: list[Wanted], _tell: Send) -> Sent:
+        """Return when the destination has written all ranges of the files, or they cannot be read."""
+        sent = Sent()
+        opened: list[_File] = []
+        with Root(self._context.root) as root:
+            for file in files:
+                try:
+                    fd = root.open_file(file.entry.path)
+                except OSError as error:
+                    sent.problems[file.index] = f"cannot be read: {error.strerror}"
+                    continue
+                if self._is_for_rsync(file, fd):
+                    os.close(fd)
+                    sent.problems[file.index] = MOVED
+                    continue
+                with contextlib.suppress(AttributeError, OSError):  # not on every system: it only makes it quicker
+                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+                opened.append(_File(shard, file, fd, self._count))
+        try:
+            self._travel(opened)
+        finally:
+            with self._changed:
+                for item in opened:
+                    self._files.pop((shard, item.index), None)
+                    self._queue.pop(item, None)
+                while any(work[0] in opened for work in self._on_its_way):
+                    self._changed.wait(_POLL)
+            for item in opened:
+                os.close(item.fd)
+        for item in opened:
+            sent.bytes += item.bytes - sum(item.same.values())
+            if item.problem:
+                sent.problems[item.index] = item.problem
+        return sent
+
+    def _is_for_rsync(self, file: Wanted, fd: int) -> bool:
+        """Whether rsync shall bring this file afterwards; one with several names must be here for the others."""
+        if self._context.settings.get("delta") != "rsync" or file.sums is None or file.entry.nlink > 1:
+            return False
+        try:
+            return delta.has_moved(fd, file.entry.size, file.sums, self._key)
+        except OSError:
+            return False  # that shows again, and is listed, where it is read to be sent
+
+    def _travel(self, opened: list[_File]) -> None:
+        with self._changed:
+            for item in opened:
+                self._files[(item.shard, item.index)] = item
+                if item.waiting:
+                    self._queue[item] = deque(sorted(item.waiting))
+            self._changed.notify_all()
+            while any(item.waiting for item in opened):
+                if self._over or self._context.stop.is_set():
+                    raise TransferFailed("the transfer ended while contents were on their way")
+                self._changed.wait(_POLL)
+
+    def got(self, values: dict[str, Any]) -> None:
+        """The destination has written ranges; raises FrameError for a message that cannot be read."""
+        key, done = (number(values, "id"), number(values, "index")), values.get("ranges")
+        with self._changed:
+            item = self._files.get(key)
+            if item is None:
+                return  # it was sent twice, because a connection broke, and is done with
+            for piece in parse(done, item.size):
+                item.waiting.discard(piece)
+                self._on_its_way.pop((item, piece), None)
+            self._changed.notify_all()
+
+    @property
+    def connections(self) -> int:
+        """How many there are now."""
+        return len(self.streams.links()) if self.streams is not None else 0
+
+    def dismiss(self, above: int) -> None:
+        """Let the connections end whose numbers are above this one, without anything being sent twice."""
+        if self.streams is not None:
+            self.streams.dismiss(above)
+
+    # in the connections' threads
+
+    def feed(self, link: DataConnection) -> None:
+        """Send what there is to send over a connection, until the end; raises ConnectionLost."""
+        self._local.compressor = Compressor(self._context.settings["compress"])
+        time_accounting.enter(time_accounting.LINK, time_accounting.IDLE)
+        try:
+            while True:
+                link.at_rest = True
+                work = self._take(link)
+                if work is None:
+                    self._at.pop(link, None)
+                    link.send_head(Record(BYE))
+                    return
+                link.at_rest = False
+                time_accounting.switch(time_accounting.READ)
+                self._send_range(link, *work)
+                time_accounting.switch(time_accounting.IDLE)
+        except ConnectionLost:
+            self._hand_over(link)
+            raise
+
+    def _take(self, link: DataConnection) -> tuple[_File, Range] | None:
+        with self._changed:
+            while link.spare or not self._queue:
+                # A spare one stays until its ranges are confirmed: where it breaks before, others must send them.
+                if self._over or (link.spare and link not in self._on_its_way.values()):
+                    return None
+                self._changed.wait(_POLL)
+                if link.is_lost():
+                    raise ConnectionLost("a data connection was lost while it waited")
+            item = self._choose(link)
+            piece = self._queue[item].popleft()
+            if not self._queue[item]:
+                del self._queue[item]
+            self._at[link] = item
+            self._on_its_way[item, piece] = link
+            return item, piece
+
+    def _choose(self, link: DataConnection) -> _File:
+        """Give a file of which ranges wait: the same as before, else one that no other connection is at.
+
+        Who writes to a file locks it: two that write to one wait for each other.
+        """
+        own = self._at.get(link)
+        if own in self._queue:
+            return own
+        others = {item for other, item in self._at.items() if other is not link}
+        return next((item for item in self._queue if item not in others), next(iter(self._queue)))
+
+    def _hand_over(self, link: DataConnection) -> None:
+        """Let other connections do what this one has not been confirmed to have done."""
+        with self._changed:
+            for work in [work for work, used in self._on_its_way.items() if used is link]:
+                del self._on_its_way[work]
+                item, piece = work
+                if piece in item.waiting and (item.shard, item.index) in self._files:
+                    self._queue.setdefault(item, deque()).appendleft(piece)
+            self._at.pop(link, None)
+            self._changed.notify_all()
+
+    def _send_range(self, link: DataConnection, item: _File, piece: Range) -> None:
+        try:
+            if item.sums is not None:
+                self._send_changed(link, item, piece, item.sums)
+            elif not item.is_sparse:
+                self._send_data(link, item, *piece)
+            else:
+                self._send_sparse(link, item, *piece)
+        except OSError as error:
+            # The range stays without contents; the destination will be asked to take the file again, or not at all.
+            item.problem = f"cannot be read: {error.strerror}"
+        link.send_head(Record(DONE, item.shard, item.index, piece[0], piece[1] - piece[0]))
+
+    def _send_sparse(self, link: DataConnection, item: _File, start: int, end: int) -> None:
+        for first, last, holds in segments(item.fd, start, end):
+            if holds:
+                self._send_data(link, item, first, last)
+            else:
+                link.send_head(Record(ZERO, item.shard, item.index, first, last - first))
+
+    def _send_changed(self, link: DataConnection, item: _File, piece: Range, sums: delta.Sums) -> None:
+        """Send the blocks that the destination's old version does not have; runs of either kind go as one."""
+        same = 0
+        run, kind = piece[0], False
+        at = piece[0]
+        while at < piece[1]:
+            stop = min(piece[1], at - at % sums.block + sums.block)
+            equal = stop - at == sums.block and sums.match(item.fd, at, self._key)
+            if equal != kind:
+                self._send_run(link, item, run, at, kind)
+                run, kind = at, equal
+            same += sums.block if equal else 0
+            at = stop
+        self._send_run(link, item, run, piece[1], kind)
+        item.same[piece] = same
+
+    def _send_run(self, link: DataConnection, item: _File, start: int, end: int, same: bool) -> None:
+        if start == end:
+            return
+        if same:
+            link.send_head(Record(SAME, item.shard, item.index, start, end - start))
+            self._context.progress.moved(end - start)
+        elif item.is_sparse:
+            self._send_sparse(link, item, start, end)
+        else:
+            self._send_data(link, item, start, end)
+
+    def _send_data(self, link: DataConnection, item: _File, start: int, end: int) -> None:
+        compressor: Compressor = self._local.compressor
+        while start < end:
+            count = min(end - start, self._piece)
+            if compressor.active and compressor.gain.tries_without:
+                count = min(count, PIECE_BYTES)
+            started = time.monotonic()
+            packed = compressor.pack(item.fd, start, count) if compressor.active else None
+            if packed is not None:
+                kind, count, data = packed
+                self._bucket.take(len(data))
+                link.send_head(Record(kind, item.shard, item.index, start, count, len(data)))
+                link.send(memoryview(data))
+                self._context.progress.moved(count)
+            else:
+                self._bucket.take(count)
+                link.send_head(Record(RAW, item.shard, item.index, start, count, count))
+                link.send_file(item.fd, start, count, self._context.progress.moved)
+            compressor.gain.record(packed is not None, count, time.monotonic() - started)
+            start += count
+
+    def close(self) -> None:
+        """Let all threads end, and the connections with them."""
+        with self._changed:
+            self._over = True
+            self._queue.clear()
+            self._changed.notify_all()
+        if self.streams is not None:
+            self.streams.close()
+        with self._changed:
+            self._on_its_way.clear()
+            self._changed.notify_all()

@@ -1,0 +1,28 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a source holds of other transfers, and does not offer. Pure."""
+
+from __future__ import annotations
+
+import os
+from typing import Sequence
+
+from ..._core.context import staging_name
+from ..._model.paths import escape
+
+_NAMED = 3
+
+
+def staging_left_out(paths: Sequence[bytes], transfer_id: str) -> list[str]:
+    """Return a warning about the folders of other transfers that a source holds; the transfer's own is no news."""
+    others = [path for path in paths if path != os.fsencode(staging_name(transfer_id))]
+    if not others:
+        return []
+    named = ", ".join(escape(path) for path in others[:_NAMED]) + (", ..." if len(others) > _NAMED else "")
+    return [
+        f"{len(others)} entries of the source were left out, because they have the name of a transfer's own folder, "
+        f"which no destination takes: {named}. They hold what an interrupted transfer into the source left: run that "
+        "one again, or remove them"
+    ]

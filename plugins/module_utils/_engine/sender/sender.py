@@ -1,0 +1,385 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The source's end of the conversation: scan, offer, send, account."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from typing import Any, Iterator
+
+from ..._core import time_accounting
+from ..._core.context import Context
+from ..._core.errors import TransferFailed
+from ..._core.outcome import Outcome
+from ..._model.entry import DIRECTORY, REGULAR, Entry, contents_of
+from ..._model.filters import Filters
+from ..._model.paths import escape
+from ..._tree.owners import Names
+from ..._tree.place import Root
+from ..._tree.walk import walk
+from ..content.file_hash import hash_fd
+from ..net.carrier import Sent, SourceCarrier, Wanted
+from ..net.session import Session, check_hello, hello, impossible
+from ..wire import frames
+from ..wire.frames import Frame, FrameError
+from ..wire.messages import Shard, by_index, dump_message, dump_shard, indexes, number, parse_message
+from ..wire.summary import merge, outcome_from, outcome_values
+from .batches import gather
+from .leftovers import staging_left_out
+
+AGAIN_AT_MOST = 3  # times that a file which changes is sent once more
+IN_VAIN_AT_MOST = 64 << 20  # bytes of such a file that are sent for nothing before it is tried only once more
+WINDOW = 4  # shards under way beside those that the streams work at
+VANISHED, UNSTABLE = "vanished", "unstable"
+MOVED = "moved"  # within the file: rsync brings it, after this
+
+
+class Sender:
+    """Leads the conversation from the source's side; ``run`` gives the whole outcome.
+
+    ``earlier`` is what a conversation that broke off had counted: this one goes on from there.
+    """
+
+    def __init__(
+        self, context: Context, session: Session, carrier: SourceCarrier, earlier: Outcome | None = None
+    ) -> None:
+        self._context, self._session, self._carrier = context, session, carrier
+        self._settings = context.settings
+        self._streams = max(1, int(self._settings["streams"]))
+        self._window = WINDOW + 2 * self._streams
+        self._outcome = Outcome()
+        self._work: queue.Queue[Any] = queue.Queue()
+        self._workers: list[threading.Thread] = []
+        self._open: dict[int, Shard] = {}
+        self._problems: dict[int, dict[int, str]] = {}  # of open shards, as the workers found them
+        self._bytes_sent = earlier.bytes_sent if earlier is not None else 0
+        self._lock = threading.Lock()
+        self._next_id = 0
+        self._names = Names(self._settings["preserve"])
+        self._unlisted: set[bytes] = set()
+        self._top_device = -1
+        self._only = os.fsencode(self._settings["only"]) if self._settings.get("only") else None
+
+    @property
+    def counted(self) -> Outcome:
+        """What is counted so far."""
+        return Outcome(bytes_sent=self._bytes_sent)
+
+    def run(self) -> Outcome:
+        """Hold the conversation; raises TransferFailed."""
+        time_accounting.begin()
+        time_accounting.enter(time_accounting.LEAD, time_accounting.READ)
+        try:
+            self._session.start(self._on_frame)
+            self._employ(self._streams)
+            return self._converse()
+        except TransferFailed as error:
+            self._session.fail(str(error))
+            raise
+        except FrameError as error:
+            self._session.fail(str(error))
+            raise impossible(error) from error
+        finally:
+            self._carrier.close()
+            for _worker in self._workers:
+                self._work.put(None)
+            self._session.close()
+            for worker in self._workers:
+                worker.join()
+
+    def _employ(self, count: int) -> None:
+        """Have at least so many workers."""
+        while len(self._workers) < count:
+            thread = threading.Thread(target=self._worker, args=(len(self._workers),), daemon=True)
+            thread.start()
+            self._workers.append(thread)
+
+    # the leading thread
+
+    def _converse(self) -> Outcome:
+        self._session.send(frames.HELLO, hello(self._context))
+        check_hello(self._context, self._expect(frames.HELLO))
+        started = time.monotonic()
+        self._context.progress.phase = "transfer"
+        for entries in self._batches():
+            while len(self._open) >= self._window:
+                self._handle(self._session.next_event())
+            self._handle_waiting()
+            self._offer(Shard(self._take_id(), entries))
+        self._outcome.phases["scan"] = round(time.monotonic() - started, 3)
+        self._context.progress.bytes_total = self._outcome.bytes_total
+        totals = {"files": self._outcome.files_total, "bytes": self._outcome.bytes_total}
+        self._session.send(frames.TOTAL, dump_message(totals))
+        scan_is_clean = not self._outcome.errors_total
+        while self._open:
+            self._handle(self._session.next_event())
+        self._outcome.phases["transfer"] = round(time.monotonic() - started, 3)
+        clean = scan_is_clean and self._outcome.errors_total == self._outcome.errors_unstable
+        self._session.send(frames.SCANNED, dump_message({"clean": clean, **totals}))
+        self._context.progress.phase = "finishing"
+        try:
+            dest = outcome_from(parse_message(self._expect(frames.SUMMARY)))
+        except TypeError as error:
+            raise TransferFailed(f"the destination's account cannot be read: {error}") from error
+        self._outcome.bytes_sent = self._bytes_sent
+        self._outcome.spent = {"source": time_accounting.account()}
+        self._outcome.stderr = self._carrier.said
+        self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
+        whole = merge(self._outcome, dest)
+        whole.owner_hints = self._names.hints(self._context.root, whole.owner_mismatches)
+        self._session.send(frames.SUMMARY, dump_message(outcome_values(whole)))
+        self._session.goodbye()
+        return whole
+
+    def _batches(self) -> Iterator[list[Entry]]:
+        return gather(self._entries())
+
+    def _expect(self, kind: int) -> bytes:
+        frame = self._session.next_event()
+        if frame.type != kind:
+            raise TransferFailed(f"the destination sent a message of type {frame.type} where {kind} was due")
+        return bytes(frame.payload)
+
+    def _entries(self) -> Iterator[Entry]:
+        preserve = self._settings["preserve"]
+        left_out: list[bytes] = []
+        for entry in walk(
+            self._context.root,
+            filters=Filters.parse(self._settings["rules"], self._context.root),
+            on_staging=left_out.append,
+            one_file_system=bool(self._settings["one_file_system"]),
+            xattrs="xattrs" in preserve or "acls" in preserve,
+            only=self._only,
+            on_error=self._scan_error,
+        ):
+            if not entry.path:
+                self._top_device = entry.dev
+                if self._only is not None:
+                    continue
+            self._outcome.files_total += 1
+            if entry.type == REGULAR:
+                self._outcome.bytes_total += entry.size
+            yield entry
+        if self._top_device == -1:
+            raise TransferFailed(
+                f"the source {os.fsdecode(self._context.root)} cannot be read: {self._outcome.errors[0]['reason']}"
+            )
+        self._outcome.warnings += staging_left_out(left_out, self._settings["id"])
+        if self._only is not None and not self._outcome.files_total:
+            raise TransferFailed(f"the source has no {self._settings['only']} (any more)")
+
+    def _scan_error(self, path: bytes, error: OSError) -> None:
+        if isinstance(error, FileNotFoundError) and path:
+            self._outcome.vanished += 1
+        else:
+            self._outcome.error(escape(path), f"cannot be read: {error.strerror}")
+            self._unlisted.add(path)
+
+    def _take_id(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    def _offer(self, shard: Shard) -> None:
+        if self._settings["one_file_system"]:
+            shard.opaque = [i for i, entry in enumerate(shard.entries) if entry.dev != self._top_device]
+        shard.users, shard.groups = self._names.new(shard.entries)
+        self._open[shard.id] = shard
+        self._context.progress.files_total = self._outcome.files_total
+        self._session.send(frames.SHARD, dump_shard(shard))
+
+    def _handle_waiting(self) -> None:
+        frame = self._session.next_event(wait=False)
+        while frame is not None:
+            self._handle(frame)
+            frame = self._session.next_event(wait=False)
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.type != frames.ACK:
+            raise TransferFailed(f"the destination sent a message of type {frame.type} out of turn")
+        values = parse_message(frame.payload)
+        shard = self._open.pop(number(values, "id"), None)
+        if shard is None:
+            raise TransferFailed("the destination acknowledged a shard that it was never sent")
+        count = len(shard.entries)
+        again = {index: str(reason) for index, reason in by_index(values, "again", count).items()}
+        if values.get("accounted") != count - len(again):
+            raise TransferFailed(
+                f"the destination accounted for {values.get('accounted')} of {count - len(again)} entries of a shard: "
+                "something was lost. Run the transfer again; what is in place stays"
+            )
+        self._context.progress.files_done += count - len(again)
+        self._context.progress.bytes_done += number(values, "matched")
+        self._retry(shard, again, self._problems.pop(shard.id, {}))
+
+    def _retry(self, shard: Shard, again: dict[int, str], problems: dict[int, str]) -> None:
+        """Offer once more what changed or was damaged on its way; give up on a file after the third time again."""
+        fresh: list[Entry] = []
+        for index, reason in again.items():
+            entry = shard.entries[index]
+            problem = problems.get(index, "")
+            if problem == VANISHED:
+                self._outcome.vanished += 1
+            elif problem == MOVED:
+                self._outcome.deferred.append(escape(entry.path))
+            elif problem and problem != UNSTABLE:
+                self._outcome.error(escape(entry.path), problem)
+            elif shard.attempt > _again_at_most(entry, problem):
+                what = "it changed each time while it was read" if problem == UNSTABLE else reason
+                account = self._outcome.unstable if problem == UNSTABLE else self._outcome.error
+                mixed = ", or where inplace wrote into it a mixture" if self._settings.get("inplace") else ""
+                account(
+                    escape(entry.path),
+                    f"unstable: sent {shard.attempt} times, and {what}; the destination keeps what it had{mixed}. "
+                    "Stop what writes to it, or transfer a snapshot",
+                )
+            else:
+                self._refresh(entry, fresh)
+        if fresh:
+            self._context.progress.moved(-contents_of(fresh))
+            self._offer(Shard(self._take_id(), fresh, shard.attempt + 1))
+
+    def _refresh(self, entry: Entry, fresh: list[Entry]) -> None:
+        preserve = self._settings["preserve"]
+        with Root(self._context.root) as root:
+            try:
+                now = root.lstat(entry.path, "xattrs" in preserve or "acls" in preserve)
+            except OSError as error:
+                self._outcome.error(escape(entry.path), f"cannot be read: {error.strerror}")
+                return
+        if now is None:
+            self._outcome.vanished += 1
+        elif now.type == DIRECTORY:
+            self._outcome.unstable(escape(entry.path), "was replaced by a directory during the transfer: run it again")
+        elif now.type == REGULAR and not self._readable(now):
+            pass
+        else:
+            fresh.append(now)
+
+    def _readable(self, entry: Entry) -> bool:
+        try:
+            with Root(self._context.root) as root:
+                os.close(root.open_file(entry.path))
+        except OSError as error:
+            self._outcome.error(escape(entry.path), f"cannot be read: {error.strerror}")
+            return False
+        return True
+
+    # the reading threads
+
+    def _on_frame(self, _stream: int, frame: Frame) -> None:
+        if frame.type in (frames.WANT, frames.HASH):
+            values = parse_message(frame.payload)
+            shard = self._open.get(number(values, "id"))
+            if shard is None:
+                raise FrameError("contents were asked for of a shard that is not under way")
+            self._work.put((frame.type, shard, values))
+        elif frame.type == frames.FETCHED:
+            self._carrier.fetched(number(parse_message(frame.payload), "id"))
+        else:
+            self._session.put(frame)
+
+    # the workers
+
+    def _worker(self, number: int) -> None:
+        stream = number % len(self._session.channels)  # a program beside the conversation has no connection in it
+        with Root(self._context.root) as root:
+            while True:
+                work = self._work.get()
+                if work is None:
+                    return
+                kind, shard, values = work
+                try:
+                    if kind == frames.HASH:
+                        self._hash(root, shard, indexes(values, "index", len(shard.entries)))
+                    else:
+                        self._send(root, stream, shard, values)
+                except Exception as error:
+                    self._session.put(error)
+                    return
+
+    def _hash(self, root: Root, shard: Shard, wanted: list[int]) -> None:
+        sums = {}
+        for index in wanted:
+            try:
+                sums[index] = self._hash_one(root, shard.entries[index])
+            except OSError:
+                sums[index] = ""  # equal to nothing: it is asked for, and fails in its own right
+        self._session.send(frames.SUMS, dump_message({"id": shard.id, "sums": sums}))
+
+    @staticmethod
+    def _hash_one(root: Root, entry: Entry) -> str:
+        fd = root.open_file(entry.path)
+        try:
+            return hash_fd(fd)
+        finally:
+            os.close(fd)
+
+    def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
+        files = self._wanted(shard, values)
+        sent = self._carrier.send(
+            stream, shard.id, files, lambda kind, payload: self._session.send(kind, payload, stream)
+        )
+        problems = self._changed(root, files, sent)
+        sums = {}
+        for file in files:
+            if (file.have or sent.doubtful) and file.index not in problems:
+                try:
+                    sums[file.index] = self._hash_one(root, file.entry)
+                except OSError as error:
+                    problems[file.index] = f"cannot be read: {error.strerror}"
+        self._tell_sent(shard, problems, sums, sent.bytes, stream)
+
+    def _tell_sent(
+        self, shard: Shard, problems: dict[int, str], sums: dict[int, str], count: int, stream: int = 0
+    ) -> None:
+        self._problems[shard.id] = problems
+        with self._lock:
+            self._bytes_sent += count
+        self._session.send(
+            frames.SENT, dump_message({"id": shard.id, "problems": problems, "sums": sums, "bytes": count}), stream
+        )
+
+    @staticmethod
+    def _wanted(shard: Shard, values: dict[str, Any]) -> list[Wanted]:
+        count = len(shard.entries)
+        have = by_index(values, "have", count)
+        found = [Wanted(i, shard.entries[i], have.get(i, 0)) for i in indexes(values, "index", count)]
+        if not all(isinstance(file.have, int) and 0 <= file.have <= file.entry.size for file in found):
+            raise FrameError("the destination says that it has more of a file than there is")
+        return found
+
+    @staticmethod
+    def _changed(root: Root, files: list[Wanted], sent: Sent) -> dict[int, str]:
+        """Find the files that are no longer what their entries say: what was read of them may be a mixture."""
+        problems = {}
+        for file in files:
+            entry = file.entry
+            try:
+                now = root.lstat(entry.path)
+            except OSError as error:
+                problems[file.index] = f"cannot be read: {error.strerror}"
+                continue
+            if now is None:
+                problems[file.index] = VANISHED
+            elif identity(now) != identity(entry):
+                problems[file.index] = UNSTABLE
+            elif file.index in sent.problems:
+                problems[file.index] = sent.problems[file.index]
+        return problems
+
+
+def _again_at_most(entry: Entry, problem: str) -> int:
+    """Return how often a file may be sent once more; a large one that changes all the time is not worth many."""
+    if problem != UNSTABLE:
+        return AGAIN_AT_MOST
+    return max(1, min(AGAIN_AT_MOST, IN_VAIN_AT_MOST // max(1, entry.size)))
+
+
+def identity(entry: Entry) -> tuple[Any, ...]:
+    """Give what changes whenever a file changes."""
+    return (entry.type, entry.dev, entry.ino, entry.size, entry.mtime_ns, entry.ctime_ns)

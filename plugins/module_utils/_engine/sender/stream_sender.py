@@ -1,0 +1,196 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The source's end: small contents in the conversation itself, large ones over the data connections.
+
+Private to the collection. Python runs one thread at a time, and with small files every change of thread costs more than
+the file. So the thread that scans and leads also reads the small files, and only ranges go to the other threads, which
+spend their time in the kernel or in OpenSSL.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Iterator
+
+from ..._core.context import Context
+from ..._core.outcome import Outcome
+from ..._model.entry import Entry
+from ..._tree.place import Root
+from ..content import bundles, delta
+from ..net.carrier import Wanted
+from ..net.pool import ConnectionPool
+from ..net.rate_limit import TokenBucket
+from ..net.session import Session
+from ..wire import frames, ranges
+from ..wire.frames import Frame, FrameError
+from ..wire.messages import Shard, by_index, dump_message, indexes, number, parse_message
+from .batches import gather
+from .large_files import StreamSource
+from .sender import UNSTABLE, VANISHED, WINDOW, Sender
+from .small_files import ReadAhead, SmallFiles
+
+SHARD_BYTES = 8 << 20  # what the destination may have to hold in memory of each shard under way
+MAX_WINDOW = 8  # shards under way, whatever the number of streams
+SHARD_ENTRIES = 1000
+SHARD_SECONDS = 0.1
+
+
+class StreamSender(Sender):
+    """Leads the conversation; ``carrier`` sends the ranges of large files."""
+
+    def __init__(
+        self, context: Context, session: Session, carrier: StreamSource, bucket: TokenBucket, earlier: Outcome | None
+    ) -> None:
+        super().__init__(context, session, carrier, earlier)
+        self._window = min(WINDOW + 2 * int(self._settings["streams_max"]), MAX_WINDOW)
+        self._ranges = carrier
+        self._bucket = bucket
+        self._files = SmallFiles(context.root)
+        self._ahead = ReadAhead(context.root)
+        self._bundle = memoryview(bytearray(bundles.BUNDLE_BYTES + 1))  # one more, to see that a file became longer
+        self._packer = bundles.Packer(self._settings["compress"])
+
+    def _batches(self) -> Iterator[list[Entry]]:
+        return gather(self._entries(), SHARD_ENTRIES, SHARD_BYTES, max_seconds=SHARD_SECONDS)
+
+    def _on_frame(self, stream: int, frame: Frame) -> None:
+        if frame.type == frames.WANT:
+            if self._ahead.wanted:
+                self._look_ahead(parse_message(frame.payload))
+            self._session.put(frame)
+        elif frame.type == frames.GOT:
+            values = parse_message(frame.payload)
+            self._ranges.got(values)
+        elif frame.type == frames.FEWER:
+            self._ranges.dismiss(number(parse_message(frame.payload), "streams"))
+        else:
+            super()._on_frame(stream, frame)
+
+    def _look_ahead(self, values: dict[str, Any]) -> None:
+        """In the thread that listens: have the disk bring what the leading thread will come to."""
+        shard = self._open.get(number(values, "id"))
+        if shard is not None:
+            wanted = (shard.entries[index] for index in indexes(values, "index", len(shard.entries)))
+            self._ahead.ask([entry.path for entry in wanted if bundles.fits(entry)])
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.type != frames.WANT:
+            super()._handle(frame)
+            return
+        values = parse_message(frame.payload)
+        shard = self._open.get(number(values, "id"))
+        if shard is None:
+            raise FrameError("contents were asked for of a shard that is not under way")
+        self._answer(shard, values)
+
+    @staticmethod
+    def _wanted(shard: Shard, values: dict[str, Any]) -> list[Wanted]:
+        files = Sender._wanted(shard, values)
+        needed = by_index(values, "ranges", len(shard.entries))
+        sums = by_index(values, "sums", len(shard.entries))
+        return [
+            file._replace(
+                ranges=ranges.parse(needed[file.index], file.entry.size) if file.index in needed else None,
+                sums=delta.parse(sums[file.index]) if file.index in sums else None,
+            )
+            if file.index in needed or file.index in sums
+            else file
+            for file in files
+        ]
+
+    def _answer(self, shard: Shard, values: dict[str, Any]) -> None:
+        """Send the small files now; the others are the workers' business, who then say that all is sent."""
+        entries = shard.entries
+        wanted = indexes(values, "index", len(entries))
+        small = [(index, entries[index]) for index in wanted if bundles.fits(entries[index])]
+        problems: dict[int, str] = {}
+        count = self._send_small(shard, small, problems) if small else 0
+        if len(small) < len(wanted):
+            large = self._wanted(shard, {**values, "index": [i for i in wanted if not bundles.fits(entries[i])]})
+            self._employ(min(self._ranges.connections, MAX_WINDOW))
+            self._work.put((frames.WANT, shard, {"large": large, "problems": problems, "count": count}))
+        else:
+            self._tell_sent(shard, problems, {}, count)
+
+    def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
+        """In a worker: let the large files travel, then account for the whole shard."""
+        large, problems = values["large"], values["problems"]
+        sent = self._ranges.send(stream, shard.id, large, self._session.send)
+        problems.update(self._changed(root, large, sent))
+        self._tell_sent(shard, problems, {}, sent.bytes + values["count"])
+
+    def _send_small(self, shard: Shard, files: list[tuple[int, Entry]], problems: dict[int, str]) -> int:
+        """Send whole contents, one behind the other; gives how many bytes.
+
+        Each has the length that its entry says, whatever happened.
+        """
+        self._session.send(frames.BEGIN, dump_message({"id": shard.id}))
+        bundle = self._bundle
+        size = total = 0
+        for index, entry in files:
+            path, _type, _mode, _uid, _gid, length, *identity = entry[:10]
+            if size + length > bundles.BUNDLE_BYTES:
+                self._send_bundle(bundle[:size])
+                size = 0
+            try:
+                problem = "" if self._read(path, bundle[size : size + length + 1], identity) else UNSTABLE
+            except FileNotFoundError:
+                problem = VANISHED
+            except OSError as error:
+                problem = f"cannot be read: {error.strerror}"
+            if problem:
+                problems[index] = problem
+                bundle[size : size + length] = bytes(length)
+            size += length
+            total += length
+        self._send_bundle(bundle[:size])
+        self._ahead.was_read(len(files))
+        return total
+
+    def _send_bundle(self, data: memoryview) -> None:
+        if not data:
+            return
+        started = time.monotonic()
+        kind, payload = self._packer.pack(data)
+        self._bucket.take(len(payload))
+        self._session.send(kind, payload)
+        self._packer.gain.record(kind != frames.DATA, len(data), time.monotonic() - started)
+        self._context.progress.moved(len(data))
+
+    def _read(self, path: bytes, room: memoryview, identity: list[int]) -> bool:
+        """Read a small file; False where it is no longer what its entry says. Raises OSError.
+
+        ``room`` has one byte more than the entry's size. ``identity``: mtime_ns, ctime_ns, dev and ino of the entry.
+        """
+        fd = self._files.open(path)
+        try:
+            size = os.readv(fd, [room])
+            if size < len(room) - 1:  # it became shorter, or what follows cannot be read
+                size += os.readv(fd, [room[size:]])
+            now = os.fstat(fd)
+        finally:
+            os.close(fd)
+        is_whole = size == now.st_size == len(room) - 1
+        return is_whole and identity == [now.st_mtime_ns, now.st_ctime_ns, now.st_dev, now.st_ino]
+
+    def run(self) -> Outcome:
+        """Hold the conversation; raises TransferFailed."""
+        try:
+            return super().run()
+        finally:
+            self._files.close()
+            self._ahead.close()
+
+
+def make_source(
+    context: Context, session: Session, timeout: float, earlier: Outcome | None
+) -> tuple[StreamSender, ConnectionPool]:
+    """Make the source's end, and its data connections."""
+    bucket = TokenBucket(int(context.settings["bwlimit"]))
+    carrier = StreamSource(context, bucket)
+    end = StreamSender(context, session, carrier, bucket, earlier)
+    carrier.streams = ConnectionPool(context, timeout, carrier.feed, session.put)
+    return end, carrier.streams

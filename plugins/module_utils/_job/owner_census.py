@@ -1,0 +1,46 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Count a tree's owners before a program moves it that does not say whom it met. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+
+from .._core.errors import TransferFailed
+from .._model.filters import FilterError, Filters
+from .._tree.owners import OwnerCount
+from .._tree.walk import walk
+from .reporter import Reporter
+from .state import JobFolder
+
+
+def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
+    """Walk the tree that the folder's request names, and publish its ``owners``; return the exit code.
+
+    The request has ``root``, ``rules``, ``only``, ``one_file_system`` and ``preserve``. What cannot be read is left to
+    the transfer to report.
+    """
+    request, progress = folder.request, reporter.progress
+    progress.phase = "counting owners"
+    reporter.set(state="running")
+    root = os.fsencode(request["root"])
+    try:
+        filters = Filters.parse(request["rules"], root) if request["rules"] else None
+    except FilterError as error:
+        raise TransferFailed(str(error)) from error
+    counted = OwnerCount(request["preserve"])
+    for entry in walk(
+        root,
+        filters=filters,
+        one_file_system=request["one_file_system"],
+        xattrs="acls" in request["preserve"],
+        only=os.fsencode(request["only"]) if request["only"] else None,
+        on_error=lambda _path, _error: None,
+    ):
+        if entry.path or not request["only"]:
+            counted.add(entry)
+            progress.files_done += 1
+    reporter.set(state="finished", owners=counted.as_dict(root))
+    return 0

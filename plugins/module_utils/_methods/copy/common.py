@@ -1,0 +1,368 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What scp and sftp share: the conversation over ssh, and who runs the program.
+
+The driving end runs the real client. Where it is the source it pushes a view of a shard's files into the destination's
+staging folder; where it is the destination it pulls from the view that the source has made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+from typing import Any, Callable
+
+from ..._core.context import Context
+from ..._core.die_with_parent import follow_parent
+from ..._core.errors import TransferFailed
+from ..._core.outcome import Outcome
+from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sent, SourceCarrier, Wanted
+from ..._engine.net.control_channel import Channel
+from ..._engine.net.session import Session
+from ..._engine.receiver.receiver import Receiver
+from ..._engine.sender.sender import Sender
+from ..._engine.wire import frames
+from ..._engine.wire.messages import dump_message
+from ..._model.entry import Entry
+from ..._tree.staging import Staging, open_staging
+from ..ssh.client_check import check_connection
+from ..ssh.client_command import known_hosts_lines, scp_options, ssh_command, ssh_host
+from ..ssh.failure import explain
+from ..ssh.server import Refused
+from .fd_symlinks import View, fd_room, raise_fd_limit, view_name
+
+SESSION = "longhaul session"
+VIEWS = "views"  # in the source's job folder
+_POLL_SECONDS = 0.5
+_STDERR_TAIL = 2000  # bytes
+_RERUN = "What is in place stays: mend the network and run the task again, it goes on where it stopped"
+_LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
+
+
+def failure(program: str, code: int, said: str) -> str | None:
+    """Say why a run of scp or sftp failed as a whole; None where it did not, and what it said is about single files.
+
+    ``code`` is below 0 for a signal. SIGPIPE is that of a client whose ssh was gone before it could read its end.
+    """
+    reason = explain(said, code)
+    if reason:
+        return reason
+    if code == -signal.SIGPIPE:
+        return f"the connection was lost: {said or f'what carried it for {program} is gone'}. {_RERUN}"
+    if code < 0:
+        return f"it was ended by signal {-code}{said and f' ({said})'}. {_RERUN}"
+    if code and (code == 255 or _LOST.search(said)):
+        return f"the connection was lost: {said or f'it ended with code {code}'}. {_RERUN}"
+    return None
+
+
+class Mover:
+    """The real program with one set of flags. Its two halves name the same places at the destination."""
+
+    def open_base(self, staged: Staging) -> int:
+        """Open the folder of the destination in which files arrive; the descriptor is the caller's."""
+        raise NotImplementedError
+
+    def place(self, shard: int, file_index: int, entry: Entry) -> tuple[bytes, bytes]:
+        """Give the folder (below the base; empty: the base itself) and the name under which a file arrives."""
+        raise NotImplementedError
+
+    def resumes(self) -> bool:
+        """Whether it goes on inside a file."""
+        return False
+
+    def push(self, options: list[str], host: str, view: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+        """Give the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
+        raise NotImplementedError
+
+    def pull(self, options: list[str], host: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+        """Give the argv, and its standard input, to fetch a view. It runs in the base."""
+        raise NotImplementedError
+
+
+class Runner:
+    """Runs the client program, and says what its end means."""
+
+    def __init__(self, options: list[str], address: str) -> None:
+        self.options, self.host = options, ssh_host(address)
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def run(self, argv: list[str], given: str, cwd: int | str, meter: Meter, counter: str) -> str:
+        """Run it to its end; gives what it printed where it complained. Raises TransferFailed for a lost connection.
+
+        ``cwd`` is a path or an open directory. ``counter`` is the line of /proc/PID/io that grows with the contents.
+        """
+        with tempfile.TemporaryFile() as batch, tempfile.TemporaryFile() as errors:
+            batch.write(given.encode())
+            batch.seek(0)
+            process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                argv,
+                stdin=batch,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd=cwd if isinstance(cwd, str) else None,
+                env=dict(os.environ, LC_ALL="C"),
+                preexec_fn=follow_parent(folder=cwd if isinstance(cwd, int) else None),
+            )
+            self._running.add(process)
+            try:
+                self._watch(process, meter, counter)
+            finally:
+                self._running.discard(process)
+            size = errors.seek(0, os.SEEK_END)
+            errors.seek(max(0, size - _STDERR_TAIL))
+            said = errors.read().decode(errors="replace").strip()
+        code = process.returncode
+        failed = failure(argv[0], code, said)
+        if failed:
+            raise TransferFailed(f"{argv[0]} to {self.host}: {failed}")
+        return said or (f"{argv[0]} ended with code {code}" if code else "")
+
+    @staticmethod
+    def _watch(process: subprocess.Popen[bytes], meter: Meter, counter: str) -> None:
+        seen = 0
+        while True:
+            try:
+                process.wait(_POLL_SECONDS)
+                return
+            except subprocess.TimeoutExpired:
+                pass
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{process.pid}/io", encoding="ascii") as lines:
+                    now = next(int(line.split()[1]) for line in lines if line.startswith(counter))
+                meter.moved(now - seen)
+                seen = now
+
+    def close(self) -> None:
+        """End what runs."""
+        for process in list(self._running):
+            process.terminate()
+
+
+class CopySource(SourceCarrier):
+    """The source: shows each shard in a view, and pushes it (with a runner) or waits until it was fetched."""
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
+        raise_fd_limit()
+        self._context, self._mover, self._runner = context, mover, runner
+        self._room = fd_room(max(1, int(context.settings["streams"])))
+        self._views = os.path.join(context.folder, VIEWS)
+        self._fetched: dict[int, threading.Event] = {}
+        self._closed = False
+
+    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
+        """Make the view; push it, or announce it and wait."""
+        wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
+        sent = Sent(sum(file.entry.size - file.have for file in files))
+        meter = Meter(self._context.progress, sum(file.entry.size for file in files))
+        event = self._fetched[shard] = threading.Event()
+        with View(self._context.root, os.path.join(self._views, view_name(shard)), files, self._room) as view:
+            sent.problems = view.problems
+            if self._runner is None:
+                tell(frames.READY, dump_message({"id": shard}))
+                event.wait()
+                if self._closed:
+                    raise TransferFailed("the transfer ended while the destination fetched files")
+            else:
+                readable = [file for file in wanted if file.index not in view.problems]
+                if readable:
+                    argv, given = self._mover.push(
+                        self._runner.options, self._runner.host, view_name(shard), shard, readable
+                    )
+                    self.argv = argv
+                    said = self._runner.run(argv, given, self._views, meter, "rchar")
+                    self.heard(said)
+                    sent.doubtful = bool(said)
+        del self._fetched[shard]
+        meter.end()
+        return sent
+
+    def fetched(self, shard: int) -> None:
+        """Let the view go."""
+        event = self._fetched.get(shard)
+        if event is not None:
+            event.set()
+
+    def close(self) -> None:
+        """End what runs and whoever waits."""
+        self._closed = True
+        for event in list(self._fetched.values()):
+            event.set()
+        if self._runner is not None:
+            self._runner.close()
+
+
+class CopyDest(DestCarrier):
+    """The destination: knows where files arrive, and fetches them where it drives."""
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
+        self._context, self._mover, self._runner = context, mover, runner
+        self._base = -1 if context.settings["check"] else mover.open_base(open_staging(context))
+        self._files: dict[int, list[Wanted]] = {}
+        self._meters: dict[int, Meter] = {}
+        self._trouble: dict[int, str] = {}
+
+    def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
+        """Look for what an earlier run left of these files."""
+        have: dict[int, int] = {}
+        for index, entry in files:
+            size = self._left(shard, index, entry) if self._mover.resumes() else 0
+            if size:
+                have[index] = size
+                self.resumed = True
+        self._files[shard] = [Wanted(index, entry, have.get(index, 0)) for index, entry in files]
+        self._meters[shard] = Meter(self._context.progress, sum(entry.size for _index, entry in files))
+        return have
+
+    def _left(self, shard: int, index: int, entry: Entry) -> int:
+        _folder, name = self._mover.place(shard, index, entry)
+        try:
+            status = os.stat(name, dir_fd=self._base, follow_symlinks=False)
+            is_ours = status.st_nlink == 1 and status.st_uid in open_staging(self._context).owners
+            if stat.S_ISREG(status.st_mode) and is_ours and status.st_size <= entry.size:
+                # It may have got the source's mode, under which it cannot be written to.
+                os.chmod(name, 0o600, dir_fd=self._base)
+                return status.st_size
+            os.unlink(name, dir_fd=self._base)
+        except OSError:
+            pass
+        return 0
+
+    def fetch(self, shard: int) -> None:
+        """Pull a shard's files."""
+        wanted = [file for file in self._files[shard] if file.have < file.entry.size or not file.entry.size]
+        if not wanted:
+            return
+        argv, given = self._mover.pull(self._runner.options, self._runner.host, shard, wanted)
+        self.argv = argv
+        said = self._runner.run(argv, given, self._base, self._meters[shard], "wchar")
+        self.heard(said)
+        self._trouble[shard] = said.splitlines()[0] if said else ""
+
+    def collect(self, shard: int) -> Arrived:
+        """Give the places where the files are."""
+        self._meters.pop(shard).end()
+        files = self._files.pop(shard)
+        return _Copied(self._base, self._mover, shard, files, self._trouble.pop(shard, ""))
+
+    def close(self) -> None:
+        """End what runs."""
+        if self._runner is not None:
+            self._runner.close()
+        if self._base >= 0:
+            os.close(self._base)
+            self._base = -1
+
+
+class _Copied(Arrived):
+    def __init__(self, base: int, mover: Mover, shard: int, files: list[Wanted], trouble: str) -> None:
+        self._base, self._mover, self._shard = base, mover, shard
+        self._entries = {file.index: file.entry for file in files}
+        self._fds: dict[bytes, int] = {}
+        self.trouble = trouble
+
+    def locate(self, index: int) -> tuple[int, bytes]:
+        folder, name = self._mover.place(self._shard, index, self._entries[index])
+        if not folder:
+            return self._base, name
+        if folder not in self._fds:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            self._fds[folder] = os.open(folder, flags, dir_fd=self._base)
+        return self._fds[folder], name
+
+    def close(self) -> None:
+        for folder, fd in self._fds.items():
+            os.close(fd)
+            with contextlib.suppress(OSError):
+                os.rmdir(folder, dir_fd=self._base)
+
+
+def partial_name(entry: Entry) -> bytes:
+    """Name what is there of one version of a file: another version never goes on where it stopped."""
+    identity = repr((entry.path, entry.size, entry.mtime_ns, entry.ino)).encode()
+    return hashlib.blake2b(identity, digest_size=16).hexdigest().encode()
+
+
+def run_session(context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None) -> Outcome:
+    """Hold the conversation over one connection; gives the whole outcome."""
+    session = Session(context, [Channel(reader, writer, float(context.settings["timeout"] or 300))])
+    if context.side == "source":
+        return Sender(context, session, CopySource(context, mover, runner)).run()
+    return Receiver(context, session, CopyDest(context, mover, runner)).run()
+
+
+class Conversation:
+    """What the serving end runs for the conversation, in a process of its own."""
+
+    def __init__(self, context: Context, mover: Mover) -> None:
+        self._context, self._mover = context, mover
+        writes = context.side == "dest" and not context.settings["check"]
+        self.keeps = open_staging(context).descriptors if writes else ()
+
+    def __call__(self, stdin: int, stdout: int) -> int:
+        try:
+            run_session(self._context, stdin, stdout, self._mover, None)
+        except TransferFailed as error:
+            self._context.log(f"the transfer failed: {error}")
+            return 1
+        return 0
+
+
+def split_command(command: str) -> list[str]:
+    """Split what the driving end asked for into words; raises Refused."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise Refused(f"it cannot be split into words: {error}") from error
+
+
+def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> Outcome:
+    """Connect by ssh, hold the conversation, and run the program beside it."""
+    peer: dict[str, Any] = context.peer
+    identity = context.secret_file(context.secrets["identity"], "identity")
+    known = context.secret_file(known_hosts_lines(context.settings["id"], peer["host_keys"]), "known_hosts")
+    ciphers, timeout = context.settings["ciphers"], int(context.settings["timeout"] or 90)
+    ssh = ssh_command(peer, identity, known, ciphers, timeout=timeout)
+    check_connection(ssh, peer["address"], context.settings["id"])
+    runner = Runner(scp_options(peer, identity, known, ciphers, timeout=timeout), peer["address"])
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            [*ssh, ssh_host(peer["address"]), SESSION],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            bufsize=0,
+            env=dict(os.environ, LC_ALL="C"),
+            preexec_fn=follow_parent(),
+        )
+        reader, writer = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
+        process.stdin.close()
+        process.stdout.close()
+        try:
+            return run_session(context, reader, writer, make_mover(context), runner)
+        except TransferFailed as error:
+            process.terminate()
+            process.wait()
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip()
+            raise TransferFailed(f"{error}{' (' + said.splitlines()[-1] + ')' if said else ''}") from error
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

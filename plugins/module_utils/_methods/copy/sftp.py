@@ -1,0 +1,130 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The method sftp: the real sftp moves the contents, and goes on inside a file.
+
+What has arrived of a file has a name that belongs to this version of it (path, size, time, inode), so that an
+interrupted transfer goes on where it stopped (``put -a``, ``get -a``) and never with another version's beginning. A
+file that was continued is compared by its hash at both ends before it is put in place: what was not synced when a host
+crashed cannot be trusted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from ..._core.context import Context, Server
+from ..._core.errors import TransferFailed
+from ..._core.outcome import Outcome
+from ..._engine.net.carrier import Wanted
+from ..._model.entry import Entry
+from ..._tree.staging import Staging, open_staging
+from ..ssh.client_command import bracketed_host
+from ..ssh.server import Handler, Refused, SshServer
+from ..ssh.service import Service, Work
+from .common import SESSION, VIEWS, Conversation, Mover, drive_over_ssh, partial_name, split_command
+from .fd_symlinks import view_name
+
+SERVERS = (
+    "/usr/lib/openssh/sftp-server",
+    "/usr/libexec/sftp-server",
+    "/usr/libexec/openssh/sftp-server",
+    "/usr/lib/ssh/sftp-server",
+    "/usr/lib64/ssh/sftp-server",
+)
+
+
+def find_server() -> str:
+    """Give the path of this host's sftp-server; raises TransferFailed where there is none."""
+    found = next((path for path in SERVERS if os.access(path, os.X_OK)), None) or shutil.which("sftp-server")
+    if found is None:
+        raise TransferFailed(
+            "there is no sftp-server on the host that is connected to: install it (Debian: openssh-sftp-server), or "
+            "use another method"
+        )
+    return found
+
+
+def asks_for_server(command: str) -> bool:
+    """Whether the command is what sshd makes of the request for the sftp subsystem."""
+    words = split_command(command)
+    return bool(words) and os.path.basename(words[0]) in ("sftp-server", "internal-sftp", "sftp")
+
+
+class SftpMover(Mover):
+    """sftp's argv and batches in both directions."""
+
+    def __init__(self, context: Context) -> None:
+        settings = context.settings
+        self._flags: list[str] = []
+        tuning = settings.get("sftp") or {}
+        if tuning.get("buffer"):
+            self._flags += ["-B", str(int(tuning["buffer"]))]
+        if tuning.get("requests"):
+            self._flags += ["-R", str(int(tuning["requests"]))]
+        limit = int(settings["bwlimit"]) // max(1, int(settings["streams"]))
+        if limit:
+            self._flags += ["-l", str(max(1, limit * 8 // 1000))]
+
+    def resumes(self) -> bool:
+        """Inside a file."""
+        return True
+
+    def open_base(self, staged: Staging) -> int:
+        """Files arrive among the partial ones, where a rerun finds them."""
+        return os.dup(staged.partial_fd)
+
+    def place(self, _shard: int, _file_index: int, entry: Entry) -> tuple[bytes, bytes]:
+        """Each version of a file has a name of its own."""
+        return b"", partial_name(entry)
+
+    def _argv(self, options: list[str], host: str) -> list[str]:
+        return ["sftp", "-q", "-b", "-", *self._flags, *options, bracketed_host(host)]
+
+    def push(self, options: list[str], host: str, view: str, _shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+        """One line for each file; the hyphen lets it go on after one that failed."""
+        lines = [
+            f"-put {'-a ' if file.have else ''}{view}/{file.index} {partial_name(file.entry).decode()}\n"
+            for file in files
+        ]
+        return self._argv(options, host), "".join(lines)
+
+    def pull(self, options: list[str], host: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
+        """One line for each file."""
+        lines = [
+            f"-get {'-a ' if file.have else ''}{view_name(shard)}/{file.index} {partial_name(file.entry).decode()}\n"
+            for file in files
+        ]
+        return self._argv(options, host), "".join(lines)
+
+
+def _handler(context: Context) -> Handler:
+    server, mover = find_server(), SftpMover(context)
+    argv: list[str] = [server]
+    if context.side == "dest" and not context.settings["check"]:
+        folder: int | str = mover.open_base(open_staging(context))  # for as long as this job lives
+    else:
+        folder = os.path.join(context.folder, VIEWS)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        argv += ["-R"]  # nothing can be written
+
+    def handle(command: str) -> Work:
+        if command == SESSION:
+            return Conversation(context, mover)
+        if not asks_for_server(command):
+            raise Refused(f"{command[:200]!r} is no part of a transfer with sftp")
+        return Service(argv=argv, cwd=folder)
+
+    return handle
+
+
+def serve(context: Context) -> Server:
+    """Let the driving end's sftp in."""
+    return SshServer(context, _handler(context))
+
+
+def drive(context: Context) -> Outcome:
+    """Decide with the serving end what must travel, and run sftp for it."""
+    return drive_over_ssh(context, SftpMover)

@@ -1,0 +1,257 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The argv of one run of rsync, decided from the plan alone.
+
+No path of a user ever stands where the far end's shell or rsync's own ``host:path`` reading could touch it: the far
+root is always ``./`` (its serving end changes into it), the other far paths are tokens below ``/longhaul/`` that the
+serving end replaces (``server_command``), and names travel by ``--files-from``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core.context import staging_name
+from ..._core.errors import TransferFailed
+from .user_options import check_user_options, of_later_pass
+
+TOKENS = "/longhaul/"  # what stands for the serving end's own folders in argv
+FAR_TMP, FAR_PARTIAL, FAR_LINK, FAR_LIST = (TOKENS + name for name in ("tmp", "partial", "link", "list"))
+
+OLDEST = (3, 1, 0)  # progress2, --stats that counts deletions, times in nanoseconds: September 2013
+NEEDS = {  # the first version of rsync that has it, at both ends (rsync's NEWS)
+    "nanoseconds": (3, 1, 3),  # --modify-window=-1: compare them; before, times equal to the second are equal
+    "sparse in place": (3, 1, 3),  # --sparse with --inplace
+    "choose compression": (3, 2, 0),  # --compress-choice, zstd and lz4
+}
+
+
+@dataclass(frozen=True)
+class Far:
+    """How the other end is named, and in what terms its folders are."""
+
+    address: str  # "peer:./" over a remote shell, "rsync://user@host:port/module/" of a daemon
+    shell: str = ""  # for --rsh
+    password_on_stdin: bool = False
+    daemon: bool = False
+    base: str = TOKENS.rstrip("/")  # of tmp and partial, as the far end reads them
+    link_dest: tuple[str, ...] | None = None  # as the far end reads them; None: tokens
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is special about one run among those that make a transfer."""
+
+    dry: bool = False
+    delete: bool = False
+    max_delete: int | None = None
+    again: bool = False  # what it sees was sent by runs before it
+    settled: bool = False  # and all of that went well: without times nothing else would keep it from being sent again
+    files_from: str = ""  # NUL-separated names in a file here; behind a colon: in one of the serving end's own
+    directories_only: bool = False  # of files_from
+    shares: int = 1  # how many runs share the bandwidth at the same time
+    item_prefix: str = ""
+
+
+def versions(settings: dict[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Give the versions at the source and at the destination; raises where one is missing or too old."""
+    found = settings.get("rsync") or {}
+    both = []
+    for side in ("source", "dest"):
+        version = tuple(found.get(side) or ())
+        if not version:
+            raise TransferFailed(
+                f"rsync was not found on the {_name(side)}: install it there, or choose another method"
+            )
+        if version < OLDEST:
+            raise TransferFailed(
+                f"rsync on the {_name(side)} is {_dotted(version)}; {_dotted(OLDEST)} or newer is needed to count what "
+                "was done. Install a newer rsync there, or choose another method"
+            )
+        both.append(version)
+    return both[0], both[1]
+
+
+def has(settings: dict[str, Any], feature: str) -> bool:
+    """Say whether both ends have a feature of ``NEEDS``."""
+    return min(versions(settings)) >= NEEDS[feature]
+
+
+def build_argv(settings: dict[str, Any], side: str, root: bytes, far: Far, run: Run) -> list[str]:
+    """Give the argv of one rsync on the driving end, whose ``side`` and ``root`` these are.
+
+    Raises TransferFailed where the plan cannot be said to these versions of rsync.
+    """
+    versions(settings)
+    argv = ["rsync", "--recursive" if not run.files_from else "--dirs", "--links"]
+    argv += preserve_options(settings["preserve"])
+    argv += owner_options(settings, bool(run.files_from))
+    argv += ["--one-file-system"] if settings["one_file_system"] else []
+    argv += ["--modify-window=-1"] if "times" in settings["preserve"] and has(settings, "nanoseconds") else []
+    argv += ["--checksum"] if settings["checksum"] else []
+    argv += ["--size-only"] if run.settled and not settings["checksum"] and "times" not in settings["preserve"] else []
+    argv += ["--whole-file"] if settings.get("delta") == "none" else []
+    argv += _in_place_options(settings)
+    argv += compress_options(settings)
+    argv += bandwidth_options(settings["bwlimit"], run.shares)
+    argv += timeout_options(settings["timeout"], far.daemon)
+    argv += _staging_options(settings, side, root, far, run)
+    argv += _link_options(settings["link_dest"], side, far)
+    argv += ["--delete-after", "--force"] if run.delete else []
+    argv += [f"--max-delete={run.max_delete}"] if run.delete and run.max_delete is not None else []
+    argv += ["--dry-run"] if run.dry else []
+    # Neither --protect-args (its arguments bypass the serving end's check) nor the user's environment decides:
+    argv += ["--no-protect-args", "--no-human-readable", "--no-motd"]
+    argv += ["--stats", "--info=progress2", f"--out-format={run.item_prefix}%i %b %n"]
+    # The root's name asks for its contents, too: its files are left to the lists.
+    argv += ["--filter=-! */"] if run.directories_only else []
+    # The serving end has the list then, and is not to send more than what was asked for.
+    argv += only_options(settings) if run.files_from.startswith(":") else []
+    argv += filter_options(settings)
+    if run.files_from:
+        argv += ["--from0", f"--files-from={run.files_from}", "--no-implied-dirs"]
+        # The last run sets the times of directories: what shards write into them would change them again.
+        argv += [] if run.directories_only else ["--omit-dir-times"]
+    more = check_user_options(settings["rsync_opts"])
+    argv += of_later_pass(more) if run.again else more
+    argv += [f"--rsh={far.shell}"] if far.shell else []
+    argv += ["--password-file=-"] if far.password_on_stdin else []
+    near = os.path.join(os.fsdecode(root), "")
+    return argv + (["--", near, far.address] if side == "source" else ["--", far.address, near])
+
+
+def preserve_options(preserve: list[str]) -> list[str]:
+    """Name what is preserved in rsync's words."""
+    words = {
+        "owner": "--owner",
+        "group": "--group",
+        "permissions": "--perms",
+        "times": "--times",
+        "acls": "--acls",
+        "xattrs": "--xattrs",
+        "hardlinks": "--hard-links",
+        "devices": "-D",
+        "specials": "--specials",
+        "sparse": "--sparse",
+    }
+    return [option for word, option in words.items() if word in preserve]
+
+
+def owner_options(settings: dict[str, Any], is_list: bool) -> list[str]:
+    """Say what owners become, in numbers alone: the plan knows what the hosts' names mean.
+
+    With --numeric-ids rsync maps the ids in ACLs only where it does not list the tree while it sends it.
+    """
+    maps = owner_maps(settings)
+    options = ["--numeric-ids"] if keeps_numbers(settings) else []
+    for option, word in (("--usermap", "owner"), ("--groupmap", "group")):
+        if option in maps:
+            options.append(f"{option}={maps[option]}")
+            options += [] if word in settings["preserve"] else [f"--no-{word}"]  # which a map would imply
+    if "acls" in settings["preserve"] and not is_list and maps:
+        options.append("--no-inc-recursive")
+    return options
+
+
+def keeps_numbers(settings: dict[str, Any]) -> bool:
+    """Return whether rsync is to look up no names."""
+    return bool(settings["numeric_ids"] or settings.get("owner_map"))
+
+
+def owner_maps(settings: dict[str, Any]) -> dict[str, str]:
+    """Return the plan's map of owners as rsync writes it, by option; what maps nothing is left out."""
+    table = settings.get("owner_map") or {}
+    return {
+        option: ",".join(f"{old}:{new}" for old, new in table[kind])
+        for kind, option in (("users", "--usermap"), ("groups", "--groupmap"))
+        if table.get(kind)
+    }
+
+
+def compress_options(settings: dict[str, Any]) -> list[str]:
+    """Name the compression; before 3.2.0 there was only zlib, and no way to name it."""
+    algorithm, level = settings["compress"].get("algorithm"), settings["compress"].get("level")
+    if algorithm in (None, "none"):
+        return []
+    if has(settings, "choose compression"):
+        options = ["--compress", f"--compress-choice={algorithm}"]
+    elif algorithm == "zlib":
+        options = ["--compress"]
+    else:
+        source, dest = versions(settings)
+        raise TransferFailed(
+            f"compression with {algorithm} needs rsync {_dotted(NEEDS['choose compression'])} at both ends; the source "
+            f"has {_dotted(source)}, the destination {_dotted(dest)}. Choose compress: zlib or none"
+        )
+    return options + ([f"--compress-level={level}"] if level is not None else [])
+
+
+def bandwidth_options(limit: int, shares: int) -> list[str]:
+    """Divide the limit (bytes a second, 0: none) among the runs at work; rsync takes KiB, and 0 would mean no limit."""
+    return [f"--bwlimit={max(1, limit // max(1, shares) // 1024)}"] if limit > 0 else []
+
+
+def timeout_options(limit: int, daemon: bool) -> list[str]:
+    """Half of the limit (seconds, 0: none) for silence on one connection: the other half is for a new connection."""
+    if not limit:
+        return []
+    silence = max(1, (limit + 1) // 2)
+    return [f"--timeout={silence}"] + ([f"--contimeout={min(30, silence)}"] if daemon else [])
+
+
+def filter_options(settings: dict[str, Any]) -> list[str]:
+    """Give the filter rules in order; ours first: no folder of a transfer travels, and this one's own stays."""
+    own, others = "/" + staging_name(settings["id"]), staging_name("[0-9a-f]" * 16)
+    return [f"--filter={rule}" for rule in (f"P {own}", f"H {others}", *settings["rules"])]
+
+
+def only_options(settings: dict[str, Any]) -> list[str]:
+    """Give the filter rule that leaves out all but the one name that is transferred."""
+    if settings["only"] is None:
+        return []
+    name = settings["only"]
+    if any(letter in name for letter in "*?["):  # else a backslash stands for itself
+        name = "".join(f"\\{letter}" if letter in "*?[\\" else letter for letter in name)
+    return [f"--filter=-! /{name}"]
+
+
+def _staging_options(settings: dict[str, Any], side: str, root: bytes, far: Far, run: Run) -> list[str]:
+    """One flat folder each; a partial of another file of the same name is a poor basis, but never a wrong one."""
+    if not settings["partial"] or run.dry or settings.get("inplace"):  # a dry run finds no staging folder
+        return []
+    if side == "dest":
+        base = os.path.join(os.fsdecode(root), staging_name(settings["id"]))
+    else:
+        base = far.base
+    return [f"--temp-dir={base}/tmp", f"--partial-dir={base}/partial"]
+
+
+def _in_place_options(settings: dict[str, Any]) -> list[str]:
+    """Let files be written where they are; what is there of one that was interrupted is its next basis."""
+    if not settings.get("inplace"):
+        return []
+    if "sparse" in settings["preserve"] and not has(settings, "sparse in place"):
+        source, dest = versions(settings)
+        raise TransferFailed(
+            f"inplace for sparse files needs rsync {_dotted(NEEDS['sparse in place'])} at both ends; the source has "
+            f"{_dotted(source)}, the destination {_dotted(dest)}. Leave sparse out of preserve, or inplace out"
+        )
+    return ["--inplace"]
+
+
+def _link_options(link_dest: list[str], side: str, far: Far) -> list[str]:
+    if side == "source" and far.link_dest is None:
+        return [f"--link-dest={FAR_LINK}/{number}" for number in range(len(link_dest))]
+    return [f"--link-dest={path}" for path in (link_dest if side == "dest" else far.link_dest or ())]
+
+
+def _name(side: str) -> str:
+    return {"source": "source", "dest": "destination"}[side]
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(str(part) for part in version)

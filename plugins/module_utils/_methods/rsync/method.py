@@ -1,0 +1,164 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Method rsync: the real rsync at both ends, over ssh with a key made for the transfer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Callable
+
+from ..._core.context import Context, Server
+from ..._core.die_with_parent import follow_parent
+from ..._core.errors import TransferFailed
+from ..._core.outcome import Outcome
+from ..._tree.staging import open_staging
+from ..ssh.client_check import check_connection
+from ..ssh.client_command import bracketed_host, known_hosts_lines, rsync_shell, ssh_command, ssh_host
+from ..ssh.failure import explain
+from ..ssh.server import Handler, Refused, SshServer
+from ..ssh.service import Service, Work
+from . import child as rsync_child
+from . import passes as rsync_passes
+from .argv import FAR_LIST, Far, versions
+from .leftover import adopt
+from .run import Line
+from .server_command import (
+    LISTS,
+    CommandRefused,
+    clean_environment,
+    is_rsync,
+    own_descriptors,
+    own_folders,
+    server_argv,
+)
+from .shards import Lists, decode_lists, divide, encode_lists, for_files_from
+from .source_list import list_source
+from .watch import Vitals, decode, own_vitals
+
+_GONE = r"transfer that this key was made for is not running|Permission denied \("
+DIVIDE = "longhaul divide"  # the command that has the source divided among the runs
+VITALS = "longhaul vitals"  # the command that has the serving end tell whether its rsync is alive
+_ANSWER = 30.0  # seconds for the answer
+_LOOK = 0.5  # seconds between looks at the stop event
+
+
+class _RsyncServer(SshServer):
+    """An ssh server for rsync; ``ready`` also holds ``root``, as messages name it, ``leftover`` and ``private``."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, rsync_handler(context, lambda: len(self._programs) == 0))
+        self.ready.update(
+            root=os.fsdecode(context.root),
+            leftover=bool(context.serve.get("leftover")),
+            private=context.serve["ssh"] == "private",
+        )
+
+
+def serve(context: Context) -> Server:
+    """Be ready for the driving end's ssh; what it may run is one direction of rsync in this root."""
+    versions(context.settings)
+    return _RsyncServer(context)
+
+
+def rsync_handler(context: Context, alone: Callable[[], bool]) -> Handler:
+    """Give what decides on each command that the driving end asks for.
+
+    ``alone`` says whether nothing that was allowed before is still at work.
+    """
+    folders, keeps = own_folders(context), own_descriptors(context)
+    if context.side == "source":
+        lists = os.path.join(context.folder, LISTS)
+        os.makedirs(lists, mode=0o700, exist_ok=True)
+        if context.settings["only"] is not None:
+            with open(os.path.join(lists, "only"), "wb") as stream:
+                stream.write(for_files_from(os.fsencode(context.settings["only"])))
+
+    def handle(command: str) -> Work:
+        if command == DIVIDE and context.side == "source" and context.settings["only"] is None:
+            return lambda _stdin, stdout: _divide(context, stdout)
+        if command == VITALS:
+            return own_vitals(os.getpid())
+        if not is_rsync(command):
+            raise Refused(f"{command[:200]!r} is no part of a transfer with rsync")
+        try:
+            argv = server_argv(command, context.side, folders, context.settings)
+        except CommandRefused as refused:
+            raise Refused(str(refused)) from refused
+        if context.side == "dest" and not context.settings["check"] and alone():
+            adopt(open_staging(context))  # an earlier receiver may have been killed
+        return Service(argv=argv, cwd=context.root, env=clean_environment(), keeps=keeps)
+
+    return handle
+
+
+def drive(context: Context) -> Outcome:
+    """Run rsync here, against the serving end."""
+    versions(context.settings)
+    peer = context.peer
+    ssh = ssh_command(
+        peer,
+        context.secret_file(context.secrets["identity"], "identity"),
+        context.secret_file(known_hosts_lines(context.settings["id"], peer["host_keys"]), "known_hosts"),
+        context.settings["ciphers"],
+        timeout=context.settings["timeout"],
+    )
+    check_connection(ssh, peer["address"], context.settings["id"])
+    line = Line(
+        far=Far(address=f"{bracketed_host(peer['address'])}:./", shell=rsync_shell(ssh)),
+        far_root=peer.get("root", ""),
+        explain=lambda stderr, code: explain(stderr, code) or "",
+        vitals=lambda: _far_vitals(context, ssh),
+        gone=_GONE + ("|Connection refused" if peer.get("private") else ""),
+    )
+    outcome = rsync_passes.transfer(context, line, lambda: _divide_far(context, ssh))
+    outcome.cmd = _commands(outcome.cmd, context.side)
+    return outcome
+
+
+def _commands(cmd: dict[str, list[str]], side: str) -> dict[str, list[str]]:
+    other = {"source": "dest", "dest": "source"}[side]
+    sender = ["--sender"] if other == "source" else []
+    return {side: cmd.get("drive", []), other: ["rsync", "--server", *sender, "...", ".", "./"]}
+
+
+def _far_vitals(context: Context, ssh: list[str]) -> Vitals | None:
+    """Ask the other end what its rsync has done."""
+    said: list[bytes] = []
+    argv = [*ssh, ssh_host(context.peer["address"]), VITALS]
+    rsync_child.run(argv, said.append, lambda _text: None, stop=context.stop, limit=_ANSWER)
+    return decode(b"".join(said))
+
+
+def _divide(context: Context, stdout: int) -> int:
+    """Divide the source into lists in the job's folder, and say what is in them."""
+    with os.fdopen(stdout, "wb") as stream:
+        found = list_source(context.root, context.settings)
+        lists = divide(found, context.settings["streams"], os.path.join(context.folder, LISTS))
+        stream.write(encode_lists(lists))
+    return 0
+
+
+def _divide_far(context: Context, ssh: list[str]) -> Lists:
+    """Have the source divided by the other end. Raises ValueError where that fails."""
+    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+        [*ssh, ssh_host(context.peer["address"]), DIVIDE],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
+        preexec_fn=follow_parent(),
+    )
+    try:
+        while True:
+            try:
+                said, _nothing = process.communicate(timeout=_LOOK)
+            except subprocess.TimeoutExpired:
+                if context.stop.is_set():
+                    raise TransferFailed(rsync_passes.STOPPED) from None
+                continue
+            return decode_lists(said, FAR_LIST)
+    finally:
+        process.kill()
+        process.wait()

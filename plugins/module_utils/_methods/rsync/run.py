@@ -1,0 +1,215 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run of rsync to its end, over as many connections as that takes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Callable
+
+from ..._core.context import Context
+from ..._core.errors import TransferFailed
+from ..._core.outcome import MAX_ERRORS
+from ..._tree.staging import open_staging
+from . import child as rsync_child
+from .argv import Far, Run, build_argv
+from .failure import COMPLETE, PARTIAL, PROTOCOL, VANISHED, Failure, classify
+from .leftover import adopt
+from .output import ErrorReader, Item, OutputReader, PathError
+from .tally import Tally
+from .watch import Vitals, Watch
+
+PATIENCE = 300  # seconds without progress, where the plan sets no limit
+_GONE = (
+    "the transfer's job on the other host is gone: it was killed, or that host was restarted. What has arrived is "
+    "kept: run the task again, it goes on where it stopped"
+)
+_LOST = (
+    "the connection to the other host was lost, and nothing arrived for more than {} seconds (timeout), though it was "
+    "tried again. Mend the network, and run the task again: it goes on where it stopped. The last try said: {}"
+)
+_STALLED = (
+    "rsync made no progress for {} seconds (timeout): its processes waited for each other and moved nothing, so they "
+    "were ended. {}"
+)
+_TRIPPED = "rsync broke its own protocol. {}"
+_HARD_LINK = (
+    "Some versions of rsync do that where the destination has a directory with contents in the place of a file with "
+    "hard links, as {} may be. Move that directory away, or use method stream"
+)
+_STALLED_SOMEWHERE = "What has arrived is kept. Run the task again, with a longer timeout or with method stream"
+# The disk or the quota is full; an extended attribute may find no room in a file system that has room for files.
+_NO_ROOM = re.compile(r"^(?!.*xattr).*(?:No space left on device|Disk quota exceeded)")
+_STAGED = r"(?:^|/)(?:\.longhaul-[0-9a-f]{16}/tmp|proc/self/fd/\d+)/"  # as either end names it
+_TEMPORARY = re.compile(_STAGED + r"(?P<name>.+)\.\w{6}$", re.DOTALL)  # see leftover
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds before another connection is made
+
+
+@dataclass(frozen=True)
+class Line:
+    """The way to the other end."""
+
+    far: Far
+    stdin: bytes = b""  # the daemon's password
+    far_root: str = ""  # as messages name it
+    explain: Callable[[str, int], str] = lambda _stderr, _code: ""  # what the connection's own messages mean
+    vitals: Callable[[], Vitals | None] = lambda: None  # what the other end's rsync has done; None: it cannot be asked
+    gone: str = ""  # pattern of messages that say that the other end's job is no more: nothing to connect to again
+
+
+@dataclass
+class Result:
+    """How a run ended."""
+
+    code: int = 0
+    statistics: dict[str, int] = field(default_factory=dict)
+    errors: list[PathError] = field(default_factory=list)  # the first ones
+    errors_total: int = 0
+    no_room: str = ""  # what was said of a path for which the destination had no room, with the path
+    in_the_way: int = 0  # of errors_total: directories that only a run with --delete may replace
+    unstable: int = 0  # of errors_total: files that changed each time rsync sent them
+    deletes: bool = False  # whether it was run with --delete
+    vanished: int = 0
+    skipped_special: int = 0
+    deletes_skipped: bool = False
+    failure: Failure | None = None
+    output: str = ""  # the last lines of messages
+    connections: int = 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was seen and nothing went wrong with any path."""
+        return self.failure is None and self.code in (COMPLETE, VANISHED) and not self.errors_total
+
+    @property
+    def complete_but_for_obstacles(self) -> bool:
+        """Whether all that went wrong is what a run with --delete will put right."""
+        return self.failure is None and self.errors_total == self.in_the_way
+
+
+class Runner:
+    """Makes runs of rsync for one context over one line, and counts them in one tally."""
+
+    def __init__(self, context: Context, line: Line, tally: Tally) -> None:
+        self.context, self.line, self.tally = context, line, tally
+        self._numbers = itertools.count()
+        self._prefix = f"@{context.settings['id'][:8]} "
+        self._roots = tuple(
+            root.rstrip("/") + "/" for root in (os.fsdecode(context.root), line.far_root) if root.rstrip("/")
+        )
+
+    def argv(self, run: Run) -> list[str]:
+        """Give the argv of a run, as it will be started."""
+        settings = self.context.settings
+        return build_argv(settings, self.context.side, self.context.root, self.line.far, run)
+
+    def run(self, run: Run, on_item: Callable[[Item], None] | None = None) -> Result:
+        """Run until rsync has come to its own end, connecting again while there is progress.
+
+        A broken connection is made again as long as something happened within the ``timeout`` of the plan (seconds).
+        Where nothing ever happened, the first failure counts: it is a mistake, not an accident.
+        """
+        on_item = on_item or self.tally.item
+        limit = self.context.settings["timeout"] or PATIENCE
+        pause, known_activity = FIRST_PAUSE, self.tally.activity
+        for connections in itertools.count(1):
+            result = self._once(run, on_item)
+            result.connections = connections
+            failure = result.failure
+            if failure is None or not failure.transient or self.context.stop.is_set():
+                return result
+            if self.tally.activity == 0:
+                return result
+            if time.monotonic() - self.tally.active_at > limit:
+                result.failure = Failure(_LOST.format(limit, failure.text), True)
+                return result
+            if self.tally.activity != known_activity:
+                pause, known_activity = FIRST_PAUSE, self.tally.activity
+            self.context.log(f"the connection was lost and is made again: {failure.text}")
+            if self.context.stop.wait(pause):
+                return result
+            if self.context.side == "dest" and run.shares == 1 and not run.dry:
+                adopt(open_staging(self.context))
+            pause = min(LONGEST_PAUSE, pause * 2)
+        raise AssertionError("unreachable")
+
+    def _once(self, run: Run, on_item: Callable[[Item], None]) -> Result:
+        number, result = next(self._numbers), Result(deletes=run.delete)
+        output = OutputReader(
+            self._prefix,
+            on_item,
+            lambda transferred, done, total: self.tally.moved(number, transferred, done, total),
+        )
+        messages = ErrorReader(lambda error: self._path_error(result, error))
+        stop = self.context.stop
+        argv = self.argv(Run(**dict(vars(run), item_prefix=self._prefix)))
+        limit = self.context.settings["timeout"] or PATIENCE
+        watch = Watch(limit, self.line.vitals, lambda: bool(self._trap(result)))
+        try:
+            result.code = rsync_child.run(
+                argv, output.feed, messages.feed, stdin=self.line.stdin, stop=stop, watch=watch
+            )
+        except OSError as error:
+            raise TransferFailed(
+                f"rsync cannot be started on this host: {error.strerror}. Install it, or choose another method"
+            ) from error
+        result.statistics, result.deletes_skipped = output.statistics, output.deletes_skipped
+        result.skipped_special = output.skipped_special
+        result.output = "\n".join([*output.remarks, *messages.tail])
+        if watch.has_stalled:
+            result.failure = Failure(_STALLED.format(limit, self._trap(result) or _STALLED_SOMEWHERE), False)
+        elif result.code == PROTOCOL and self._trap(result):
+            result.failure = Failure(_TRIPPED.format(self._trap(result)), False)
+        else:
+            result.failure = self._failure(result, "\n".join([*output.remarks, *messages.general]))
+        if result.failure is None:
+            self.tally.completed(number, result.statistics, run.dry)
+        else:
+            self.tally.broken(number)
+        return result
+
+    def _failure(self, result: Result, messages: str) -> Failure | None:
+        if self.context.stop.is_set():
+            return Failure("the transfer was told to stop. What has arrived is kept: run it again to go on", False)
+        # Disk full and the like are said of a path, but end the run: then the messages about paths count too.
+        fatal = result.code not in (COMPLETE, PARTIAL, VANISHED)
+        failure = classify(result.code, result.output if fatal else f"{messages}\n{result.no_room}")
+        if failure is None:
+            if result.code == PARTIAL and not result.errors_total and not result.deletes_skipped:
+                said = messages.strip() or "it did not say which"
+                return Failure(f"rsync reports that some entries could not be transferred: {said}", False)
+            return None
+        if self.tally.activity and self.line.gone and re.search(self.line.gone, result.output):
+            return Failure(_GONE, False)
+        explained = self.line.explain(result.output, result.code)
+        return Failure(explained, failure.transient) if explained else failure
+
+    def _trap(self, result: Result) -> str:
+        """Return what a run has met that rsync is known to go wrong with; empty where it has not."""
+        keeps_links = "hardlinks" in self.context.settings["preserve"]
+        place = next((error.path for error in result.errors if keeps_links and error.kind == "in the way"), "")
+        return _HARD_LINK.format(f'"{place}"') if place else ""
+
+    def _path_error(self, result: Result, error: PathError) -> None:
+        if error.kind == "vanished":
+            result.vanished += 1
+            return
+        result.errors_total += 1
+        result.unstable += error.kind == "unstable"
+        result.in_the_way += error.kind == "in the way"
+        if _NO_ROOM.match(error.reason):  # rsync tries all other files in vain, and calls that a partial success
+            result.no_room = f'"{error.path}": {error.reason}'
+        if len(result.errors) < MAX_ERRORS:
+            result.errors.append(error._replace(path=self._named(error.path)))
+
+    def _named(self, path: str) -> str:
+        """Give a path as the user knows it: below the root; of a temporary file, the name of what it was to become."""
+        below = next((path[len(root) :] for root in self._roots if path.startswith(root)), path)
+        temporary = _TEMPORARY.search(below)
+        return temporary.group("name") if temporary else below

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which ``rsync --server`` commands the serving end runs for the other end, and as what.
+
+The other end asks over a one-time key for a command, in text. What runs is made anew from it: one direction, one root
+(entered by chdir, so the argument is always ``./``), the options that the plan leads to (``server_options``), and own
+folders in place of the tokens.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any, Mapping
+
+from ..._core.context import Context
+from ..._tree.staging import PARTIAL, TEMPORARY, open_staging
+from .argv import FAR_LINK, FAR_LIST, FAR_PARTIAL, FAR_TMP
+from .server_options import NotPlanned, check_options
+
+LISTS = "lists"  # in the source's job folder: the names that it lets rsync send
+ENVIRONMENT_DROPPED = "RSYNC_"  # rsync reads options and passwords from such variables
+
+
+class CommandRefused(Exception):
+    """The command is none that this transfer may ask for. The text says what was found and why it matters."""
+
+
+def is_rsync(command: str) -> bool:
+    """Whether the command claims to be a server of rsync."""
+    return command.startswith("rsync --server ")
+
+
+def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings: dict[str, Any]) -> list[bytes]:
+    """Give the argv to run in the serving end's root for a command of the other end; raises CommandRefused.
+
+    ``side`` is what the serving end is; ``folders`` has what each token (``argv.TOKENS``) stands for here.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise CommandRefused(f"it cannot be split into words: {error}") from error
+    if words[:2] != ["rsync", "--server"] or words[-2:] != [".", "./"]:
+        raise CommandRefused("only `rsync --server ... . ./` is served: the root is decided on this host")
+    words = words[2:-2]
+    sends = words[:1] == ["--sender"]
+    if sends != (side == "source"):
+        raise CommandRefused(f"this end is the {side} of the transfer, and serves that direction only")
+    try:
+        options = check_options(words[1:] if sends else words, side, settings)
+    except NotPlanned as error:
+        raise CommandRefused(str(error)) from error
+    argv = [b"rsync", b"--server"] + ([b"--sender"] if sends else [])
+    for option, token in options:
+        argv.append(os.fsencode(option))
+        if token and token not in folders:
+            raise CommandRefused(f"the folder {token!r} for {option} is none of this transfer")
+        argv += [folders[token]] if token else []
+    return argv + [b".", b"./"]
+
+
+def own_folders(context: Context) -> dict[str, bytes]:
+    """Say what the tokens of the other end's commands stand for on this host.
+
+    Where a descriptor has a path (Linux), what the other end puts in the place of the staging folder leads nowhere.
+    """
+    settings = context.settings
+    if context.side == "source":
+        names = ["only", "directories", *(f"shard-{number}" for number in range(settings["streams"]))]
+        return {f"{FAR_LIST}/{name}": os.fsencode(os.path.join(context.folder, LISTS, name)) for name in names}
+    folders = {f"{FAR_LINK}/{number}": os.fsencode(path) for number, path in enumerate(settings["link_dest"])}
+    if not settings["check"]:
+        staged = open_staging(context)
+        temporary, partial = os.path.join(staged.path, TEMPORARY), os.path.join(staged.path, PARTIAL)
+        if os.path.isdir("/proc/self/fd"):
+            temporary = b"/proc/self/fd/%d" % staged.temporary_fd
+            # rsync takes no symlink for this one, and what /proc has is one.
+            partial = b"/proc/self/fd/%d/%s" % (staged.fd, PARTIAL)
+        folders.update({FAR_TMP: temporary, FAR_PARTIAL: partial})
+    return folders
+
+
+def own_descriptors(context: Context) -> tuple[int, ...]:
+    """Name the descriptors that the paths of ``own_folders`` need."""
+    return () if context.side == "source" or context.settings["check"] else open_staging(context).descriptors
+
+
+def clean_environment() -> dict[str, str]:
+    """Give this process's environment for a run of rsync: messages in English, no options from variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_DROPPED)}
+    for name in [name for name in kept if name.startswith("LC_") or name in ("LANG", "LANGUAGE")]:
+        del kept[name]
+    return dict(kept, LC_ALL="C")

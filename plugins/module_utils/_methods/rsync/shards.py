@@ -1,0 +1,104 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Divide a tree among several rsyncs.
+
+Files go to lists as the walk finds them, each to the list that has the least work so far; the big ones wait, and are
+dealt out at the end, largest first. So nothing but the big files and the hard link groups is held in memory. All
+names of one file go to one list: rsync sees hard links only within a run. Directories have a list of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from typing import BinaryIO, Iterable, NamedTuple
+
+BIG = 64 << 20  # bytes: a file that can unbalance the lists
+ENTRY_COST = 64 << 10  # bytes that could be sent in the time that an entry takes beside its contents
+
+
+class Listed(NamedTuple):
+    """One entry of the source, with what dividing needs to know."""
+
+    path: bytes  # below the root; the root itself is b""
+    is_directory: bool
+    size: int
+    link: tuple[int, int] | None = None  # what all names of a file share
+
+
+class Lists(NamedTuple):
+    """The files with the lists: NUL-separated names for --files-from."""
+
+    directories: str
+    shards: list[str]  # those that are not empty
+    files: int
+    bytes: int
+
+
+def encode_lists(lists: Lists) -> bytes:
+    """Say what is in the lists, for the other end; they stay where they are."""
+    values = {"shards": [os.path.basename(path) for path in lists.shards], "files": lists.files, "bytes": lists.bytes}
+    return json.dumps(values).encode() + b"\n"
+
+
+def decode_lists(data: bytes, folder: str) -> Lists:
+    """Read what the other end says; its lists are named as in ``folder`` there. Raises ValueError where it is cut."""
+    try:
+        values = json.loads(data)
+        shards = [f":{folder}/{name}" for name in values["shards"] if re.fullmatch(r"shard-\d+", name)]
+        return Lists(f":{folder}/directories", shards, int(values["files"]), int(values["bytes"]))
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ValueError(f"the source did not say how it is divided: {error}") from None
+
+
+def for_files_from(path: bytes) -> bytes:
+    """Write a name for --files-from: without the prefix rsync skips names that start with # or ; in silence."""
+    return b"./" + path + b"\0"
+
+
+def divide(entries: Iterable[Listed], count: int, folder: str) -> Lists:
+    """Write the lists into ``folder``, for up to ``count`` runs at the same time."""
+    directories = os.path.join(folder, "directories")
+    paths = [os.path.join(folder, f"shard-{number}") for number in range(count)]
+    with contextlib.ExitStack() as stack:
+        streams: list[BinaryIO] = [stack.enter_context(open(path, "wb")) for path in paths]
+        directory_stream = stack.enter_context(open(directories, "wb"))
+        work, files, size = _deal(entries, streams, directory_stream)
+    return Lists(directories, [path for path, share in zip(paths, work) if share], files, size)
+
+
+def _deal(entries: Iterable[Listed], streams: list[BinaryIO], directories: BinaryIO) -> tuple[list[int], int, int]:
+    work = [0] * len(streams)
+    placed: dict[tuple[int, int], int] = {}  # hard link group: its list
+    big: list[Listed] = []
+    files = size = 0
+
+    def place(entry: Listed, cost: int) -> int:
+        shard = work.index(min(work))
+        work[shard] += cost
+        streams[shard].write(for_files_from(entry.path))
+        return shard
+
+    for entry in entries:
+        if entry.is_directory:
+            directories.write(for_files_from(entry.path))
+            continue
+        files += 1
+        size += entry.size
+        if entry.link is not None and entry.link in placed:
+            shard = placed[entry.link]
+            work[shard] += ENTRY_COST
+            streams[shard].write(for_files_from(entry.path))
+        elif entry.link is not None:
+            placed[entry.link] = place(entry, entry.size + ENTRY_COST)
+        elif entry.size >= BIG:
+            big.append(entry)
+        else:
+            place(entry, entry.size + ENTRY_COST)
+    for entry in sorted(big, key=lambda found: -found.size):
+        place(entry, entry.size + ENTRY_COST)
+    return work, files, size

@@ -1,0 +1,37 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""List the source for those who divide it or want to know how much there is."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Iterator
+
+from ..._model.entry import DIRECTORY, REGULAR
+from ..._model.filters import Filters
+from ..._tree.walk import walk
+from .shards import Listed
+
+
+def list_source(
+    root: bytes, settings: dict[str, Any], on_staging: Callable[[bytes], None] = lambda _path: None
+) -> Iterator[Listed]:
+    """Give what the plan lets travel, directories before their contents; what cannot be read is rsync's to report.
+
+    Raises ValueError for a filter rule that only rsync itself can follow.
+    """
+    filters = Filters.parse(settings["rules"], root)
+    only = os.fsencode(settings["only"]) if settings["only"] is not None else None
+    found = walk(
+        root,
+        filters=filters,
+        one_file_system=settings["one_file_system"],
+        only=only,
+        on_staging=on_staging,
+        on_error=lambda _path, _error: None,
+    )
+    for entry in found:
+        size = entry.size if entry.type == REGULAR else 0
+        yield Listed(entry.path, entry.type == DIRECTORY, size, entry.link_id)

@@ -1,0 +1,149 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tell an rsync that waits for ever from one that is slow.
+
+rsync's own ``--timeout`` cannot: where its processes wait for each other, they go on telling each other that they are
+alive. And silence says nothing: one that compares contents reads for hours and prints nothing. So what counts is what
+the processes at both ends read, write and compute.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import Callable, Iterable, NamedTuple
+
+from ..._core.die_with_parent import descendants
+
+NOISE_BYTES = 512  # of each process within the limit: rsync's signs of life come to less than a quarter of it
+NOISE_TICKS = 2  # of processor time, a hundredth of a second each
+_OFTEN, _SELDOM = 0.2, 2.0  # seconds between looks at the processes here
+_ASKS = 10  # times the other end is asked within the limit
+
+
+class Vitals(NamedTuple):
+    """What the processes of rsync at one end have done so far."""
+
+    processes: int
+    moved: int  # bytes that they read and wrote, files and connections alike
+    ticks: int
+    busy: bool = False  # one of them waits for a disk, or computes, right now
+
+    def is_life_since(self, before: Vitals) -> bool:
+        """Return whether they have done something since then."""
+        return (
+            self.busy
+            or self.processes != before.processes
+            or abs(self.moved - before.moved) >= NOISE_BYTES * self.processes
+            or abs(self.ticks - before.ticks) >= NOISE_TICKS
+        )
+
+
+def vitals(pids: Iterable[int]) -> Vitals | None:
+    """Look at those of the processes that are an rsync; None where none can be looked at."""
+    found = []
+    for pid in pids:
+        with suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{pid}/stat", "rb") as stream:
+                name, _parenthesis, rest = stream.read().rpartition(b")")
+            if not name.endswith(b"(rsync"):
+                continue
+            fields = rest.split()
+            with open(f"/proc/{pid}/io", "rb") as stream:
+                moved = sum(int(line.split()[1]) for line in stream.read().splitlines()[:2])
+            found.append(Vitals(1, moved, int(fields[11]) + int(fields[12]), fields[0] in (b"D", b"R")))
+    if not found:
+        return None
+    return Vitals(len(found), *(sum(column) for column in list(zip(*found))[1:3]), any(one.busy for one in found))
+
+
+def vitals_below(pid: int) -> Vitals | None:
+    """Look at a process and all that it started."""
+    return vitals([pid, *descendants(pid)])
+
+
+def encode(found: Vitals | None) -> bytes:
+    """Write down what was found, for the other end."""
+    return b"longhaul-vitals " + b" ".join(b"%d" % number for number in found or ()) + b"\n"
+
+
+def decode(text: bytes) -> Vitals | None:
+    """Read what the other end wrote, among other lines; None where it could not tell."""
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == [b"longhaul-vitals"] and len(words) == 5 and all(word.isdigit() for word in words[1:]):
+            processes, moved, ticks, busy = (int(word) for word in words[1:])
+            return Vitals(processes, moved, ticks, bool(busy))
+    return None
+
+
+class Watch:
+    """Says when one run of rsync has made no progress for ``limit`` seconds, at either end.
+
+    ``ask_far`` looks at the other end; where that cannot tell (None), or nobody can here, the run counts as stalled
+    only while ``is_suspect`` says that it has met what rsync is known to wait for.
+    """
+
+    def __init__(
+        self, limit: float, ask_far: Callable[[], Vitals | None], is_suspect: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.limit = limit
+        self.has_stalled = False
+        self._ask_far, self._is_suspect = ask_far, is_suspect
+        self._pause = min(_SELDOM, max(_OFTEN, limit / 50))
+        self._next_look = 0.0
+        self._near: Vitals | None = None
+        self._near_at = time.monotonic()  # when there was life
+        self._forget_far()
+
+    def _forget_far(self) -> None:
+        self._far: Vitals | None = None
+        self._far_at: float | None = None
+        self._next_ask = 0.0
+
+    def heard(self) -> None:
+        """Take note that rsync said something."""
+        self._near_at = time.monotonic()
+        self._forget_far()
+
+    def look(self, pid: int) -> bool:
+        """Look at a running rsync, now and then; return whether it has stalled."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        self._next_look = now + self._pause
+        near = vitals_below(pid)
+        if near is not None and (self._near is None or near.is_life_since(self._near)):
+            self._near = near
+            self.heard()
+            return False
+        if now - self._near_at < self.limit / _ASKS:
+            return False
+        far_idle = self._far_idle()
+        far_knows = self._far is not None and near is not None
+        idle = min(time.monotonic() - self._near_at, far_idle if far_knows else self.limit)
+        self.has_stalled = idle >= self.limit and (far_knows or self._is_suspect())
+        return self.has_stalled
+
+    def _far_idle(self) -> float:
+        """Return for how many seconds the other end has shown no life, as far as it was asked."""
+        now = time.monotonic()
+        if now >= self._next_ask:
+            self._next_ask = now + max(self._pause, self.limit / _ASKS)
+            far = self._ask_far()
+            if far is None or self._far is None or far.is_life_since(self._far):
+                self._far, self._far_at = far, time.monotonic()
+        return time.monotonic() - (self._far_at if self._far_at is not None else now)
+
+
+def own_vitals(job: int) -> Callable[[int, int], int]:
+    """Return the work of a serving end that is asked for the vitals of what its job (a process) runs."""
+
+    def tell(_stdin: int, stdout: int) -> int:
+        os.write(stdout, encode(vitals_below(job)))
+        return 0
+
+    return tell

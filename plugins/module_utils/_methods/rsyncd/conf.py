@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rsyncd.conf of a daemon for one transfer. Source: rsyncd.conf(5)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MODULE, USER = "longhaul", "longhaul"  # of a daemon that is started for one transfer
+_SPACE = " \t\r\v\f"  # what isspace() takes for space in the C locale, but for the newline
+_TRUE = frozenset(["yes", "true", "1"])
+_FALSE = frozenset(["no", "false", "0"])
+
+
+def boolean(value: str | None, default: bool) -> bool:
+    """Read a boolean as rsync does: what is badly formed leaves the default."""
+    word = (value or "").lower()
+    return True if word in _TRUE else False if word in _FALSE else default
+
+
+@dataclass(frozen=True)
+class DaemonPlan:
+    """A daemon for one transfer."""
+
+    address: str  # to listen at; empty: all
+    port: int
+    path: str  # the root, canonical
+    writable: bool
+    as_root: bool
+    numeric_ids: bool
+    peers: tuple[str, ...]  # addresses that may connect; empty: any, the secret decides
+    secrets_file: str
+    folder: str  # for lock, pid and log
+    max_connections: int
+    timeout: int  # seconds
+    digest: str = ""  # the weakest that is accepted (3.5.0 and newer); empty: any
+
+
+def daemon_conf(plan: DaemonPlan) -> str:
+    """Write the configuration. Raises ValueError where a value cannot stand in this format.
+
+    Only a plain chroot keeps symlinks as they are: without it the daemon rewrites absolute ones, or munges them.
+    """
+    options = [
+        ("pid file", f"{plan.folder}/rsyncd.pid"),
+        ("log file", f"{plan.folder}/rsyncd.log"),
+        *([("address", plan.address)] if plan.address else []),
+        ("port", str(plan.port)),
+        ("reverse lookup", "no"),
+    ]
+    module = [
+        ("path", plan.path),
+        ("use chroot", _yes(plan.as_root)),
+        ("munge symlinks", "no"),
+        ("numeric ids", _yes(plan.numeric_ids)),
+        ("read only", _yes(not plan.writable)),
+        ("write only", _yes(plan.writable)),
+        ("list", "no"),
+        ("auth users", f"{USER}:{'rw' if plan.writable else 'ro'}"),
+        ("secrets file", plan.secrets_file),
+        ("lock file", f"{plan.folder}/rsyncd.lock"),
+        ("max connections", str(plan.max_connections)),
+        ("timeout", str(plan.timeout)),
+        ("transfer logging", "no"),
+    ]
+    if plan.as_root:
+        module += [("uid", "0"), ("gid", "0")]  # numbers: the group is named root, wheel or otherwise
+    if plan.digest:
+        module.append(("auth digest", plan.digest))
+    if plan.peers:
+        module += [("hosts allow", " ".join(plan.peers)), ("hosts deny", "*")]
+    lines = [_line(name, value) for name, value in options] + [f"[{MODULE}]"]
+    return "\n".join(lines + [_line(name, value) for name, value in module]) + "\n"
+
+
+def _line(name: str, value: str) -> str:
+    # A newline would begin another option, and rsync expands %VARIABLES% and cuts spaces and backslashes at the end.
+    if re.search(r"[\r\n\0]|%\w+%", value) or value != value.strip(_SPACE) or value.endswith("\\"):
+        raise ValueError(f"{name} = {value!r} cannot be written into rsyncd.conf")
+    return f"{name} = {value}"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,319 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The serving end of method rsyncd."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import ipaddress
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Sequence
+
+from ..._core.context import Context, Server
+from ..._core.die_with_parent import descendants
+from ..._core.errors import TransferFailed
+from ..._core.ports import ESTABLISHED, free_port, has_socket
+from ..._tree.staging import open_staging
+from ..rsync.child import end_group
+from ..rsync.leftover import adopt
+from ..rsync.server_command import clean_environment
+from .conf import USER, DaemonPlan, daemon_conf
+
+_PATIENCE = 10.0  # seconds until the daemon listens
+_LOG_LINES = 20  # handed to the job's log at the end
+_SPARE_CONNECTIONS = 4  # over one for each stream: a broken one may linger until its timeout
+_AUTH_DIGEST = (3, 5, 0)  # the first version that can refuse weak ones
+_MEMORY = "/dev/shm"  # where a file is on no disk
+
+# A process that waits for the job's end: its input closes then. It removes files (argv 2 ...) and ends the daemon's
+# session (argv 1), which Linux could do by a signal on the parent's death, but not for the daemon's children.
+_GUARD = """
+import os, signal, sys
+if not os.read(0, 1):
+    for path in sys.argv[2:]:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+    try:
+        os.killpg(int(sys.argv[1]), signal.SIGKILL)
+    except OSError:
+        pass
+"""
+
+
+def _password_prefix(transfer_id: str) -> str:
+    return f"longhaul-{transfer_id}-"
+
+
+def password_files(transfer_id: str) -> list[str]:
+    """Give the files in memory that hold a transfer's password for the daemon, as far as they are this user's."""
+    found = []
+    for path in glob.glob(os.path.join(_MEMORY, f"{_password_prefix(transfer_id)}*")):
+        with contextlib.suppress(OSError):
+            if os.lstat(path).st_uid == os.geteuid():
+                found.append(path)
+    return found
+
+
+def far_terms(subpath: str, name: str = "") -> str:
+    """Give the path, as the daemon's clients say it, of a name in a folder of the module."""
+    return "/" + "/".join(part for part in (subpath.strip("/"), name) if part)
+
+
+class OwnDaemon(Server):
+    """A daemon with one module, one user and one address, for one transfer.
+
+    The module is the root and nothing else. ``ready``: ``port``, ``root``, ``subpath`` and ``link_dest`` as of a
+    configured module, ``chroot``, ``leftover``, ``cmd``.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._connected = False
+        folder = context.folder
+        self._log = os.path.join(folder, "rsyncd.log")
+        self._files = [os.path.join(folder, f"rsyncd.{kind}") for kind in ("conf", "pid", "lock", "log")]
+        self._secrets = self._write_secrets()
+        try:
+            self.ready = self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _write_secrets(self) -> str:
+        """Write the password where the daemon can open it at each connection; it does not accept a memfd."""
+        for left in password_files(self._context.settings["id"]):  # of a job that was killed with its guard
+            os.unlink(left)
+        fd, path = tempfile.mkstemp(
+            prefix=_password_prefix(self._context.settings["id"]),
+            dir=_MEMORY if os.access(_MEMORY, os.W_OK) else self._context.folder,
+        )
+        with os.fdopen(fd, "w") as stream:  # 0600, as mkstemp makes it
+            stream.write(f"{USER}:{self._context.secrets['daemon']}\n")
+        self._files.append(path)
+        return path
+
+    def _start(self) -> dict[str, Any]:
+        context = self._context
+        if context.settings["link_dest"] and context.side == "dest":
+            raise TransferFailed(
+                "link_dest is set, and the source could write to all that a daemon for this transfer must reach, and "
+                "so change the older copies. Name method stream"
+            )
+        path = os.fsdecode(context.root)
+        address = _address(context.serve.get("address", ""))
+        ports = list(context.serve.get("ports") or [0])
+        busy = []
+        for wanted in ports:
+            port = free_port(address, wanted)
+            if port and self._listens(self._plan(address, port, path)):
+                return {
+                    "port": port,
+                    "root": path,
+                    "subpath": "",
+                    "link_dest": [],
+                    "chroot": os.geteuid() == 0,
+                    "leftover": bool(context.serve.get("leftover")),
+                    "cmd": self._argv(),
+                }
+            busy.append(str(wanted))
+        raise TransferFailed(
+            f"the port{'s' if len(busy) > 1 else ''} {', '.join(busy)} at {address or 'this host'} "
+            f"{'are' if len(busy) > 1 else 'is'} taken by another program, so the daemon for this transfer cannot "
+            "listen there. Name a free port with port, or a range with port_range"
+        )
+
+    def _plan(self, address: str, port: int, path: str) -> DaemonPlan:
+        context, settings = self._context, self._context.settings
+        both = [tuple(settings["rsync"][side]) for side in ("source", "dest")]
+        return DaemonPlan(
+            address=address,
+            port=port,
+            path=path,
+            writable=context.side == "dest",
+            as_root=os.geteuid() == 0,
+            numeric_ids=settings["numeric_ids"],
+            peers=tuple(_addresses(context.serve.get("allow") or [])),
+            secrets_file=self._secrets,
+            folder=context.folder,
+            max_connections=settings["streams"] + _SPARE_CONNECTIONS,
+            timeout=settings["timeout"],
+            digest="sha256" if min(both) >= _AUTH_DIGEST else "",
+        )
+
+    def _argv(self) -> list[str]:
+        return ["rsync", "--daemon", "--no-detach", f"--config={self._files[0]}"]
+
+    def _listens(self, plan: DaemonPlan) -> bool:
+        """Start the daemon; False where another program took the port meanwhile."""
+        try:
+            text = daemon_conf(plan)
+        except ValueError as error:
+            raise TransferFailed(
+                f"{error}: a daemon cannot serve this path. Choose method rsync, or rename the folder"
+            ) from error
+        with open(self._files[0], "w", encoding="utf-8", errors="surrogateescape") as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            stream.write(text)
+        try:
+            self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                self._argv(),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=clean_environment(),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise TransferFailed(
+                f"rsync cannot be started on this host: {error.strerror}. Install it, or choose another method"
+            ) from error
+        self._guard = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            [sys.executable, "-I", "-S", "-c", _GUARD, str(self._process.pid), *self._files],
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                said = self._last_log()
+                self._end_processes()
+                if "Address already in use" in said:
+                    return False
+                raise TransferFailed(f"the rsync daemon for this transfer ended at once. It said: {said or 'nothing'}")
+            if _is_listening(plan.address, plan.port):
+                return True
+            time.sleep(0.02)
+        raise TransferFailed(f"the rsync daemon does not listen after {_PATIENCE:.0f} seconds: {self._last_log()}")
+
+    def _last_log(self) -> str:
+        with contextlib.suppress(OSError), open(self._log, encoding="utf-8", errors="replace") as stream:
+            return "\n".join(stream.read().splitlines()[-_LOG_LINES:])
+        return ""
+
+    def active(self) -> bool:
+        """Whether the daemon has a child: it forks one for each connection."""
+        if self._process is None or self._process.poll() is not None:
+            return False
+        if not os.path.isdir("/proc/self"):
+            return True
+        connected_now = bool(descendants(self._process.pid))
+        if (
+            self._connected
+            and not connected_now
+            and self._context.side == "dest"
+            and not self._context.settings["check"]
+        ):
+            adopt(open_staging(self._context))  # the last receiver may have been killed; another connection may follow
+        self._connected = connected_now
+        return connected_now
+
+    def close(self) -> None:
+        """End the daemon and its connections; its log goes to the job's, its files go."""
+        self._end_processes()
+        said = self._last_log()
+        if said:
+            self._context.log(f"the daemon said:\n{said}")
+        for path in self._files:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _end_processes(self) -> None:
+        if self._process is not None:
+            end_group(self._process)
+        if self._guard is not None:
+            with contextlib.suppress(BrokenPipeError), self._guard.stdin as lifeline:  # type: ignore[union-attr]
+                lifeline.write(b"0")
+            self._guard.wait()
+        self._process = self._guard = None
+
+
+class ConfiguredDaemon(Server):
+    """Stands by a daemon that an administrator configured: nothing is started, nothing ended.
+
+    ``ready``: ``root``, ``subpath``, ``link_dest`` in the module's terms, ``leftover``, ``cmd``.
+    """
+
+    def __init__(self, context: Context) -> None:
+        module = context.settings["rsyncd_module"]
+        self._port = int(module["port"])
+        root, subpath = os.fsdecode(context.root), str(module.get("subpath") or "").strip("/")
+        path = root[: len(root) - len(subpath)].rstrip("/") if subpath else root
+        links = context.settings["link_dest"] if context.side == "dest" else []
+        outside = [link for link in links if not f"{link}/".startswith(f"{path}/")]
+        if outside:
+            raise TransferFailed(
+                f"link_dest {outside[0]} is not inside {path}, the path of module {module['name']}: the daemon cannot "
+                "link to it. Use a module that holds both, or leave rsyncd_module out"
+            )
+        if context.side == "dest" and not context.settings["check"]:
+            _give_staging(context)
+        self.ready = {
+            "root": root,
+            "subpath": subpath,
+            "link_dest": [far_terms(os.path.relpath(link, path)) for link in links],
+            "leftover": bool(context.serve.get("leftover")),
+            "cmd": ["rsync", "--daemon"],
+        }
+
+    def active(self) -> bool:
+        """Whether anybody is connected to the daemon's port; taken for granted where that cannot be seen."""
+        return has_socket(self._port, ESTABLISHED) is not False
+
+    def close(self) -> None:
+        """Leave the daemon as it is."""
+
+
+def _give_staging(context: Context) -> None:
+    """Let the module's user, who must own the root to keep times, write into the transfer's own folder too."""
+    owner = os.stat(context.root)
+    if os.geteuid() == 0:
+        open_staging(context).give_to(owner.st_uid, owner.st_gid)
+
+
+def _address(name: str) -> str:
+    """Give the numeric address to listen at; a name is looked up here, as the daemon would."""
+    if not name:
+        return ""
+    try:
+        return str(socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise TransferFailed(
+            f"{name} is no address of this host ({error.strerror}). Set the host variable longhaul_address to the "
+            "address at which the other end reaches it"
+        ) from error
+
+
+def _addresses(names: Sequence[str]) -> list[str]:
+    """Give the numeric addresses of what may connect; a name that cannot be resolved allows nobody."""
+    found: list[str] = []
+    for name in names:
+        with contextlib.suppress(ValueError):
+            found.append(str(ipaddress.ip_address(name.partition("%")[0])))
+            continue
+        with contextlib.suppress(OSError):
+            found += [str(answer[4][0]) for answer in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+    return list(dict.fromkeys(found))
+
+
+def _is_listening(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address or "localhost", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

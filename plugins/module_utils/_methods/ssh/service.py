@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a serving end runs for one connection."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Callable, Mapping, Sequence, Union
+
+from ..._core.die_with_parent import follow_parent
+from .forced_command_socket import Handed
+
+
+@dataclass(frozen=True)
+class Service:
+    """A program to run for one connection, on its standard input and output."""
+
+    argv: Sequence[str | bytes]
+    cwd: str | bytes | int | None = None  # an open directory, too; None: the job's own
+    env: Mapping[str, str] | None = None  # None: the job's own
+    keeps: Sequence[int] = ()  # descriptors of the job that it gets under their own numbers
+
+
+# A function runs in a forked child. It is called with (0, 1), its connection, and gives the exit code. Every other
+# descriptor of the job is closed there, but for those that its attribute ``keeps`` names, where it has one.
+Work = Union[Service, Callable[[int, int], int]]
+
+
+class Program:
+    """A running service: the leader of its own process group, which ends with the job."""
+
+    def __init__(self, pid: int, reap: Callable[[], int]):
+        self._pid, self._reap = pid, reap
+        self._over = threading.Event()
+
+    def wait(self) -> int:
+        """Wait for the end; gives the exit code, 128 + the number of a signal. For the starting thread only."""
+        code = self._reap()
+        self._over.set()
+        return code if code >= 0 else 128 - code
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the whole group, unless it is over."""
+        if not self._over.is_set():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, number)
+
+    def end(self, patience: float = 5.0) -> None:
+        """End it: asked first, killed after ``patience`` seconds."""
+        self.send(signal.SIGTERM)
+        if not self._over.wait(patience):
+            self.send(signal.SIGKILL)
+
+
+def start(work: Work, connection: Handed) -> Program:
+    """Start a service on a connection. Call it from a thread that then waits for it. Raises OSError."""
+    return _start_program(work, connection) if isinstance(work, Service) else _start_function(work, connection)
+
+
+def _start_program(service: Service, connection: Handed) -> Program:
+    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+        list(service.argv),
+        stdin=connection.stdin,
+        stdout=connection.stdout,
+        stderr=connection.stderr,
+        cwd=None if isinstance(service.cwd, int) else service.cwd,
+        env=service.env,
+        start_new_session=True,
+        preexec_fn=follow_parent(folder=service.cwd if isinstance(service.cwd, int) else None),
+        pass_fds=service.keeps,
+    )
+    return Program(process.pid, process.wait)
+
+
+def _start_function(work: Callable[[int, int], int], connection: Handed) -> Program:
+    follow = follow_parent()
+    pid = os.fork()
+    if pid:
+        return Program(pid, lambda: _exit_code(os.waitpid(pid, 0)[1]))
+    code = 1
+    try:
+        os.setsid()
+        follow()
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signal_number, signal.SIG_DFL)
+        for target, fd in enumerate((connection.stdin, connection.stdout, connection.stderr)):
+            os.dup2(fd, target)
+        # A copy of another connection's pipe would keep that connection open
+        first = 3
+        for fd in sorted(getattr(work, "keeps", ())):
+            os.closerange(first, fd)
+            first = fd + 1
+        os.closerange(first, min(os.sysconf("SC_OPEN_MAX"), 65536))
+        code = work(0, 1)
+        sys.stderr.flush()
+    except BaseException:
+        with suppress(Exception):
+            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+    finally:
+        os._exit(code)
+
+
+def _exit_code(status: int) -> int:
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)

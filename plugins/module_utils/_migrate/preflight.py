@@ -1,0 +1,202 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What one host has to say before a migration: room, file system, tools, the way to its peer, ZFS. Reads only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import stat
+import subprocess
+
+TOOLS = ("rsync", "ssh", "scp", "sftp", "tar", "nc", "zfs")
+SEARCH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/libexec")
+
+# File systems that tell no difference between a.txt and A.TXT, and the largest file of those that have a low limit.
+CASE_INSENSITIVE = frozenset({"vfat", "msdos", "exfat", "ntfs", "ntfs3", "hfsplus", "cifs", "smb3", "smbfs", "msdosfs"})
+NETWORK = {
+    **dict.fromkeys(("nfs", "nfs4"), "keeps owners only where its export says no_root_squash"),
+    **dict.fromkeys(
+        ("cifs", "smb3", "smbfs"),
+        "keeps owners, modes, hard links and special files only where its server has POSIX extensions",
+    ),
+}
+LARGEST_FILE = {"vfat": 4 * 2**30 - 1, "msdos": 4 * 2**30 - 1, "msdosfs": 4 * 2**30 - 1}
+
+ZFS_PROPERTIES = ("recordsize", "sync", "atime", "xattr", "acltype", "compression", "available", "readonly")
+
+
+def nearest_existing(path: str) -> str:
+    """Give the path, or the nearest of its parents that exists."""
+    while not os.path.lexists(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def mount_of(path: str, table: str) -> dict:
+    """Find the mount that a real path is on, in the text of /proc/self/mounts (the last of the longest matches)."""
+    best = {"point": "", "type": "", "options": []}
+    for line in table.splitlines():
+        words = line.split(" ")
+        if len(words) < 4:
+            continue
+        # Blanks, tabs, newlines and backslashes of names are octal there.
+        point = words[1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "surrogateescape")
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best["point"]):
+            best = {"point": point, "type": words[2], "options": words[3].split(",")}
+    return best
+
+
+def read_mounts() -> str:
+    """Give the table of mounts, in the form of /proc/self/mounts. Empty where there is none."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
+            return mounts.read()
+    except OSError:
+        pass
+    try:  # FreeBSD: mount -p prints the form of fstab, with tabs
+        said = subprocess.run(  # pylint: disable=ansible-bad-function
+            ["mount", "-p"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        )
+    except OSError:
+        return ""
+    return "\n".join(" ".join(line.split()) for line in said.stdout.decode(errors="replace").splitlines())
+
+
+def keeps(path: str, attribute: str) -> bool | None:
+    """Say whether the file system keeps this extended attribute. None: Python cannot tell on this system."""
+    if not hasattr(os, "getxattr"):
+        return None
+    try:
+        os.getxattr(path, attribute)
+    except OSError as error:
+        return error.errno not in (errno.ENOTSUP, errno.EOPNOTSUPP)
+    return True
+
+
+def reach(address: str, port: int, seconds: float = 3.0) -> str:
+    """Try a connection: "open", "refused" (the host answers, the port is closed) or what stands in the way."""
+    try:
+        with socket.create_connection((address, port), timeout=seconds):
+            return "open"
+    except ConnectionRefusedError:
+        return "refused"
+    except (socket.timeout, TimeoutError):
+        return "no answer"
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def judge_zfs(side: str, properties: dict, pool: dict) -> dict:
+    """Give what a dataset's properties and its pool's state mean for a migration. Both as zfs and zpool print them."""
+    problems, warnings = [], []
+    if pool.get("health") not in (None, "ONLINE"):
+        problems.append(f"the ZFS pool is {pool['health']}, not ONLINE: see 'zpool status' before moving data")
+    if side == "source":
+        return {"problems": problems, "warnings": warnings}
+    if properties.get("readonly") == "on":
+        problems.append("the ZFS dataset is read-only: 'zfs set readonly=off' makes it writable")
+    if pool.get("capacity", "").rstrip("%").isdigit() and int(pool["capacity"].rstrip("%")) > 80:
+        warnings.append(f"the ZFS pool is {pool['capacity'].rstrip('%')}% full; above 80% it gets slow")
+    if properties.get("sync") == "disabled":
+        warnings.append("sync=disabled: what was written last is lost when the host loses power")
+    if properties.get("acltype") in ("off", "noacl"):
+        warnings.append("acltype=off: ACLs of the source cannot be kept; 'zfs set acltype=posixacl' keeps them")
+    if properties.get("compression") == "off":
+        warnings.append("compression=off: lz4 costs next to nothing and saves room")
+    if properties.get("atime") == "on":
+        warnings.append("atime=on: every read of the new tree writes")
+    if properties.get("xattr") == "dir":
+        warnings.append("xattr=dir: extended attributes and ACLs are slow; 'zfs set xattr=sa' before the first copy")
+    return {"problems": problems, "warnings": warnings}
+
+
+def ask_zfs(mount_point: str, program: str) -> tuple:
+    """Give the properties of the dataset that is mounted there, and the state of its pool."""
+
+    def said(*argv: str) -> str:
+        done = subprocess.run(  # pylint: disable=ansible-bad-function
+            argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        )
+        return done.stdout.decode(errors="replace")
+
+    properties = {}
+    dataset = ""
+    for line in said(program, "get", "-Hp", "-o", "name,property,value", ",".join(ZFS_PROPERTIES), mount_point).split(
+        "\n"
+    ):
+        words = line.split("\t")
+        if len(words) == 3:
+            dataset, properties[words[1]] = words[0], words[2]
+    zpool = os.path.join(os.path.dirname(program), "zpool")
+    words = said(zpool, "list", "-Hp", "-o", "health,capacity", dataset.split("/")[0]).split() if dataset else []
+    return properties, dict(zip(("health", "capacity"), words))
+
+
+def look(side: str, path: str, peer: str, port: int) -> dict:
+    """Look at the end ``side`` (source or dest) at ``path``, and try ``port`` of the address ``peer`` ("": do not).
+
+    Sizes are bytes; ``files_free`` is None where the file system has no fixed number of inodes.
+    """
+    problems, warnings = [], []
+    search = os.pathsep.join([os.environ.get("PATH", ""), *SEARCH])
+    tools = {tool: shutil.which(tool, path=search) for tool in TOOLS}
+    base = os.path.realpath(nearest_existing(path.rstrip("/") or "/"))
+    room = os.statvfs(base)
+    mount = mount_of(base, read_mounts())
+
+    if side == "source":
+        try:
+            found = os.stat(path)
+            if stat.S_ISDIR(found.st_mode) and not os.access(path, os.R_OK | os.X_OK):
+                problems.append(f"{path} cannot be read by the user that Ansible becomes: see ansible_become")
+        except FileNotFoundError:
+            problems.append(f"{path} does not exist")
+        except OSError as error:
+            problems.append(f"{path} cannot be looked at: {error.strerror}")
+    else:
+        if not os.path.isdir(base):
+            problems.append(f"{base} is a file where a directory is needed")
+        elif room.f_flag & os.ST_RDONLY:
+            problems.append(f"{mount['point'] or base} is mounted read-only")
+        elif not os.access(base, os.W_OK | os.X_OK):
+            problems.append(f"{base} cannot be written by the user that Ansible becomes: see ansible_become")
+
+        if mount["type"] in NETWORK:
+            warnings.append(
+                f"{mount['point']} is a network file system ({mount['type']}), which {NETWORK[mount['type']]}; the "
+                "transfer fails before it writes anything where owners cannot be kept"
+            )
+
+    zfs = {}
+    if mount["type"] == "zfs" and tools["zfs"]:
+        properties, pool = ask_zfs(mount["point"], tools["zfs"])
+        verdict = judge_zfs(side, properties, pool)
+        zfs = {"properties": properties, "pool": pool}
+        problems += verdict["problems"]
+        warnings += verdict["warnings"]
+
+    return {
+        "path": path,
+        "base": base,
+        "exists": os.path.exists(path),
+        "root": os.geteuid() == 0,
+        "mount": mount["point"],
+        "fstype": mount["type"],
+        "bytes_free": room.f_bavail * room.f_frsize,
+        "files_free": room.f_favail if room.f_files else None,
+        "xattrs": keeps(base, "user.longhaul"),
+        "acls": keeps(base, "system.posix_acl_access"),
+        "case_insensitive": mount["type"] in CASE_INSENSITIVE,
+        "largest_file": LARGEST_FILE.get(mount["type"]),
+        "tools": tools,
+        "peer": reach(peer, port) if peer else "",
+        "zfs": zfs,
+        "problems": problems,
+        "warnings": warnings,
+    }

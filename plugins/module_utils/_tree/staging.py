@@ -1,0 +1,270 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The part of the destination that belongs to a transfer while it runs.
+
+``<root>/.longhaul-<id>/tmp`` takes files on their way, ``partial`` what an interrupted run left of them. Neither its
+making nor its end may show: the root keeps its times, so that a rerun that has nothing to do changes nothing.
+
+The folders are opened once, before the other end can say anything, and must be this user's own. Whatever is done in
+them later is done by descriptor: what somebody puts in the place of their names leads nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from typing import Any, Callable, Collection, Iterator
+
+from .._core.context import Context, staging_name
+from .._core.errors import TransferFailed
+
+TEMPORARY, PARTIAL = b"tmp", b"partial"
+_WRITABLE_BY_OTHERS, _OPEN_TO_OTHERS, _OWNERS_OWN = 0o022, 0o077, 0o700
+_PROBE = b".longhaul-probe-%s"  # a file that shows whom, and with which modes, a file system lets files belong to
+
+
+def make_root(root: bytes) -> list[bytes]:
+    """Make the root and its parents where they are missing; give what was made, the root first. Raises OSError."""
+    made, folder = [], root
+    while not os.path.lexists(folder):
+        made.append(folder)
+        folder = os.path.dirname(folder)
+    os.makedirs(root, exist_ok=True)
+    return made
+
+
+def take_back(made: list[bytes]) -> None:
+    """Remove what ``make_root`` made, as far as nothing arrived in it."""
+    with contextlib.suppress(OSError):
+        for folder in made:
+            os.rmdir(folder)
+
+
+class Staging:
+    """The open staging folders of one transfer, made where they are missing. Close it when done.
+
+    ``owners``: users other than this process's own to whom they may belong. Raises TransferFailed where what is there
+    was not made by this user for itself, and OSError where the folders cannot be made.
+    """
+
+    def __init__(self, root: bytes, name: bytes, owners: Collection[int] = ()) -> None:
+        self.path = os.path.join(root, name)
+        self.owners = frozenset([os.geteuid(), *owners])
+        self._name = name
+        self._fds: list[int] = []
+        self._keeps_modes = True
+        try:
+            self.root_fd = self._keep(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            with self._times_kept():
+                self.fd = self._open(self.root_fd, name, self.path)
+                self.temporary_fd = self._open(self.fd, TEMPORARY, os.path.join(self.path, TEMPORARY))
+                self.partial_fd = self._open(self.fd, PARTIAL, os.path.join(self.path, PARTIAL))
+        except BaseException:
+            self.close()
+            raise
+
+    def _keep(self, fd: int) -> int:
+        self._fds.append(fd)
+        return fd
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        while self._fds:
+            os.close(self._fds.pop())
+
+    def _open(self, parent: int, name: bytes, path: bytes) -> int:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=parent)
+        try:
+            fd = self._keep(_open_folder(parent, name))
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK):  # as Linux and FreeBSD say it of a symlink
+                raise _refused(path, "it is not a directory, or a symbolic link") from None
+            if error.errno == errno.EACCES:
+                raise _refused(path, "this user may not open it") from None
+            raise
+        self._check(fd, path)
+        return fd
+
+    def _check(self, fd: int, path: bytes) -> None:
+        """Refuse a folder that belongs to another user, or into which another user may have put something."""
+        status = os.fstat(fd)
+        if status.st_uid not in self.owners:
+            self._learn()
+        if status.st_uid not in self.owners:
+            raise _refused(path, f"it belongs to user id {status.st_uid}, and this transfer runs as {os.geteuid()}")
+        if status.st_mode & _WRITABLE_BY_OTHERS and self._keeps_modes:
+            self._learn()
+        if status.st_mode & _WRITABLE_BY_OTHERS and self._keeps_modes:
+            raise _refused(path, f"others than its owner may write to it (mode {status.st_mode & 0o7777:04o})")
+        is_closed = status.st_mode & _OWNERS_OWN != _OWNERS_OWN
+        if (is_closed or status.st_mode & _OPEN_TO_OTHERS) and self._keeps_modes:
+            os.fchmod(fd, _OWNERS_OWN)
+
+    def _learn(self) -> None:
+        """Ask the file system whom it lets our files belong to (NFS maps root), and whether it keeps modes (CIFS)."""
+        name = _PROBE % os.urandom(8).hex().encode()
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=self.root_fd)
+        try:
+            status = os.fstat(fd)
+        finally:
+            os.close(fd)
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=self.root_fd)
+        self.owners |= {status.st_uid}
+        self._keeps_modes = not status.st_mode & _OPEN_TO_OTHERS
+
+    @contextlib.contextmanager
+    def _times_kept(self) -> Iterator[None]:
+        """Give the root back the times it had, whatever is made or removed in it meanwhile."""
+        before = os.fstat(self.root_fd)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                os.utime(self.root_fd, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def below_temporary(self, name: bytes) -> int:
+        """Open a folder in ``tmp``, made where it is missing; the descriptor is the caller's."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=self.temporary_fd)
+        fd = _open_folder(self.temporary_fd, name)
+        try:
+            if os.fstat(fd).st_mode & _OWNERS_OWN != _OWNERS_OWN:
+                os.fchmod(fd, _OWNERS_OWN)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a process that works in the folders must keep open."""
+        return tuple(self._fds)
+
+    def give_to(self, uid: int, gid: int) -> None:
+        """Let the folders belong to another user, as whom a program works in them."""
+        self.owners |= {uid}
+        for fd in (self.fd, self.temporary_fd, self.partial_fd):
+            os.fchown(fd, uid, gid)
+
+    def prepare(self, adopt: Callable[[Staging], Any] | None = None) -> bool:
+        """Clear ``tmp``, and say whether an interrupted run left partial files.
+
+        ``adopt`` is the method's own way to make partial files of what is in ``tmp``; what it leaves there goes.
+        """
+        if adopt is not None:
+            adopt(self)
+        try:
+            _empty(self.temporary_fd)
+        except OSError as error:
+            raise TransferFailed(
+                f"{os.fsdecode(os.path.join(self.path, TEMPORARY))} cannot be cleared of what an earlier run left: "
+                f"{_said(error)}. Remove it by hand, and run the task again"
+            ) from error
+        return bool(names_in(self.partial_fd))
+
+    def settle(self, keep_partial: bool) -> str:
+        """Remove the folders; with ``keep_partial`` only where they hold nothing of use to a rerun.
+
+        Return why they could not be removed; empty where they are gone, or stay on purpose.
+        """
+        if keep_partial and _holds_files(self.fd):
+            return ""
+        try:
+            with self._times_kept():
+                _empty(self.temporary_fd)  # where they are, and what they are called, now does not matter
+                _empty(self.partial_fd)
+                _empty(self.fd)
+                os.rmdir(self._name, dir_fd=self.root_fd)
+        except OSError as error:
+            return f"{os.fsdecode(self.path)} cannot be removed: {_said(error)}. Remove it by hand"
+        return ""
+
+
+def open_staging(context: Context) -> Staging:
+    """Return the staging folders of a transfer; open them where they are not open yet.
+
+    Methods work in them by descriptor alone. Raises TransferFailed where they are not this transfer's own.
+    """
+    if context.staged is None:
+        writes_as_its_user = bool(context.settings.get("rsyncd_module"))  # a daemon's module
+        owners = [os.stat(context.root).st_uid] if writes_as_its_user else []
+        context.staged = Staging(context.root, os.fsencode(staging_name(context.settings["id"])), owners)
+    staged: Staging = context.staged
+    return staged
+
+
+def _open_folder(parent: int, name: bytes) -> int:
+    """Open a folder in an open one, following no symlink; one of this user's own even if it may not be read.
+
+    The default ACL of its parent, which counts more than the mode that mkdir is given, can withhold that.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(name, flags, dir_fd=parent)
+    except PermissionError as error:
+        if not hasattr(os, "O_PATH"):
+            raise
+        held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            if os.fstat(held).st_uid != os.geteuid():
+                raise error
+            os.chmod(f"/proc/self/fd/{held}", _OWNERS_OWN)
+            return os.open(f"/proc/self/fd/{held}", flags & ~os.O_NOFOLLOW)
+        finally:
+            os.close(held)
+
+
+def names_in(fd: int) -> list[bytes]:
+    """Return what is in an open directory now: some file systems list through it what was there when it was opened."""
+    again = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        return [os.fsencode(name) for name in os.listdir(again)]
+    finally:
+        os.close(again)
+
+
+def _empty(fd: int) -> None:
+    """Remove what is in an open directory, as far as that can be done, following no symlink.
+
+    Raises OSError, the first that was met, where something stays.
+    """
+    from .place import Root  # here, since the source never needs it
+
+    problem: OSError | None = None
+    with Root(fd) as folder:
+        for name in names_in(fd):
+            try:
+                folder.remove(name)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                problem = problem or error
+    if problem is not None:
+        raise problem
+
+
+def _holds_files(fd: int) -> bool:
+    """Whether there is anything but directories, or what cannot be read, below an open directory of any depth."""
+    from .._model.entry import DIRECTORY
+    from .walk import walk
+
+    unread: list[bytes] = []
+    found = walk(fd, on_error=lambda path, _error: unread.append(path))
+    return any(entry.type != DIRECTORY for entry in found) or bool(unread)
+
+
+def _said(error: OSError) -> str:
+    about = os.fsdecode(error.filename) if error.filename else ""
+    return f"{about}: {error.strerror}" if about else str(error.strerror)
+
+
+def _refused(path: bytes, why: str) -> TransferFailed:
+    return TransferFailed(
+        f"{os.fsdecode(path)} cannot be the folder of this transfer: {why}. Nothing in it was touched. Look who made "
+        "it, remove it, and run the task again"
+    )

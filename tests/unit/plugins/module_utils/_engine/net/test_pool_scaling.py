@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How many connections there are on lines of all kinds, none of which is there."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Growth, Sample
+from hypothesis import given
+from hypothesis import strategies as st
+
+MB = 10**6
+TICK = 0.5  # seconds
+Line = Callable[[int], float]  # connections -> bytes a second
+
+
+def policed(count: int) -> float:
+    """Let each connection carry so much."""
+    return 5 * MB * count
+
+
+def full(_count: int) -> float:
+    """Be full with one."""
+    return 110 * MB
+
+
+def run(growth: Growth, line: Line, seconds: float = 60, **more: Any) -> list[int]:
+    """Give the numbers that there were, one after the other; ``more`` is what a sample says beside the rate."""
+    said = {"waiting": 0.95, "processor": 0.1, "engaged": True, **more}
+    numbers = [growth.count]
+    for _tick in range(int(seconds / TICK)):
+        count = growth.take(Sample(TICK, int(TICK * line(growth.count)), **said))
+        if count != numbers[-1]:
+            numbers.append(count)
+    return numbers
+
+
+def test_where_more_carry_more_there_are_as_many_as_there_may_be():
+    growth = Growth(2, 16)
+    assert run(growth, policed) == [2, 4, 8, 16] and growth.over
+    assert run(Growth(1, 16), policed) == [1, 2, 4, 8, 16]
+    assert run(Growth(4, 13), policed) == [4, 8, 13]
+
+
+def test_it_takes_seconds_and_not_minutes():
+    assert run(Growth(2, 16), policed, seconds=20)[-1] == 16
+
+
+def test_a_full_line_is_tried_twice_and_then_left_alone():
+    growth = Growth(2, 16)
+    assert run(growth, full) == [2, 4, 2, 4, 2] and growth.over
+    assert run(growth, policed) == [2]
+
+
+def test_it_stops_where_the_line_is_full():
+    assert run(Growth(2, 16), lambda count: min(policed(count), 21 * MB)) == [2, 4, 8, 4, 8, 4]
+
+
+def test_a_gain_forgives_an_earlier_trial_that_was_vain():
+    growth = Growth(2, 16)
+    while growth.count == 2:
+        run(growth, full, seconds=TICK)
+    while growth.count == 4:
+        run(growth, full, seconds=TICK)
+    assert run(growth, policed) == [2, 4, 8, 16]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"waiting": 0.3},  # it is not the network that is waited for
+        {"processor": 0.9},
+        {"engaged": False},  # small files, or a connection that is not there yet
+    ],
+)
+def test_where_it_cannot_pay_nothing_is_tried(more):
+    assert run(Growth(2, 16), policed, **more) == [2]
+
+
+def test_what_is_limited_is_not_tried_to_exceed():
+    assert run(Growth(2, 16, limit=10 * MB), policed) == [2]
+    assert run(Growth(2, 16, limit=25 * MB), policed)[:3] == [2, 4, 8]
+
+
+def test_it_waits_for_a_chance():
+    growth = Growth(2, 16)
+    assert run(growth, policed, engaged=False) == [2]
+    assert run(growth, policed) == [2, 4, 8, 16]
+
+
+def test_waiting_that_is_known_late_counts_all_the_same():
+    growth = Growth(2, 16)
+    numbers = [
+        growth.take(Sample(TICK, int(TICK * policed(growth.count)), 3.6 if tick % 4 == 3 else 0.0, 0.1, True))
+        for tick in range(40)
+    ]
+    assert numbers[-1] == 16
+
+
+def test_what_new_connections_fill_into_buffers_is_no_gain():
+    growth, numbers = Growth(2, 16), []
+    since = 0
+    for _tick in range(120):
+        before = growth.count
+        burst = 4 * MB * growth.count if since == 0 else 0
+        numbers.append(growth.take(Sample(TICK, int(TICK * full(before)) + burst, 0.95, 0.1, True)))
+        since = 0 if growth.count > before else since + 1
+    assert max(numbers) == 4 and numbers[-1] == 2 and growth.over
+
+
+def test_slow_start_is_waited_for():
+    """A connection doubles what it carries each half second, from next to nothing, and is there after four."""
+    growth, ages = Growth(2, 8), [20, 20]
+    for _tick in range(120):
+        rate = sum(min(5 * MB, 2**age * 20_000) for age in ages)
+        growth.take(Sample(TICK, int(TICK * rate), 0.95, 0.1, True))
+        ages = [age + 1 for age in ages[: growth.count]] + [0] * (growth.count - len(ages))
+    assert growth.count == 8
+
+
+SAMPLES = st.builds(
+    Sample,
+    st.floats(0, 2),
+    st.integers(0, 10**10),
+    st.floats(0, 4),
+    st.floats(0, 1.5),
+    st.sampled_from([True, True, False]),
+)
+
+
+@given(st.lists(SAMPLES, max_size=80), st.integers(1, 16), st.integers(0, 15), st.sampled_from([0, 50 * MB]))
+def test_whatever_is_measured_there_are_never_fewer_than_at_the_beginning_or_more_than_allowed(
+    samples, begin, more, limit
+):
+    growth = Growth(begin, begin + more, limit)
+    for sample in samples:
+        assert begin <= growth.take(sample) <= begin + more

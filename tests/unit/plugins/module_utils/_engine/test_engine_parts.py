@@ -1,0 +1,212 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The parts of the conversation that stand alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content.sparse import make_sparse
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.control_channel import Channel, ChannelBroken
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_limit import TokenBucket
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.delete import Extras
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.disk_stack import DiskStack
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.hardlinks import LinkBook
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.batches import gather
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summary import (
+    merge,
+    outcome_from,
+    outcome_values,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def entry(path: bytes, size: int = 1, ino: int = 1, nlink: int = 1) -> Entry:
+    """Make a file's entry."""
+    return Entry(path, "f", 0o644, 0, 0, size, 1, 1, 1, ino, nlink, 0, 8)
+
+
+@given(st.lists(st.integers(0, 250), max_size=60))
+def test_shards_keep_the_order_and_their_bounds(sizes):
+    entries = [entry(b"%d" % number, size) for number, size in enumerate(sizes)]
+    batches = list(gather(entries, max_entries=7, max_bytes=100, clock=lambda: 0.0))
+    assert [e for batch in batches for e in batch] == entries
+    for batch in batches:
+        assert 1 <= len(batch) <= 7
+        assert len(batch) == 1 or all(e.size <= 100 for e in batch)
+        assert sum(e.size for e in batch[:-1]) < 100
+
+
+def test_a_slow_scan_is_sent_in_small_batches():
+    ticks = iter(range(100))
+    assert [len(batch) for batch in gather([entry(b"%d" % n) for n in range(4)], clock=lambda: float(next(ticks)))] == [
+        1,
+        1,
+        1,
+        1,
+    ]
+
+
+def test_links_wait_for_the_first_name_and_groups_are_forgotten():
+    book = LinkBook()
+    first, second, third = (entry(name, ino=5, nlink=3) for name in (b"1", b"2", b"3"))
+    assert book.meet(entry(b"x")) is None and book.meet(first) is None
+    early = book.meet(second)
+    assert early is not None and not early.is_ready
+    assert book.orphans() == [second]
+    assert [(link.entry, link.leader) for link in book.done(first, True)] == [(second, b"1")]
+    late = book.meet(third)
+    assert late is not None and late.is_ready and late.leader == b"1" and late.is_new
+    assert book.orphans() == [] and not book._groups
+
+
+def test_a_spool_gives_back_the_last_first(tmp_path: Path):
+    spool = DiskStack(str(tmp_path))
+    records = [os.urandom(size % 70) for size in range(200)]
+    for record in records:
+        spool.push(record)
+    assert len(spool) == 200 and list(spool.drain()) == records[::-1] and len(spool) == 0
+    spool.close()
+
+
+def test_a_bucket_keeps_the_rate():
+    bucket = TokenBucket(1_000_000)
+    start = time.monotonic()
+    for _piece in range(15):
+        bucket.take(50_000)
+    assert 0.4 < time.monotonic() - start < 2.0
+    TokenBucket(0).take(1 << 60)
+
+
+@given(st.integers(0, 5), st.integers(0, 5))
+def test_merging_loses_no_error(left, right):
+    source, dest = Outcome(bytes_total=5, vanished=2), Outcome(files_created=3, failure="why")
+    for outcome, count in ((source, left), (dest, right)):
+        for number in range(count):
+            (outcome.unstable if number == 1 else outcome.error)(str(number), "reason")
+    whole = merge(source, dest)
+    assert whole.errors_total == left + right == len(whole.errors)
+    assert whole.errors_unstable == (left > 1) + (right > 1)
+    assert (whole.bytes_total, whole.files_created, whole.vanished, whole.failure) == (5, 3, 2, "why")
+    assert vars(outcome_from(outcome_values(whole))) == vars(whole)
+
+
+def test_the_first_deletions_are_named_however_many_changes_come_before_them():
+    outcome = Outcome()
+    for number in range(30):
+        outcome.change(f">f+++++++++ new{number}", 5)
+    for number in range(30):
+        outcome.change(f"*deleting     old {number}/", 5)
+    assert outcome.deleted == [f"  old {number}/" for number in range(20)] and outcome.changes_total == 60
+    assert len(outcome.changes) == 5
+    whole = merge(Outcome(), outcome)
+    assert whole.deleted == outcome.deleted
+
+
+def test_what_is_no_outcome_is_refused():
+    with pytest.raises(TypeError, match="an outcome has no files_lost"):
+        Outcome(files_lost=1)
+    with pytest.raises(TypeError):
+        outcome_from({"errors": "none"})
+
+
+@pytest.fixture(name="pipes")
+def _pipes():
+    ours, theirs = os.pipe(), os.pipe()
+    yield ours, theirs
+    for fd in (*ours, *theirs):
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+def test_a_channel_carries_large_frames_both_ways(pipes):
+    (a_read, b_write), (b_read, a_write) = pipes
+    left, right = Channel(a_read, a_write, 5), Channel(b_read, b_write, 5)
+    payload = os.urandom(3 << 20)
+    sender = threading.Thread(target=lambda: (left.send(frames.SHARD, payload), left.ping(), left.send(frames.BYE)))
+    sender.start()
+    assert [frame.payload for frame in right.receive()] == [payload]
+    sender.join()
+    left.close()
+    with pytest.raises(ChannelBroken):
+        right.send(frames.ACK, b"x" * (4 << 20))
+    right.close()
+
+
+def test_a_channel_that_ends_without_goodbye_is_broken(pipes):
+    (a_read, b_write), (_b_read, a_write) = pipes
+    channel = Channel(a_read, a_write, 5)
+    os.close(b_write)
+    with pytest.raises(ChannelBroken, match="goodbye"):
+        list(channel.receive())
+
+
+def test_silence_breaks_a_channel(pipes):
+    (a_read, _b_write), (_b_read, a_write) = pipes
+    with pytest.raises(ChannelBroken, match="nothing arrived"):
+        list(Channel(a_read, a_write, 0.6).receive())
+
+
+def test_zeros_become_holes(tmp_path: Path):
+    content = b"a" + bytes(3 << 20) + b"b" * 5000 + bytes(100_000) + b"c" + bytes(70_000)
+    (tmp_path / "f").write_bytes(content)
+    fd = os.open(tmp_path, os.O_RDONLY)
+    make_sparse(fd, b"f")
+    os.close(fd)
+    assert (tmp_path / "f").read_bytes() == content
+    assert (tmp_path / "f").stat().st_blocks * 512 <= 5 * 4096
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def _extras(tmp_path: Path, rules: list[str], **changes) -> tuple[Root, Extras]:
+    source, dest = tmp_path / "source", tmp_path / "dest"
+    folder = tmp_path / "job"
+    for path in (source / "a", dest / "a" / "x", dest / "b", folder, dest / f".longhaul-{ID}" / "tmp"):
+        path.mkdir(parents=True)
+    for path in (source / "a" / "1", dest / "a" / "1", dest / "a" / "2", dest / "a" / "x" / "3.keep", dest / "b" / "4"):
+        path.write_bytes(b"")
+    plan = settings("tar_nc", delete=True, rules=rules, **changes)
+    context = Context("dest", "serve", os.fsencode(dest), plan, str(folder))
+    root = Root(context.root)
+    extras = Extras(context, root)
+    for item in walk(os.fsencode(source), on_error=lambda _path, _error: None):
+        extras.see(item)
+        if item.type == "d":
+            extras.enter(item.path, False, False)
+    extras.end()
+    return root, extras
+
+
+@pytest.mark.parametrize(("rules", "count"), [([], 5), (["P *.keep"], 3), (["- /b"], 3), (["P a/x"], 3)])
+def test_what_is_too_much_is_counted_as_it_is_removed(tmp_path, rules, count):
+    root, extras = _extras(tmp_path, rules)
+    assert extras.count() == count
+    outcome = Outcome()
+    extras.remove(outcome)
+    assert outcome.files_deleted == count and outcome.errors == []
+    assert (tmp_path / "dest" / "a" / "1").exists() and (tmp_path / "dest" / f".longhaul-{ID}").exists()
+    root.close()
+
+
+def test_after_a_scan_with_errors_nothing_is_deleted(tmp_path):
+    root, extras = _extras(tmp_path, [])
+    outcome = Outcome()
+    extras.settle(outcome, clean=False, source_is_empty=False)
+    assert outcome.files_deleted == 0 and "nothing was deleted" in outcome.warnings[0]
+    assert (tmp_path / "dest" / "b" / "4").exists()
+    root.close()

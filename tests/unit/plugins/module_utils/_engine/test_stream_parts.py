@@ -1,0 +1,426 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The parts of the stream engine that decide: what goes in comes out, and what is hostile raises."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import (
+    bundles,
+    compression,
+    compression_gain,
+    delta,
+    sparse,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import inplace_file, partial_file
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames, hello, ranges, records
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Frame, FrameError
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import HandshakeError
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
+from hypothesis import given
+from hypothesis import strategies as st
+
+KEYS = st.sampled_from([None, b"k" * 32])
+MIB = 1 << 20
+
+
+def _record(kind: int, shard: int, index: int, offset: int, length: int) -> Record:
+    size = length if kind == records.RAW else length // 2 if kind in (records.ZLIB, records.ZSTD) else 0
+    return Record(kind, shard, index, offset, length, size)
+
+
+RECORDS = st.builds(
+    _record,
+    st.integers(records.RAW, records.BYE),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 2**62),
+    st.integers(0, records.MAX_RECORD),
+)
+
+
+def entry(name: bytes, size: int) -> Entry:
+    """Give a regular file's entry."""
+    return Entry(name, "f", 0o644, 0, 0, size, 1, 2, 3, 4, 1, 0, 0)
+
+
+@given(st.lists(RECORDS, max_size=6), KEYS)
+def test_heads_come_out_as_they_went_in(sent, key):
+    encoder, decoder = Heads(key), Heads(key)
+    assert [decoder.decode(encoder.encode(record)) for record in sent] == sent
+
+
+@given(RECORDS, st.data())
+def test_a_changed_bit_of_a_head_is_found(record, data):
+    head = bytearray(Heads(b"k" * 32).encode(record))
+    head[data.draw(st.integers(0, len(head) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(FrameError):
+        Heads(b"k" * 32).decode(bytes(head))
+
+
+@given(RECORDS)
+def test_a_head_cannot_be_repeated_or_come_back(record):
+    encoder, decoder = Heads(b"k" * 32), Heads(b"k" * 32)
+    head = encoder.encode(record)
+    decoder.decode(head)
+    with pytest.raises(FrameError):
+        decoder.decode(head)
+    with pytest.raises(FrameError):
+        Heads(b"l" * 32).decode(head)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_make_a_head_that_is_not_allowed(data):
+    try:
+        record = Heads(None).decode(data)
+    except FrameError:
+        return
+    assert Heads(None).encode(record) == data
+    assert record.size <= records.MAX_RECORD and record.length <= records.MAX_RANGE
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record(records.RAW, 0, 0, 0, records.MAX_RECORD + 1, records.MAX_RECORD + 1),
+        Record(records.RAW, 0, 0, 0, 10, 9),
+        Record(records.ZLIB, 0, 0, 0, 10, 11),
+        Record(records.ZERO, 0, 0, 0, 10, 1),
+        Record(records.DONE, 0, 0, records.MAX_OFFSET, 1),
+        Record(99),
+    ],
+)
+def test_impossible_heads_are_refused(record):
+    with pytest.raises(FrameError):
+        Heads(None).encode(record)
+
+
+@given(st.integers(0, hello.MAX_STREAMS))
+def test_hello(number):
+    assert hello.decode(hello.encode(number)) == number
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"GET / HTTP/1", hello.encode(0)[:-1], b"LHSTREAM\0\2\0\0", b"LHSTREAM\0\1\xff\xff"]
+)
+def test_no_hello(said):
+    with pytest.raises(HandshakeError):
+        hello.decode(said)
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=20), st.integers(0, 300))
+def test_what_is_missing_and_what_is_there_make_the_whole(found, size):
+    there = {byte for start, end in found for byte in range(start, min(end, size))}
+    gaps = ranges.missing(found, size)
+    assert {byte for start, end in gaps for byte in range(start, end)} == set(range(size)) - there
+    assert ranges.length(gaps) == size - len(there)
+    assert ranges.parse([list(gap) for gap in gaps], size) == gaps
+
+
+@given(st.integers(0, 10**13), st.integers(1, 64))
+def test_ranges_are_neither_tiny_nor_huge(size, streams):
+    unit = ranges.unit(size, streams)
+    assert unit % MIB == 0 and 4 * MIB <= unit <= records.MAX_RANGE
+
+
+@given(st.lists(st.tuples(st.integers(0, 200 * MIB), st.integers(0, 200 * MIB)), max_size=4))
+def test_pieces_are_the_same_stretches(found):
+    whole = ranges.merged(found)
+    pieces = list(ranges.cut(whole, 8 * MIB))
+    assert ranges.merged(pieces) == whole and ranges.length(pieces) == ranges.length(whole)
+    assert all(0 < end - start <= 8 * MIB for start, end in pieces)
+
+
+@pytest.mark.parametrize(
+    "values", [None, {}, [[1]], [[1, 2, 3]], [["1", "2"]], [[2, 1]], [[0, 11]], [[0, 5], [4, 6]], [[-1, 4]]]
+)
+def test_ranges_that_no_file_has_are_refused(values):
+    with pytest.raises(FrameError):
+        ranges.parse(values, 10)
+
+
+@given(st.lists(st.binary(max_size=200), max_size=12), st.sampled_from([None, "zlib", "zstd"]))
+def test_bundles_give_every_file_its_content(files, algorithm):
+    entries = [(2 * number, entry(b"f%d" % number, len(data))) for number, data in enumerate(files)]
+    cut = len(files) // 2
+    packer = bundles.Packer({"algorithm": algorithm, "level": 1})
+    arrived = [Frame(*packer.pack(b"".join(part))) for part in (files[:cut], files[cut:]) if b"".join(part)]
+    assert [bytes(data) for _index, data in bundles.contents(arrived, entries)] == files
+
+
+@pytest.mark.parametrize("bundle", [[], [b"abc"], [b"abcdef"], [b"abcd", b"e"], [b"ab", b"cde"]])
+def test_bundles_that_do_not_fit_are_refused(bundle):
+    arrived = [Frame(frames.DATA, data) for data in bundle]
+    with pytest.raises(FrameError):
+        list(bundles.contents(arrived, [(0, entry(b"a", 3)), (1, entry(b"b", 2))]))
+
+
+def test_packing_leaves_alone_what_does_not_pay(tmp_path):
+    (tmp_path / "noise").write_bytes(os.urandom(2 * MIB))
+    (tmp_path / "text").write_bytes(b"the same text " * 200_000)
+    for name, pays in (("noise", False), ("text", True)):
+        pieces = compression.Compressor({"algorithm": "zlib", "level": 1})
+        fd = os.open(tmp_path / name, os.O_RDONLY)
+        packed = pieces.pack(fd, 0, 8 * MIB)
+        os.close(fd)
+        assert (packed is not None) == pays
+        if packed is not None:
+            kind, length, data = packed
+            assert len(data) < length == compression.PIECE_BYTES
+            assert compression.decompress(kind, data, length) == (tmp_path / name).read_bytes()[:length]
+            for wrong in (length - 1, length + 1):
+                with pytest.raises(FrameError):
+                    compression.decompress(kind, data, wrong)
+    with pytest.raises(FrameError):
+        compression.decompress(records.ZLIB, b"no", 10)
+    with pytest.raises(FrameError):  # a bomb
+        compression.decompress(records.ZLIB, zlib.compress(bytes(10 * MIB)), 1000)
+
+
+@pytest.mark.parametrize(
+    ("raw", "packed", "expected"), [(100e6, 300e6, True), (2e9, 100e6, False), (110e6, 100e6, False)]
+)
+def test_the_way_that_is_faster_goes_on(raw, packed, expected):
+    learns = compression_gain.Gain()
+    tried = {False: 0, True: 0}
+    for _piece in range(200):
+        choice = learns.pack
+        tried[choice] += 1
+        learns.record(choice, MIB, MIB / (packed if choice else raw))
+    assert learns.pack == expected
+    assert 1 <= tried[not expected] <= 16
+    for _piece in range(compression_gain.AGAIN_BYTES // MIB):  # then the line becomes another one
+        choice = learns.pack
+        learns.record(choice, MIB, MIB / (raw if choice else packed))
+    for _piece in range(100):
+        learns.record(learns.pack, MIB, MIB / (raw if learns.pack else packed))
+    assert learns.pack != expected or raw / packed < 1.2
+
+
+def test_a_slow_line_is_not_filled_with_what_is_not_packed():
+    """Buffers take the first bytes of the trial at once, whatever the line is."""
+    learns = compression_gain.Gain()
+    free, unpacked = 3 * MIB, 0
+    while True:
+        if not learns.pack:
+            assert learns.tries_without
+            unpacked += MIB
+            learns.record(False, MIB, 1e-4 if unpacked <= free else MIB / 12e6)
+            continue
+        if unpacked:
+            break
+        learns.record(True, MIB, MIB / 60e6)
+    assert not learns.tries_without and unpacked <= 2 * free
+
+
+def test_a_small_piece_that_went_quickly_says_little():
+    learns = compression_gain.Gain()
+    for _piece in range(64):
+        choice = learns.pack
+        learns.record(choice, MIB, MIB / (150e6 if choice else 100e6))
+    assert learns.pack
+    for _piece in range(64):  # as at the end of a range, into an empty buffer
+        learns.record(False, 1000, 1e-7)
+    assert learns.pack
+
+
+def test_who_asks_for_packing_gets_it():
+    learns = compression_gain.Gain(always=True)
+    for _piece in range(100):
+        learns.record(True, MIB, 100.0)
+    assert learns.pack
+
+
+@given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 10)), max_size=10), st.binary(max_size=40))
+def test_a_journal_is_read_back_and_garbage_is_not(found, garbage):
+    name, inode = b"ab" * 16, 77
+    done = [(start, start + length) for start, length in found]
+    lines = b"".join(partial_file.encode_line(name, inode, start, end) for start, end in done)
+    assert partial_file.decode(lines, name, inode, 100) == ranges.merged(done)
+    assert partial_file.decode(lines + garbage, name, inode, 100) == ranges.merged(done)
+    assert partial_file.decode(lines, name, inode + 1, 100) == partial_file.decode(lines, b"other", inode, 100) == []
+    assert all(end <= 50 for _start, end in partial_file.decode(lines, name, inode, 50))
+
+
+@given(st.integers(1, 10**5), st.integers(0, 10**5), st.data())
+def test_a_torn_or_flipped_line_says_nothing(start, length, data):
+    line = bytearray(partial_file.encode_line(b"name", 5, start, start + length + 1))
+    line[data.draw(st.integers(0, len(line) - 2))] ^= 1 << data.draw(st.integers(0, 7))
+    assert partial_file.decode(bytes(line), b"name", 5, 10**9) == []
+
+
+@pytest.mark.parametrize("size", [0, 1, 10**6, 10**9, 10**12, 10**15])
+def test_blocks_are_powers_of_two(size):
+    block = delta.block_size(size)
+    assert block & (block - 1) == 0 and 32 << 10 <= block <= 8 << 20
+
+
+BLOCK = 32768
+OLD = b"".join(bytes([number % 251]) * BLOCK for number in range(160))
+
+
+@pytest.mark.parametrize(
+    ("new", "moved"),
+    [
+        (OLD, False),
+        (OLD + b"appended", False),
+        (OLD[: 40 * BLOCK] + os.urandom(60 * BLOCK) + OLD[100 * BLOCK :], False),
+        (b"inserted" + OLD, True),
+        (OLD[BLOCK:], True),
+        (os.urandom(160 * BLOCK), True),  # that cannot be told from it
+        ((b"inserted" + OLD) * 3, False),  # its size is not alike
+        ((b"inserted" + OLD)[: 70 * BLOCK], False),
+        (b"", False),
+    ],
+    ids=range(9),
+)
+def test_content_that_moved_is_told_by_some_blocks(tmp_path, new, moved):
+    for name, data in (("old", OLD), ("new", new)):
+        (tmp_path / name).write_bytes(data)
+    with open(tmp_path / "old", "rb") as old, open(tmp_path / "new", "rb") as now:
+        sums = delta.sums_of(old.fileno(), len(OLD), "key")
+        assert delta.has_moved(now.fileno(), len(new), sums, "key") == moved
+
+
+def test_a_few_blocks_are_not_worth_another_run(tmp_path):
+    (tmp_path / "new").write_bytes(os.urandom(15 * BLOCK))
+    with open(tmp_path / "new", "rb") as now:
+        sums = delta.Sums(BLOCK, bytes(15 * delta.SUM_BYTES), delta.ALGORITHMS[0])
+        assert not delta.has_moved(now.fileno(), 15 * BLOCK, sums, "key")
+
+
+@pytest.fixture(name="image")
+def file_to_write_into(tmp_path):
+    """Give a file below a folder, and what opens it to be written to: it becomes 3 bytes long."""
+    path = tmp_path / "folder/image"
+    path.parent.mkdir()
+    path.write_bytes(b"old version")
+
+    def write_to():
+        return inplace_file.InPlace(root, root.lstat(b"folder/image")._replace(size=3))
+
+    with Root(os.fsencode(tmp_path)) as root:
+        yield path, root, write_to
+
+
+def test_a_file_in_place_is_cut_to_its_length_in_the_end_alone(image):
+    path, root, write_to = image
+    file = write_to()
+    os.pwrite(file.fd, b"new", 0)
+    assert path.read_bytes() == b"new version"
+    file.complete(root)
+    assert path.read_bytes() == b"new"
+    assert os.stat(file.name, dir_fd=file.folder_fd).st_ino == path.stat().st_ino
+    file.remove()
+    assert path.read_bytes() == b"new"
+
+
+def test_the_time_of_a_file_in_place_is_not_given_to_another(image):
+    path, root, write_to = image
+    file = write_to()
+    (path.parent / "saved").write_bytes(b"of a program")
+    (path.parent / "saved").rename(path)
+    with pytest.raises(OSError, match="another file took its place"):
+        file.complete(root)
+    file.remove()
+    assert path.read_bytes() == b"of a program"
+
+
+@pytest.mark.parametrize("how", ["link", "symlink", "fifo"])
+def test_what_is_not_one_file_with_one_name_is_never_written_into(image, how):
+    path, _root, write_to = image
+    if how == "link":
+        os.link(path, path.parent / "backup")
+    else:
+        path.rename(path.parent / "backup")
+        path.symlink_to("backup") if how == "symlink" else os.mkfifo(path)
+    with pytest.raises(OSError, match="one name|Too many levels"):
+        write_to()
+
+
+@pytest.mark.parametrize("algorithm", delta.ALGORITHMS)
+def test_sums_name_whole_aligned_blocks(tmp_path, monkeypatch, algorithm):
+    monkeypatch.setattr(delta, "quickest", lambda: algorithm)
+    data = os.urandom(100_000)
+    (tmp_path / "old").write_bytes(data)
+    fd = os.open(tmp_path / "old", os.O_RDONLY)
+    sums = delta.parse(delta.pack(delta.sums_of(fd, len(data), "key")))
+    os.close(fd)
+    assert len(sums.sums) == 3 * delta.SUM_BYTES and sums.algorithm == algorithm
+    block = data[32768:65536]
+    assert sums.at(32768) == delta.hash_block(block, "key", algorithm) != delta.hash_block(block, "other", algorithm)
+    assert sums.at(1) == sums.at(98304) == b""
+
+
+def test_several_threads_give_the_sums_of_one(tmp_path):
+    (tmp_path / "old").write_bytes(os.urandom(100) * 300_000)
+    with open(tmp_path / "old", "rb") as old:
+        sums = delta.sums_of(old.fileno(), 30_000_000, "key")
+        old.seek(0)
+        blocks = [old.read(sums.block) for _block in range(30_000_000 // sums.block)]
+        assert sums.sums == b"".join(delta.hash_block(block, "key", sums.algorithm) for block in blocks)
+        # it became shorter since its size was looked at: there are sums of what is there
+        assert delta.sums_of(old.fileno(), 90_000_000, "key").sums == sums.sums
+
+
+def test_the_quickest_algorithm_is_one_of_them():
+    assert delta.quickest() in delta.ALGORITHMS
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        {},
+        {"block": 32768, "sums": ""},
+        {"block": 3, "sums": "", "algorithm": "sha256"},
+        {"block": 1 << 30, "sums": "", "algorithm": "sha256"},
+        {"block": "x", "sums": "", "algorithm": "sha256"},
+        {"block": 32768, "sums": "AAA", "algorithm": "sha256"},
+        {"block": 32768, "sums": "AAAA", "algorithm": "sha256"},
+        {"block": 32768, "sums": 5, "algorithm": "sha256"},
+        {"block": 32768, "sums": "", "algorithm": "crc32"},
+        {"block": 32768, "sums": "", "algorithm": []},
+    ],
+)
+def test_sums_that_cannot_be_are_refused(values):
+    with pytest.raises(FrameError):
+        delta.parse(values)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 4)), max_size=5), st.booleans())
+def test_copying_keeps_contents_and_holes(tmp_path_factory, filled, fresh):
+    folder, unit = tmp_path_factory.mktemp("holes"), 4096
+    (folder / "old").write_bytes(b"")
+    with open(folder / "old", "r+b") as old, open(folder / "new", "w+b") as new:
+        old.truncate(64 * unit)
+        for start, count in filled:
+            old.seek(start * unit)
+            old.write(b"x" * min(count * unit, (64 - start) * unit))
+        old.flush()
+        if fresh:
+            new.truncate(64 * unit)
+        else:
+            new.write(b"y" * 64 * unit)
+            new.flush()
+        sparse.copy(old.fileno(), new.fileno(), 0, 64 * unit, keep_holes=fresh)
+        new.flush()
+    assert (folder / "old").read_bytes() == (folder / "new").read_bytes()
+    found = list(_segments(folder / "old"))
+    assert found[0][0] == 0 and found[-1][1] == 64 * unit
+    assert all(before[1] == after[0] and before[2] != after[2] for before, after in zip(found, found[1:]))
+
+
+def _segments(path):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        yield from sparse.segments(fd, 0, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)

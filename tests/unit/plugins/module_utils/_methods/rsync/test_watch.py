@@ -1,0 +1,181 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An rsync that waits for ever is ended; one that is slow, or busy at the other end, is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import watch as rsync_watch
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.watch import Vitals, Watch, decode, encode
+from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair
+
+needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="as only Linux tells what a process moves")
+
+
+@pytest.fixture(name="pair")
+def a_pair(tmp_path) -> Pair:
+    return Pair(tmp_path)
+
+
+def put_a_folder_in_the_way(pair: Pair) -> None:
+    """Make what rsync 3.5 waits for: a folder with contents where a file with hard links is to be."""
+    (pair.source / "a").write_text("f")
+    os.link(pair.source / "a", pair.source / "b")
+    (pair.dest / "a").mkdir()
+    (pair.dest / "a" / "kept").write_text("x")
+
+
+def rsyncs_at(pair: Pair) -> list[str]:
+    """Name the rsyncs that work in the folders of a pair."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", "rb") as stream:
+                is_rsync = stream.read() == b"rsync\n"
+            folder = os.readlink(f"/proc/{pid}/cwd")
+        except OSError:
+            continue
+        if is_rsync and folder.startswith(str(pair.folder)):
+            found.append(folder)
+    return found
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("method", "connect"), [("rsync", "push"), ("rsync", "pull"), ("rsyncd", "push"), ("rsyncd", "pull")]
+)
+@pytest.mark.parametrize("check", [False, True])
+def test_a_run_that_waits_for_ever_is_ended(pair, method, connect, check):
+    put_a_folder_in_the_way(pair)
+    outcome = pair.over(method, connect, timeout=3, check=check)
+    if not outcome.failure:  # another version of rsync, which goes on
+        assert [error["path"] for error in outcome.errors] == ["a"]
+        pytest.skip("this rsync does not wait")
+    assert "made no progress for 3 seconds (timeout)" in outcome.failure
+    assert '"a" may be' in outcome.failure and "Move that directory away, or use method stream" in outcome.failure
+    deadline = time.monotonic() + 60
+    while rsyncs_at(pair) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert rsyncs_at(pair) == []
+    assert (pair.dest / "a" / "kept").read_text() == "x"
+
+
+def test_a_run_that_breaks_its_own_protocol_says_what_is_in_the_way(pair):
+    """What the same version makes of the same, where there are more files."""
+    put_a_folder_in_the_way(pair)
+    (pair.source / "c").write_text("more")
+    outcome = pair.over_shell(timeout=3)
+    if outcome.failure:
+        assert '"a" may be' in outcome.failure and "Move that directory away, or use method stream" in outcome.failure
+    assert [error["path"] for error in outcome.errors][:1] == ["a"]
+
+
+@needs_proc
+def test_a_folder_that_the_rules_protect_makes_it_wait_no_longer(pair):
+    put_a_folder_in_the_way(pair)
+    outcome = pair.over_shell(timeout=3, delete=True, rules=["P kept"])
+    assert outcome.failure or outcome.errors
+    assert (pair.dest / "a" / "kept").exists()
+
+
+@pytest.mark.parametrize("method", ["rsync", "rsyncd"])
+def test_a_slow_run_that_moves_is_left_alone(pair, method):
+    (pair.source / "slow").write_bytes(os.urandom(28 * 1024))
+    outcome = pair.over(method, timeout=5, bwlimit=4096)
+    assert (outcome.failure, outcome.errors) == ("", [])
+    assert (pair.dest / "slow").read_bytes() == (pair.source / "slow").read_bytes()
+
+
+IDLE = Vitals(2, 1000, 5)
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(rsync_watch.time, "monotonic", lambda: self.now)
+
+
+def stalls(clock: Clock, watch: Watch, seconds: int) -> bool:
+    for _second in range(seconds):
+        clock.now += 1
+        if watch.look(0):
+            return True
+    return False
+
+
+@pytest.fixture(name="clock")
+def a_clock(monkeypatch):
+    monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: IDLE)
+    return Clock(monkeypatch)
+
+
+def test_both_ends_idle_is_a_stall(clock):
+    watch = Watch(100, lambda: IDLE)
+    assert not stalls(clock, watch, 99)
+    assert stalls(clock, watch, 30)
+    assert watch.has_stalled
+
+
+def test_signs_of_life_are_no_progress(clock, monkeypatch):
+    begun = clock.now
+
+    def chatter():
+        return IDLE._replace(moved=IDLE.moved + 4 * int(clock.now - begun))
+
+    monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: chatter())
+    assert stalls(clock, Watch(100, chatter), 150)
+
+
+@pytest.mark.parametrize("sign", ["moved", "ticks", "busy", "processes"])
+@pytest.mark.parametrize("end", ["near", "far"])
+def test_an_end_that_is_at_work_is_no_stall(clock, monkeypatch, sign, end):
+    begun = clock.now
+
+    def at_work() -> Vitals:
+        passed = int(clock.now - begun)
+        return IDLE._replace(**{sign: {"moved": 1000 * passed, "ticks": passed, "busy": True}.get(sign, passed)})
+
+    if end == "near":
+        monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: at_work())
+    watch = Watch(100, at_work if end == "far" else lambda: IDLE, lambda: True)
+    assert not stalls(clock, watch, 1000)
+
+
+def test_output_is_progress(clock):
+    watch = Watch(100, lambda: IDLE)
+    for _time in range(20):
+        assert not stalls(clock, watch, 50)
+        watch.heard()
+
+
+@pytest.mark.parametrize("near", [None, IDLE])
+def test_where_an_end_cannot_be_looked_at_only_a_suspect_is_ended(clock, monkeypatch, near):
+    monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: near)
+    assert not stalls(clock, Watch(100, lambda: None), 1000)
+    assert stalls(clock, Watch(100, lambda: None, lambda: True), 150)
+
+
+@pytest.mark.parametrize("text", [b"", b"longhaul-vitals \n", b"longhaul-vitals 1 2 x 0\n", b"refused\n"])
+def test_what_is_no_answer_says_nothing(text):
+    assert decode(text) is None
+
+
+def test_an_answer_is_found_among_other_lines():
+    assert decode(b"welcome\n" + encode(IDLE)) == IDLE
+    assert decode(encode(None)) is None
+
+
+@needs_proc
+def test_only_an_rsync_counts():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        assert rsync_watch.vitals([other.pid]) is None
+        other.communicate(b"\n")

@@ -1,0 +1,139 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Names that share a file at the destination and not at the source get files of their own, once and for all."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
+
+OLD = 10**18
+COUNTED = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent")
+
+
+@pytest.fixture(name="transfer", params=["stream", "tar_nc"])
+def _transfer(request, trees: tuple[Path, Path, Path]):
+    """Give what predicts a transfer, runs it, and expects that another one changes nothing."""
+    source, dest, work = trees
+
+    def once(**changes: Any) -> dict[str, Any]:
+        return Pair(work, source, dest, settings(request.param, encrypt=False, **changes)).run()
+
+    def run(**changes: Any) -> dict[str, Any]:
+        predicted = once(check=True, **changes)
+        done = once(**changes)
+        assert done["errors"] == [] and not done["failure"]
+        assert {name: predicted[name] for name in COUNTED} == {name: done[name] for name in COUNTED}
+        assert sorted(map(shown, predicted["changes"])) == sorted(map(shown, done["changes"]))
+        again = once(**changes)
+        assert not again["changed"] and again["bytes_sent"] == 0 and again["changes"] == [], again["changes"]
+        return done
+
+    return run
+
+
+def shown(change: str) -> str:
+    """Leave out of an itemized name which attributes differ: other names of the file may have changed them before."""
+    return change[:2] + change[11:]
+
+
+def write(path: Path, text: bytes = b"same", mode: int = 0o644, when: int = OLD) -> None:
+    path.write_bytes(text)
+    path.chmod(mode)
+    os.utime(path, ns=(when, when))
+
+
+def link(folder: Path, *groups: str) -> None:
+    """Make files of the same content, each with the names of one group."""
+    for group in groups:
+        write(folder / group[0])
+        for name in group[1:]:
+            os.link(folder / group[0], folder / name)
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+@pytest.mark.parametrize(
+    ("source", "dest"),
+    [("a b", "ab"), ("ab cd", "abcd"), ("a bc", "abc"), ("ac b", "abc"), ("a b c", "abc"), ("ad bc", "ab cd")],
+)
+def test_files_that_are_separate_at_the_source_become_so(trees, transfer, source, dest, checksum):
+    link(trees[0], *source.split())
+    link(trees[1], *dest.split())
+    done = transfer(delete=True, checksum=checksum)
+    assert differences(*trees[:2]) == []
+    assert done["bytes_sent"] == 0 and done["changed"]
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+@pytest.mark.parametrize("changed", ["a", "b"])
+def test_a_link_that_was_broken_at_the_source_keeps_its_own_attributes(trees, transfer, changed, checksum):
+    link(trees[0], "ab")
+    transfer()
+    (trees[0] / "b").unlink()
+    write(trees[0] / "b", when=OLD + (0 if changed == "a" else 10**9))
+    (trees[0] / changed).chmod(0o600)
+    transfer(delete=True, checksum=checksum)
+    assert differences(*trees[:2]) == []
+
+
+@pytest.mark.parametrize("preserve", [[name for name in ALL if name != "hardlinks"]])
+def test_where_links_are_not_kept_only_attributes_break_them(trees, transfer, preserve):
+    source, dest = trees[:2]
+    link(source, "a", "b", "c")
+    (source / "c").chmod(0o600)
+    link(dest, "abc")
+    transfer(preserve=preserve)
+    assert (dest / "a").stat().st_ino == (dest / "b").stat().st_ino != (dest / "c").stat().st_ino
+    assert [(dest / name).stat().st_mode & 0o777 for name in "abc"] == [0o644, 0o644, 0o600]
+
+
+def test_a_name_that_only_the_destination_has_stays_with_its_file(trees, transfer):
+    source, dest = trees[:2]
+    link(source, "bc")
+    (source / "b").chmod(0o600)
+    link(dest, "abc")
+    transfer()
+    assert {(dest / name).stat().st_ino for name in "abc"} == {(dest / "a").stat().st_ino}
+    assert (dest / "b").stat().st_mode & 0o777 == 0o600
+
+
+def test_symlinks_and_fifos_that_share_an_inode_become_separate(trees, transfer):
+    source, dest = trees[:2]
+    for folder, linked in ((source, False), (dest, True)):
+        for first, second, make in (("a", "b", lambda path: path.symlink_to("x")), ("c", "d", os.mkfifo)):
+            make(folder / first)
+            if linked:
+                os.link(folder / first, folder / second, follow_symlinks=False)
+            else:
+                make(folder / second)
+        for name in "abcd":
+            os.utime(folder / name, ns=(OLD, OLD), follow_symlinks=False)
+    (source / "c").chmod(0o600)
+    transfer(delete=True)
+    assert differences(source, dest) == []
+
+
+def test_any_change_of_who_shares_what_is_followed(trees, transfer):
+    source, dest = trees[:2]
+    chance = random.Random(7)
+    names = "abcdefgh"
+    for _round in range(6):
+        for folder in (source, dest):
+            for name in names:
+                (folder / name).unlink(missing_ok=True)
+            for name in names:
+                known = [other for other in names if (folder / other).exists()]
+                if known and chance.random() < 0.6:
+                    os.link(folder / chance.choice(known), folder / name)
+                else:
+                    write(folder / name, chance.choice([b"same", b"other"]), chance.choice([0o644, 0o600]))
+        transfer(delete=True, checksum=chance.random() < 0.5)
+        assert differences(source, dest) == []

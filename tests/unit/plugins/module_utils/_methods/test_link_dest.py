@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whole transfers with ``link_dest``: an older snapshot shares files with the new one, and never changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support.compare import differences, recorded
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
+
+SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
+needs_sshd = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs sshd, and root for owners")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other users")
+METHODS = ["stream", "tar_nc", pytest.param("scp", marks=needs_sshd), pytest.param("sftp", marks=needs_sshd)]
+LARGE = b"large" * 200_000
+
+
+class Snapshots:
+    """A source, an older snapshot of it, and the folder of the next one."""
+
+    def __init__(self, trees: tuple[Path, Path, Path], method: str) -> None:
+        self.source, self.new, self._work = trees
+        self.old = self.new.with_name("old")
+        self._method = method
+        (self.source / "sub").mkdir()
+        (self.source / "small").write_text("small")
+        (self.source / "sub" / "large").write_bytes(LARGE)
+        os.link(self.source / "small", self.source / "sub" / "second name")
+        (self.source / "link").symlink_to("small")
+        os.mkfifo(self.source / "fifo")
+        self.old.mkdir()
+        outcome = self._pair(self.old, link_dest=[]).run()
+        assert outcome.get("errors") == [], outcome
+
+    def _pair(self, dest: Path, **changes) -> Pair:
+        pair = Pair(self._work, self.source, dest, settings(self._method, encrypt=False, **changes))
+        if self._method in ("scp", "sftp"):
+            pair.use_ssh()
+        return pair
+
+    def take(self, **changes) -> dict:
+        """Transfer into the new snapshot."""
+        outcome = self._pair(self.new, link_dest=[str(self.old)], **changes).run()
+        assert outcome.get("errors") == [], outcome
+        return outcome
+
+
+@pytest.fixture(name="snapshots", params=METHODS)
+def _snapshots(request, trees):
+    return Snapshots(trees, request.param)
+
+
+@needs_root
+def test_an_older_snapshot_stays_as_it_is_when_attributes_change(snapshots):
+    snapshots.take()
+    assert (snapshots.new / "small").samefile(snapshots.old / "small")
+    before = recorded(snapshots.old)
+    for name in ("small", "sub/large", "fifo"):
+        os.chmod(snapshots.source / name, 0o4711 if name != "fifo" else 0o640)
+        os.chown(snapshots.source / name, 1234, 4321)
+    os.chmod(snapshots.source / "small", 0o4711)
+    os.setxattr(snapshots.source / "small", "user.x", b"new")
+    os.chown(snapshots.source / "link", 1234, 4321, follow_symlinks=False)
+    predicted = snapshots.take(check=True)
+    assert differences(before, snapshots.old) == []
+    done = snapshots.take()
+    assert differences(before, snapshots.old) == []
+    assert differences(snapshots.source, snapshots.new) == []
+    assert done["bytes_sent"] == 0
+    for name in ("files_created", "files_updated", "files_deleted", "attributes_changed"):
+        assert predicted[name] == done[name]
+    assert not snapshots.take()["changed"]
+
+
+def test_what_is_not_preserved_stays_as_it_is_when_a_copy_is_made(trees):
+    snapshots = Snapshots(trees, "stream")
+    snapshots.take()
+    os.setxattr(snapshots.old / "sub" / "large", "user.mine", b"1")  # of the shared file
+    before = recorded(snapshots.old)
+    shared = (snapshots.new / "sub" / "large").stat()
+    os.chmod(snapshots.source / "sub" / "large", 0o640)
+    snapshots.take(preserve=["permissions", "sparse"])
+    now = (snapshots.new / "sub" / "large").stat()
+    assert differences(before, snapshots.old) == []
+    assert now.st_mode & 0o7777 == 0o640 and now.st_ino != shared.st_ino
+    assert (now.st_uid, now.st_gid, now.st_mtime_ns) == (shared.st_uid, shared.st_gid, shared.st_mtime_ns)
+    assert os.getxattr(snapshots.new / "sub" / "large", "user.mine") == b"1"
+
+
+@pytest.mark.parametrize("method", ["stream", "tar_nc"])
+def test_what_is_there_with_another_content_gives_way_to_the_older_file(trees, method):
+    snapshots = Snapshots(trees, method)
+    before = recorded(snapshots.old)
+    for name in ("small", "sub/second name"):  # files of their own, of the same size and time
+        (snapshots.new / name).parent.mkdir(exist_ok=True)
+        (snapshots.new / name).write_text("SMALL")
+        shutil.copystat(snapshots.source / name, snapshots.new / name)
+    predicted = snapshots.take(check=True, checksum=True)
+    done = snapshots.take(checksum=True)
+    assert differences(snapshots.source, snapshots.new) == [] == differences(before, snapshots.old)
+    assert (snapshots.new / "sub/second name").samefile(snapshots.old / "small")
+    assert predicted["bytes_sent"] == done["bytes_sent"] == 0
+
+
+def test_contents_that_change_leave_an_older_snapshot_alone(snapshots):
+    snapshots.take()
+    before = recorded(snapshots.old)
+    (snapshots.source / "small").write_text("other")
+    (snapshots.source / "sub" / "large").write_bytes(LARGE + b"more")
+    snapshots.take(preserve=ALL)
+    assert differences(before, snapshots.old) == []
+    assert differences(snapshots.source, snapshots.new) == []

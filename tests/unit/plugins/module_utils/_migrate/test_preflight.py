@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host says before a migration, on this machine's real file systems and sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._migrate import preflight
+
+MOUNTS = "\n".join(
+    [
+        "/dev/sda1 / ext4 rw,relatime 0 0",
+        "tank/data /srv zfs rw,xattr,posixacl 0 0",
+        "/dev/sdb1 /srv/with\\040space vfat ro 0 0",
+        "tmpfs /srv/caf\\303\\251 tmpfs rw 0 0",
+        "overmounted /srv/with\\040space exfat rw 0 0",
+        "broken",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "path, point, fstype",
+    [
+        ("/", "/", "ext4"),
+        ("/home/x", "/", "ext4"),
+        ("/srv", "/srv", "zfs"),
+        ("/srv/data/deep", "/srv", "zfs"),
+        ("/srvx", "/", "ext4"),  # begins alike, lies elsewhere
+        ("/srv/with space/a", "/srv/with space", "exfat"),  # the later mount hides the earlier
+        ("/srv/café", "/srv/café", "tmpfs"),
+    ],
+)
+def test_mount_of(path, point, fstype):
+    found = preflight.mount_of(path, MOUNTS)
+    assert (found["point"], found["type"]) == (point, fstype)
+
+
+def test_no_table_of_mounts_means_nothing_is_known():
+    assert preflight.mount_of("/srv", "")["type"] == ""
+
+
+GOOD = {"readonly": "off", "sync": "standard", "acltype": "posix", "compression": "lz4", "atime": "off", "xattr": "sa"}
+
+
+@pytest.mark.parametrize(
+    "side, properties, pool, problems, warnings",
+    [
+        ("dest", {}, {"health": "ONLINE", "capacity": "10"}, 0, 0),
+        ("dest", {}, {"health": "DEGRADED", "capacity": "10"}, 1, 0),
+        ("source", {}, {"health": "DEGRADED", "capacity": "99"}, 1, 0),
+        ("dest", {"readonly": "on"}, {"health": "ONLINE"}, 1, 0),
+        ("source", {"readonly": "on"}, {"health": "ONLINE"}, 0, 0),
+        ("dest", {}, {"health": "ONLINE", "capacity": "81"}, 0, 1),
+        ("dest", {}, {"health": "ONLINE", "capacity": "81%"}, 0, 1),
+        ("dest", {}, {"health": "ONLINE", "capacity": "80"}, 0, 0),
+        ("dest", {"sync": "disabled", "acltype": "off", "compression": "off", "atime": "on", "xattr": "dir"}, {}, 0, 5),
+        ("dest", {}, {}, 0, 0),
+    ],
+)
+def test_judge_zfs(side, properties, pool, problems, warnings):
+    verdict = preflight.judge_zfs(side, dict(GOOD, **properties), pool)
+    assert (len(verdict["problems"]), len(verdict["warnings"])) == (problems, warnings)
+
+
+def test_nearest_existing(tmp_path):
+    assert preflight.nearest_existing(str(tmp_path / "a" / "b")) == str(tmp_path)
+    assert preflight.nearest_existing(str(tmp_path)) == str(tmp_path)
+    assert preflight.nearest_existing("/") == "/"
+
+
+def test_reach_tells_open_from_closed():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        listener.listen()
+        assert preflight.reach("127.0.0.1", port) == "open"
+    assert preflight.reach("127.0.0.1", port) == "refused"
+
+
+def test_a_destination_that_does_not_exist_yet(tmp_path):
+    said = preflight.look("dest", str(tmp_path / "new" / "tree"), "", 22)
+    room = os.statvfs(tmp_path)
+    assert (said["base"], said["exists"], said["problems"]) == (str(tmp_path), False, [])
+    assert abs(said["bytes_free"] - room.f_bavail * room.f_frsize) < 2**30
+    assert said["tools"]["tar"] and os.access(said["tools"]["tar"], os.X_OK)
+
+
+@pytest.mark.parametrize(
+    "side, make, words",
+    [
+        ("source", None, "does not exist"),
+        ("dest", "file", "is a file where a directory is needed"),
+    ],
+)
+def test_what_stands_in_the_way(tmp_path, side, make, words):
+    path = tmp_path / "x"
+    if make:
+        path.write_text("")
+    (problem,) = preflight.look(side, str(path / "tree" if make else path), "", 22)["problems"]
+    assert words in problem
+
+
+@pytest.mark.parametrize("fstype, words", [("nfs4", "no_root_squash"), ("cifs", "POSIX extensions"), ("ext4", None)])
+def test_a_network_file_system_says_what_it_may_not_keep(tmp_path, monkeypatch, fstype, words):
+    monkeypatch.setattr(preflight, "read_mounts", lambda: f"server:/export {tmp_path} {fstype} rw 0 0\n")
+    warnings = preflight.look("dest", str(tmp_path / "new"), "", 22)["warnings"]
+    assert [words in warning for warning in warnings] == ([True] if words else [])
+    assert preflight.look("source", str(tmp_path), "", 22)["warnings"] == []
+
+
+def test_what_it_says_of_any_path_can_be_json(tmp_path):
+    path = str(tmp_path / "a 'b' $HOME \n")
+    assert json.loads(json.dumps(preflight.look("source", path, "", 22)))["path"] == path

@@ -1,0 +1,45 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A peer that comes up while its path is tested is no black hole, and one that swallows large packets still is."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._network import pinging
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import Answer
+
+
+@pytest.fixture(name="path")
+def _path(monkeypatch):
+    """Put a path in ping's place: it answers from its ``late``-th call on, to packets of at most ``carries`` bytes."""
+
+    def put(late: int, carries: int) -> None:
+        calls = iter(range(1000))
+        monkeypatch.setattr(pinging, "check_ping", lambda system: None)
+        monkeypatch.setattr(pinging, "look_at_route", lambda address, system: {"dev": "lh0", "source": "10.77.0.1"})
+        monkeypatch.setattr(pinging, "look_at_links", lambda system: {"lh0": {"mtu": 9000, "addresses": []}})
+        monkeypatch.setattr(pinging.time, "sleep", lambda seconds: None)
+
+        def answer(_address: str, size: int, count: int, _system: str) -> Answer:
+            return Answer(received=count if next(calls) >= late and size <= carries else 0)
+
+        monkeypatch.setattr(pinging, "_ping", answer)
+
+    return put
+
+
+@pytest.mark.parametrize("late", range(6))
+def test_a_peer_that_comes_up_at_any_moment_passes(path, late):
+    path(late, 9000)
+    found = pinging.test_path("10.77.0.2", None, 3, patience=60)
+    assert (found["verdict"], found["largest"], found["received"]) == ("passed", 9000, 3)
+
+
+@pytest.mark.parametrize("late", range(6))
+@pytest.mark.parametrize("carries", [1500, 8999])
+def test_one_that_carries_less_is_a_black_hole(path, late, carries):
+    path(late, carries)
+    found = pinging.test_path("10.77.0.2", None, 3, patience=60)
+    assert (found["verdict"], found["largest"], found["received"]) == ("black_hole", carries, 0)

@@ -1,0 +1,111 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Imports between the packages of module_utils go one way, those within functions and for type checkers included."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins import module_utils
+
+ROOT = Path(next(iter(module_utils.__path__)))
+
+# What each package may import. A package that is named here stands for those below it, too.
+ORDER = {
+    "_core": set(),
+    "_model": set(),
+    "_tree": {"_model", "_core"},
+    "_engine.wire": {"_model", "_core"},
+    "_engine.content": {"_engine.wire", "_model", "_core"},
+    "_engine.net": {"_engine.wire", "_model", "_core"},
+    "_engine.sender": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
+    "_engine.receiver": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
+    "_methods.ssh": {"_core"},
+    "_methods.rsync": {"_methods.ssh", "_engine.sender", "_tree", "_model", "_core"},
+    "_methods.rsyncd": {"_methods.rsync", "_methods.ssh", "_tree", "_model", "_core"},
+    "_methods.copy": {
+        *("_methods.ssh", "_engine.sender", "_engine.receiver", "_engine.net", "_engine.wire"),
+        *("_tree", "_model", "_core"),
+    },
+    "_methods": {
+        *("_methods.copy", "_methods.rsyncd", "_methods.rsync", "_methods.ssh"),
+        *("_engine.sender", "_engine.receiver", "_engine.net", "_engine.wire", "_tree", "_core"),
+    },
+    "_rsyncd": set(),
+    "_job": {"_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_rsyncd", "_tree", "_model", "_core"},
+    "_snapshot": {"_tree", "_model"},
+    "_migrate": set(),
+    "_network": set(),
+    "_ssh": set(),
+}
+
+
+def package_of(parts: tuple[str, ...]) -> str:
+    """Name the most specific package of the order table that holds a module."""
+    names = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return next((name for name in names if name in ORDER), parts[0])
+
+
+def imports(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the line and the parts of each name below module_utils that a file imports, wherever in it."""
+    here = path.relative_to(ROOT).with_suffix("").parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            assert node.level <= len(here), f"{path}:{node.lineno} imports from outside of module_utils"
+            base = (*here[: -node.level], *(node.module.split(".") if node.module else ()))
+            for alias in node.names:
+                found = ROOT.joinpath(*base, alias.name)
+                is_module = found.is_dir() or found.with_suffix(".py").exists()
+                yield node.lineno, (*base, alias.name) if is_module else base
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+            for name in names:
+                assert not name.startswith(("ansible", "plugins")), f"{path}:{node.lineno} imports {name}"
+
+
+def arrows() -> dict[str, dict[str, str]]:
+    """Return which package imports which others, each with an example."""
+    found: dict[str, dict[str, str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        package = package_of(path.relative_to(ROOT).parent.parts)
+        for line, target in imports(path):
+            if package_of(target) != package:
+                found.setdefault(package, {}).setdefault(package_of(target), f"{path.relative_to(ROOT)}:{line}")
+    return found
+
+
+def test_each_package_imports_only_what_it_may():
+    wrong = [
+        f"{example}: {package} must not import {target}"
+        for package, targets in arrows().items()
+        for target, example in targets.items()
+        if target not in ORDER[package]
+    ]
+    assert wrong == []
+
+
+def test_no_arrow_of_the_table_is_without_use():
+    found = {package: set(targets) for package, targets in arrows().items()}
+    assert {package: targets for package, targets in ORDER.items() if targets - found.get(package, set())} == {}
+
+
+def test_the_table_has_no_circle_and_knows_every_package():
+    folders = {path.parent.relative_to(ROOT).parts for path in ROOT.rglob("*.py") if path.name != "__init__.py"}
+    assert {package_of(parts) for parts in folders if parts} == set(ORDER)
+    left = dict(ORDER)
+    while left:
+        lowest = [package for package, targets in left.items() if not targets & left.keys()]
+        assert lowest, f"these import each other: {sorted(left)}"
+        for package in lowest:
+            del left[package]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("__init__.py")), ids=lambda path: str(path.parent.relative_to(ROOT)))
+def test_what_marks_a_package_holds_no_code(path):
+    """It does not travel to the hosts; there an empty one takes its place."""
+    assert all(isinstance(node, ast.Expr) for node in ast.parse(path.read_text()).body)
