@@ -20,12 +20,12 @@ class ActionModule(ControlNodeAction):
     documentation = DOCUMENTATION
 
     def act(self, options: dict[str, Any], *, write: bool) -> dict[str, Any]:
-        """Write the files."""
+        """Write the files, and show the warnings."""
         for file in options["files"] if write else []:
             as_json = json.dumps(file["data"], indent=4, sort_keys=True) + "\n"
             mode = int(file["mode"], 8) if file["mode"] else None
             write_whole(file["path"], as_json if file["text"] is None else file["text"], mode)
-        return {}
+        return {"warnings": options["warnings"]} if options["warnings"] else {}
 
     def place(self, options: dict[str, Any]) -> tuple[str, str]:
         """Give the first file."""

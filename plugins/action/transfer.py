@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
 
 
@@ -19,7 +20,14 @@ class ActionModule(PairAction):
 
     def run_pair(self, source, dest, options, say):
         check = self._task.check_mode
-        result = Session(source, dest, options, check, say).run()
+        try:
+            result = Session(source, dest, options, check, say, self.interruption).run()
+        except TransferError as error:
+            if not self._task.diff:
+                shorten_changes(error.details)
+            raise
         if self._task.diff:
             result["diff"] = {"prepared": "".join(f"{line}\n" for line in result["changes"])}
+        else:
+            shorten_changes(result)
         return result

@@ -12,13 +12,17 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content impor
 from ansible_collections.longhaul.fleet.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import Comparison
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import check_options, filter_rules
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import check_options
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.owner_census import take_census
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.owners import names_to_look_up, owner_table
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import transfer_id
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import child_name, resolve_roots
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.rules import filter_rules, refuse_misread_rules
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.side_by_side import side_by_side
 
 FIELDS = ("size", "mtime", "mode", "owner", "target", "acls", "xattrs", "links")
+_PATIENCE = 300.0  # seconds that a host may be out of reach
 
 
 class ActionModule(PairAction):
@@ -30,28 +34,55 @@ class ActionModule(PairAction):
         started = time.monotonic()
         check_options(options)
         child = child_name(options["src"])
+        owner_map = options["owner_map"]
         described = side_by_side(
             {
-                "source": lambda: source.run({"do": "describe", "path": options["src"]})[0],
-                "dest": lambda: dest.run({"do": "describe", "path": options["dest"], "child": child})[0],
+                "source": lambda: source.run(
+                    {"do": "describe", "path": options["src"], "owners": names_to_look_up(owner_map, "source")}
+                )[0],
+                "dest": lambda: dest.run(
+                    {
+                        "do": "describe",
+                        "path": options["dest"],
+                        "child": child,
+                        "owners": names_to_look_up(owner_map, "dest"),
+                    }
+                )[0],
             }
         )
         at_source, at_dest = described["source"], described["dest"]
         names = (source.name, dest.name)
         roots = resolve_roots(options["src"], options["dest"], at_source["path"], at_dest["path"], names)
+        rules = filter_rules(options)
+        refuse_misread_rules(options["src"], options["dest"], roots, rules)
         if roots.target["type"] == "missing":
             raise Refusal(f"there is nothing at {roots.dest} on {dest.name}: check dest and its trailing slash")
         algorithm = common_algorithm(at_source["hash_speeds"], at_dest["hash_speeds"])
+        identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
+        known = {"source": at_source.get("owners", {}), "dest": at_dest.get("owners", {})}
+        numbers, warnings = owner_table(owner_map, known, {"source": source.name, "dest": dest.name})
         fields = list(options["fields"] if options["fields"] is not None else FIELDS)
+        if not options["numeric_ids"] and {"owner", "acls"} & set(fields):
+            settings = {
+                "rules": rules,
+                "only": roots.only,
+                "one_file_system": options["one_file_system"],
+                "preserve": ["owner", "group", "acls"],
+                "numeric_ids": False,
+                "owner_map": numbers,
+            }
+            label = f"{source.name} -> {dest.name}"
+            runners = {"source": source, "dest": dest}
+            numbers = take_census(runners, identity, roots.source, settings, say, label, _PATIENCE).table
         compared = Comparison(
             runners={"source": source, "dest": dest},
             roots={"source": roots.source, "dest": roots.dest},
-            identity=transfer_id(source.name, options["src"], dest.name, options["dest"]),
+            identity=identity,
             fields=fields + (["content"] if options["checksum"] else []),
-            rules=filter_rules(options),
+            rules=rules,
             only=roots.only,
             one_file_system=options["one_file_system"],
-            numeric_ids=options["numeric_ids"],
+            owner_map=numbers,
             algorithm=algorithm,
             extra=options["extra"] and roots.only is None,
             limit=options["limit"],
@@ -70,6 +101,8 @@ class ActionModule(PairAction):
             "duration": round(time.monotonic() - started, 3),
             **compared["counts"],
         }
+        if warnings:
+            result["warnings"] = warnings
         if total and options["on_difference"] == "fail":
             first = compared["differences"][0] if compared["differences"] else {"path": "", "kind": "differs"}
             result["failed"] = True

@@ -14,7 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health impor
 
 DOCUMENTATION = r"""
 name: backup_health
-short_description: Judge how the backups of a fleet are
+short_description: "Internal: judge how the backups of a fleet are"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health impor
 
 DOCUMENTATION = r"""
 name: backup_metrics
-short_description: Write the health of backups as metrics
+short_description: "Internal: write the health of backups as metrics"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

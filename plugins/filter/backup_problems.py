@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import 
 
 DOCUMENTATION = r"""
 name: backup_problems
-short_description: Say what is wrong with a list of backup jobs
+short_description: "Internal: say what is wrong with a list of backup jobs"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

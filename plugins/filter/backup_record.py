@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health impor
 
 DOCUMENTATION = r"""
 name: backup_record
-short_description: Put together what became of one backup
+short_description: "Internal: put together what became of one backup"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -88,6 +88,7 @@ def backup_record(
     listed = (said.get("list") or {}).get("snapshots")
     complete = [one for one in listed or () if one["state"] == "complete"]
     waiting = [one for one in listed or () if one["state"] == "aside"]
+    figures = dict(finished.get("figures") or {})
     removed = list(pruned.get("removed", []))
     return {
         **{key: run[key] for key in ("id", "host", "name", "repository")},
@@ -101,7 +102,8 @@ def backup_record(
         "aside": before.get("aside", "") if listed is None else _aside(waiting),
         "newest": before.get("newest") if listed is None else (complete[-1]["time"] if complete else None),
         "snapshots": before.get("snapshots") if listed is None else len(complete) - len(removed),
-        "figures": dict(finished.get("figures") or {}),
+        "figures": figures,
+        "size": figures.get("bytes", before.get("size", (before.get("figures") or {}).get("bytes"))),
         "transfers": [dict(transfer) for transfer in transfers],
         "kept": dict(pruned.get("kept", {})),
         "removed": removed,

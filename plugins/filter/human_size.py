@@ -12,7 +12,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format
 
 DOCUMENTATION = r"""
 name: human_size
-short_description: Write a number of bytes
+short_description: "Internal: write a number of bytes"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.owner_problems import owner_problems
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_bytes
 
 DOCUMENTATION = r"""
 name: migrate_preflight
-short_description: Judge what two hosts said before a migration
+short_description: "Internal: judge what two hosts said before a migration"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -71,9 +72,10 @@ def migrate_preflight(
         if missing:
             warnings.append(
                 f"{names[side]}: has no {' and no '.join(missing)}; install it there, or let the role do it where "
-                "Ansible is root (migrate_install_packages)"
+                "Ansible is root (migrate_manage_packages)"
             )
     problems += _room(names["dest"], probes["dest"], predicted or {})
+    problems += owner_problems(job, predicted or {})
     warnings += _features(names, probes["source"], probes["dest"])
     warnings += _ways(names, probes)
     return {"problems": problems, "warnings": warnings}

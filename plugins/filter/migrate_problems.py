@@ -11,11 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import inside
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import child_name
 
 DOCUMENTATION = r"""
 name: migrate_problems
-short_description: Say what is wrong with a list of migration jobs
+short_description: "Internal: say what is wrong with a list of migration jobs"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -68,7 +71,7 @@ def migrate_problems(jobs: Sequence[Mapping[str, Any]], hosts: Sequence[str]) ->
 def arrival(job: Mapping[str, Any]) -> str:
     """Give the directory at the destination that will hold what the source directory holds now."""
     src, dest = str(job["src"]), str(job["dest"])
-    return os.path.normpath(dest if src.endswith("/") else os.path.join(dest, os.path.basename(src)))
+    return os.path.normpath(dest if src.endswith("/") else os.path.join(dest, child_name(src)))
 
 
 def _problems_of_one(job: Mapping[str, Any], hosts: Sequence[str]) -> list[str]:
@@ -81,6 +84,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: Sequence[str]) -> list[str]:
     for key in ("src", "dest"):
         if job.get(key) and not str(job[key]).startswith("/"):
             problems.append(f"{key} {job[key]} is not an absolute path")
+    problems += _problems_of_rsync_opts(job.get("rsync_opts") or [])
     if problems or job["src_host"] != job["dest_host"]:
         return problems
     origin, target = os.path.normpath(str(job["src"])), arrival(job)
@@ -88,6 +92,24 @@ def _problems_of_one(job: Mapping[str, Any], hosts: Sequence[str]) -> list[str]:
         problems.append(f"source and destination are the same directory, {origin}")
     elif inside(target, origin):
         problems.append(f"the destination {target} lies inside the source {origin}, so the copy would contain itself")
+    return problems
+
+
+def _problems_of_rsync_opts(options: Sequence[str]) -> list[str]:
+    problems = []
+    for option in map(str, options):
+        try:
+            check_user_options([option])
+        except TransferFailed as error:
+            problems.append(str(error))
+            continue
+        try:
+            check_user_options([option], compared=True)
+        except TransferFailed:
+            problems.append(
+                f"rsync_opts: with {option} the destination is not the same as the source, and a migration compares "
+                "the two before it ends. Leave it out"
+            )
     return problems
 
 

@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.plan impor
 
 DOCUMENTATION = r"""
 name: nic_commands
-short_description: Give the commands that bring changed network files to life, and those that undo it
+short_description: "Internal: give the commands that bring changed network files to life, and those that undo it"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping impor
 
 DOCUMENTATION = r"""
 name: nic_path_problems
-short_description: Say which paths do not take the packets that they must take
+short_description: "Internal: say which paths do not take the packets that they must take"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

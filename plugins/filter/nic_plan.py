@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.plan impor
 
 DOCUMENTATION = r"""
 name: nic_plan
-short_description: Plan what shall be done to a host's links
+short_description: "Internal: plan what shall be done to a host's links"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

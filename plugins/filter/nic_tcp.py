@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.tcp import
 
 DOCUMENTATION = r"""
 name: nic_tcp
-short_description: Give the TCP settings for the speed of a host's links
+short_description: "Internal: give the TCP settings for the speed of a host's links"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -14,18 +14,18 @@ from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENT
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import clients
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import sources as backup_sources
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import within
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import goes_back, within
 
 DOCUMENTATION = r"""
 name: restore_request
-short_description: Complete and check what is to be restored
+short_description: "Internal: complete and check what is to be restored"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Takes the C(restore_) variables of the playbook C(longhaul.fleet.restore), adds what C(backup_jobs) knows, and says
-    what is wrong.
-  - Part of that playbook. Its options and what it returns may change in any release.
+  - Takes the variables of the role P(longhaul.fleet.restore#role), adds what C(backup_jobs) knows, and says what is
+    wrong.
+  - Part of that role. Its options and what it returns may change in any release.
 positional: _input
 options:
   _input:
@@ -83,6 +83,8 @@ def restore_request(
     dest = str(given.get("dest") or "")
     if dest and not dest.startswith("/"):
         problems.append(f"restore_dest {dest} is not an absolute path")
+    if goes_back(dest):
+        problems.append(f"restore_dest {dest} has '..' in it, and could be anywhere: name the folder itself")
     known = set(spec_from_documentation(DOCUMENTATION_OF_TRANSFER)) - NOT_TO_CHOOSE
     unknown = sorted(set(given.get("transfer") or {}) - known)
     if unknown:

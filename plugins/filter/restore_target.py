@@ -14,13 +14,13 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import with
 
 DOCUMENTATION = r"""
 name: restore_target
-short_description: Say from where to where a restore goes
+short_description: "Internal: say from where to where a restore goes"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Gives the two ends of the transfer that restores a path of a snapshot.
-  - Part of the playbook C(longhaul.fleet.restore). Its options and what it returns may change in any release.
+  - Part of the role P(longhaul.fleet.restore#role). Its options and what it returns may change in any release.
 positional: _input
 options:
   _input:

@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import sand
 
 DOCUMENTATION = r"""
 name: rsyncd_sandbox
-short_description: Say what a systemd unit must open for the modules of the rsync daemon
+short_description: "Internal: say what a systemd unit must open for the modules of the rsync daemon"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check impor
 
 DOCUMENTATION = r"""
 name: rsyncd_secret_problems
-short_description: Say what is wrong with users and passwords for the rsync daemon
+short_description: "Internal: say what is wrong with users and passwords for the rsync daemon"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -12,7 +12,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.config_text im
 
 DOCUMENTATION = r"""
 name: ssh_includes
-short_description: Say whether a configuration of ssh or sshd reads a file
+short_description: "Internal: say whether a configuration of ssh or sshd reads a file"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -13,7 +13,7 @@ from typing import Any
 
 DOCUMENTATION = r"""
 name: ssh_peers
-short_description: Complete and check the peers of an ssh client
+short_description: "Internal: complete and check the peers of an ssh client"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_ciphers import choose_ciphers
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.ciphers import choose_ciphers
 
 DOCUMENTATION = r"""
 name: ssh_plan
-short_description: Decide what an ssh client offers to its peers
+short_description: "Internal: decide what an ssh client offers to its peers"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

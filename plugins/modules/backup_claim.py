@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: backup_claim
-short_description: Let one run of a backup at a time begin from a control node
+short_description: "Internal: let one run of a backup at a time begin from a control node"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -9,13 +9,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: control_files
-short_description: Write down on the control node how far a migration, a backup or a restore is
+short_description: "Internal: write down on the control node how far a migration, a backup or a restore is"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Writes files on the control node, each at once and as a whole, so that a run that is killed leaves no half of one.
-  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role), and of the playbook C(longhaul.fleet.restore).
+  - Part of the roles P(longhaul.fleet.migrate#role), P(longhaul.fleet.backup#role) and P(longhaul.fleet.restore#role).
   - Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -26,6 +26,11 @@ attributes:
     details:
       - Nothing is written in check mode.
 options:
+  warnings:
+    description: What the task shows as warnings, in check mode, too.
+    type: list
+    elements: str
+    default: []
   files:
     description: The files to write. Folders that are missing are made.
     type: list

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: endpoint
-short_description: Do one host's part of a transfer or comparison
+short_description: "Internal: do one host's part of a transfer or comparison"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: migrate_probe
-short_description: Look at one end of a migration
+short_description: "Internal: look at one end of a migration"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -57,7 +57,7 @@ found:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.migration import look
+from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import look
 
 
 def main():

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: nic_apply
-short_description: Run the commands of a network change apart from the connection
+short_description: "Internal: run the commands of a network change apart from the connection"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

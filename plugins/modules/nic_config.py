@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: nic_config
-short_description: Put the network configuration files of the role nic in place
+short_description: "Internal: put the network configuration files of the role nic in place"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -68,6 +68,11 @@ default_manager:
   returned: success
   type: str
   sample: netplan
+ping:
+  description: Whether a C(ping) that can test a path is C(usable) here, and the C(package) that would bring it.
+  returned: success
+  type: dict
+  sample: {usable: true, package: iputils-ping}
 own_files:
   description: The files of the role P(longhaul.fleet.nic#role), by path.
   returned: success
@@ -76,6 +81,7 @@ own_files:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.look import look
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import look_at_ping
 
 
 def main() -> None:
@@ -83,6 +89,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     try:
         found = look()
+        found["ping"] = look_at_ping(found["system"])
     except (RuntimeError, OSError, ValueError) as error:
         module.fail_json(msg=f"nic_info: {error}")
     module.exit_json(changed=False, **found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: restore_look
-short_description: Look at a path of a snapshot before it is restored
+short_description: "Internal: look at a path of a snapshot before it is restored"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -18,7 +18,7 @@ description:
     snapshots that have it intact.
   - No prune removes the snapshot while it is looked at.
   - Fails for a snapshot or a path that is not there, and says which there are.
-  - Part of the playbook C(longhaul.fleet.restore). Its options and what it returns may change in any release.
+  - Part of the role P(longhaul.fleet.restore#role). Its options and what it returns may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.info

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: rsyncd_config
-short_description: Write the configuration of the rsync daemon, all of it or none
+short_description: "Internal: write the configuration of the rsync daemon, all of it or none"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -102,6 +102,13 @@ options:
       - The program. It is looked for where programs are.
     type: str
     default: rsync
+  installs:
+    description:
+      - Where the program is missing, it will be installed before the configuration is put in place. So it may be missing with
+        O(state=checked) and in check mode.
+    type: bool
+    default: false
+    version_added: 0.2.0
 seealso:
   - module: longhaul.fleet.rsyncd_diagnose
 """
@@ -176,15 +183,17 @@ def main() -> None:
             "header": {"type": "str", "default": ""},
             "backup": {"type": "bool", "default": False},
             "rsync": {"type": "str", "default": "rsync"},
+            "installs": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     params = module.params
     rsync = module.get_bin_path(params["rsync"]) or ""
-    if not rsync and params["state"] == "present" and not module.check_mode:
+    comes = params["installs"] and (params["state"] == "checked" or module.check_mode)
+    if not rsync and not comes:
         module.fail_json(
             msg="rsync is not installed on this host, so the configuration cannot be tried before it is put in place. "
-            "Nothing was changed. Install it, or set rsyncd_install_package: true"
+            "Nothing was changed. Install it, or set rsyncd_manage_packages: true"
         )
     wanted = Wanted(**{key: params[key] for key in Wanted._fields if key in params})
     try:

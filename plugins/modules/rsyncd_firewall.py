@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: rsyncd_firewall
-short_description: Open a port in the firewall that is in use
+short_description: "Internal: open a port in the firewall that is in use"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: rsyncd_selinux
-short_description: Let the rsync daemon at its modules through SELinux
+short_description: "Internal: let the rsync daemon at its modules through SELinux"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: ssh_local_offer
-short_description: Say what the ssh client of a host offers to its peers
+short_description: "Internal: say what the ssh client of a host offers to its peers"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -119,7 +119,7 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._methods.sshd_config import parse_sshd_config, split_list
+from ..module_utils._methods.ssh.sshd_config import parse_sshd_config, split_list
 from ..module_utils._ssh import config_text, processor
 
 # What `ssh -G` calls the lists, and what `ssh -Q` does; the last of several is the name before OpenSSH 8.5.

@@ -29,6 +29,8 @@ attributes:
   check_mode:
     details:
       - The counts and the changes are those that the transfer would have. Nothing is written at the destination.
+      - RV(bytes_sent) is then the size of all files that would be sent, since only the transfer itself finds out which parts of a
+        changed file differ.
   diff_mode:
     details:
       - Lists the changes, itemized as rsync does it, and no more of them than RV(changes) holds.
@@ -46,8 +48,9 @@ options:
     type: str
   src:
     description:
-      - The absolute path of a directory or of a file on O(src_host).
+      - The absolute path of a directory or of a file on O(src_host). A C(host:path), an rsync URL and a C(~) are refused.
       - As in rsync, a trailing slash means the contents of the directory. Without one the directory itself is made inside O(dest).
+      - A path that ends in V(/.) or V(/..) means the contents, too, of the directory that O(src_host) finds there.
       - A single file is possible where O(dest) is a directory, ends with a slash, or ends with the same name as the file.
     type: str
     required: true
@@ -65,8 +68,8 @@ options:
   method:
     description:
       - How the bytes travel. RV(method_reason) says why a method was taken.
-      - V(auto) takes the first method that the pair can use, of V(stream), V(rsync), V(sftp), V(scp); and with
-        O(encryption=none) of V(stream), V(rsyncd) (where its daemon can be root), V(tar_nc), V(rsync), V(sftp), V(scp). An option
+      - V(auto) takes the first method that the pair can use, of V(stream), V(rsync); and with
+        O(encryption=none) of V(stream), V(rsyncd) (where its daemon can be root), V(tar_nc), V(rsync). An option
         that only some methods know, such as O(rsync_opts), leaves it these. Where no port for V(stream) can be reached it takes
         one of the methods that use the port of ssh.
       - V(stream) is the collection's own engine, over TCP connections from host to host. It is encrypted by TLS 1.3 with
@@ -79,8 +82,10 @@ options:
         does.
       - V(tar_nc) is tar through netcat. It is B(not encrypted). It needs no rsync, and where there is no netcat the collection's
         own takes its place. It sends a changed file as a whole, and resumes at a shard of the tree (64 MiB, or one larger file).
-      - V(scp) and V(sftp) are the programs of OpenSSH, for hosts that offer nothing else. They are encrypted. They send a changed
-        file as a whole; V(scp) resumes at a file, V(sftp) inside a file.
+      - V(scp) and V(sftp) are the programs of OpenSSH, for hosts that offer nothing else and that trust each other. They are never
+        chosen by V(auto), and warn. With V(sftp) the connecting host can read, and where it is the source also write, whatever
+        the other host's user may; with V(scp) only scp itself keeps what arrives in its folder. They are encrypted. They send a
+        changed file as a whole; V(scp) resumes at a file, V(sftp) inside a file.
       - What O(preserve) names is kept by all of them. With V(tar_nc), V(scp) and V(sftp) the program carries the contents of the
         files, and the collection makes all the rest.
     type: str
@@ -106,6 +111,7 @@ options:
   max_delete:
     description:
       - With O(delete=true), the most entries that may be deleted. When there are more, nothing is deleted and the transfer fails.
+      - An entry whose place something else takes is not deleted but replaced. What was in a directory that is replaced counts.
     type: int
   filter:
     description:
@@ -113,16 +119,22 @@ options:
       - These rules come first, then those of O(include), then those of O(exclude).
       - Include (V(+)), exclude (V(-)), protect (V(P)), risk (V(R)), hide (V(H)) and show (V(S)) rules are known; rules that read
         files are refused.
+      - A leading slash in a pattern means O(src) itself, whether or not O(src) ends in a slash, and so in O(include) and
+        O(exclude). With rsync it means the directory above, where there is no slash at the end; a rule that begins with the name
+        of O(src), as rsync would need it, is refused, and the message says how to write it.
     type: list
     elements: str
   include:
     description:
       - Patterns in rsync's syntax of what is transferred although a pattern in O(exclude) matches it.
+      - Each is a pattern and nothing else. What rsync's lists take for a rule (a V(!), or V(+) or V(-) and a space before a
+        pattern) is refused; such rules belong into O(filter), in their order.
     type: list
     elements: str
   exclude:
     description:
-      - Patterns in rsync's syntax of what is not transferred. A leading slash means the root of the transfer.
+      - Patterns in rsync's syntax of what is not transferred. A leading slash means O(src) itself, as in O(filter).
+      - Each is a pattern and nothing else, as in O(include).
     type: list
     elements: str
   checksum:
@@ -156,7 +168,7 @@ options:
   streams:
     description:
       - How many streams share the tree, with the methods V(stream), V(rsync), V(rsyncd) and V(tar_nc). Two fill a line that one
-        cannot fill. V(auto) is one.
+        cannot fill. V(auto) is one. V(scp) and V(sftp) have one, and warn where more are asked for.
       - With V(stream) V(auto) begins with as many as the smaller host has cores, and four at most. Where the transfer then waits
         for the network while large files are under way, it tries more, up to 16, and keeps them as long as the measured rate
         grows by a tenth. A number stays that number. As many processes as it begins with write small files at the destination.
@@ -167,15 +179,53 @@ options:
     description:
       - What is kept of every entry. Without it everything that the user on the destination may set, and RV(warnings) says what
         that leaves out.
-      - Asking by name for something that cannot be kept fails before anything is written.
+      - Asking by name for something that cannot be kept fails before anything is written. V(group) is kept of every entry whose
+        group the user on the destination is a member of; RV(warnings) counts the others.
+      - A user who is not root on the destination cannot make device nodes, so V(devices) cannot be asked for. FIFOs and sockets
+        are kept all the same where this option is not set.
+      - Without V(times), files of the same size and another time are compared by content. With the methods V(rsync) and V(rsyncd)
+        they are sent again each time.
+      - Access times are not kept, and reading the source changes its own, as its mount options have it.
       - V(permissions) is the mode, V(times) the modification time, V(devices) device nodes and other special files, V(sparse)
-        the holes of sparse files.
+        the holes of sparse files. Without V(sparse) holes are stored as zeros and take their full size at the destination.
+      - Setuid, setgid and file capabilities are kept only where owner and group at the destination are those of the source.
+        Else they are left out, which RV(warnings) counts.
+      - What is not preserved is as rsync leaves it. A new entry gets the mode that the umask of the user on the destination
+        allows, the group of a setgid folder, and the default ACL of its folder.
     type: list
     elements: str
     choices: [owner, group, permissions, times, acls, xattrs, hardlinks, devices, sparse]
   numeric_ids:
     description:
-      - Keep the numbers of owners and groups. Otherwise names are mapped, where both hosts have the name.
+      - Keep the numbers of owners and groups, in ACLs as well. A warning says which of them belong to somebody else at the
+        destination, and how many entries that are; see RV(owner_mismatches).
+      - With V(false) names are kept instead, where both hosts have the name. Where the destination lacks one, its number is kept,
+        and a warning says so. With the methods V(rsync) and V(rsyncd) the owners of the source are counted first, which takes as
+        long as listing it.
+    type: bool
+    default: true
+  owner_map:
+    description:
+      - Whose files become whose at the destination, V(users) and V(groups). A key is a name or a number on O(src_host), its value
+        a name or a number on O(dest_host). Entries in ACLs go by it, too.
+      - Each name is looked up once, by the host that has it, and the transfer and its comparison work with the numbers. So two
+        users may swap their numbers. Who is not in the map keeps the number, or with O(numeric_ids=false) the name.
+      - Refused before anything is done are names that O(dest_host) does not have, two keys that are the same user on O(src_host),
+        and numbers in quotes.
+    type: dict
+    suboptions:
+      users:
+        description: Users.
+        type: dict
+        default: {}
+      groups:
+        description: Groups.
+        type: dict
+        default: {}
+  owner_warnings:
+    description:
+      - Whether RV(warnings) speaks of RV(owner_mismatches). A copy that nobody uses where it lies, such as a backup, is meant to
+        have the numbers of its source, whoever has them at the destination.
     type: bool
     default: true
   one_file_system:
@@ -186,6 +236,13 @@ options:
   link_dest:
     description:
       - Absolute paths of directories on O(dest_host). A file that is the same there is linked instead of sent.
+      - What was linked is never changed in place. Where the attributes of such a file change at the source, a copy with the new
+        ones takes its place in O(dest). With V(rsync) and V(rsyncd) this does not hold for files that are in O(dest) already,
+        so begin with an empty O(dest).
+      - With O(method=rsyncd) it is refused where the source connects to a daemon that is started for the transfer, which could write
+        to these directories, too.
+      - Except with V(rsync) and V(rsyncd), symlinks and special files are made anew, and a file that is in O(dest) already and is
+        right stays as it is.
     type: list
     elements: str
   partial:
@@ -224,6 +281,8 @@ options:
     description:
       - What is compared on both hosts after the transfer. The transfer fails where something differs, and RV(differences) says
         what.
+      - With V(size) it succeeds, with a warning, where each of the entries that differ has changed at the source since the
+        transfer began, as in a tree that is in use. RV(unstable) counts them.
       - V(size) compares names, types, sizes, times, links and what else O(preserve) names. V(checksum) also reads all the files
         on both hosts at the same time and compares their content. V(none) compares nothing.
       - V(checksum) repairs, too. What differs is sent again, of a large file the parts that differ with V(stream), V(rsync) and
@@ -260,9 +319,13 @@ options:
     type: str
   rsync_opts:
     description:
-      - More options for rsync, each one an element of its own.
-      - Options that would change what a transfer promises (those that have an option here, or that remove files at the source)
-        are refused.
+      - More options for rsync, each one an element of its own, with its value in the same element (C(--max-size=1G)).
+      - Options after which the destination is the same as the source are accepted, such as C(--fuzzy), C(--whole-file) and
+        C(--fsync).
+      - Options after which it is not the same on purpose, such as C(--copy-links), C(--existing), C(--max-size), C(--chmod) or
+        C(--chown), need O(verify=none), because the comparison after the transfer would call it failed.
+      - Options that would break what a transfer promises are refused, and so are those that have an option here and those that
+        are not known. The guide to choosing a method lists all of them.
     type: list
     elements: str
   ssh_ciphers:
@@ -306,13 +369,14 @@ notes:
   - The methods over ssh use the ssh server of the host that is connected to. Where none answers, or where it would not let a
     one-time key in, one is started for this transfer, if the program is there.
   - The transfer runs as detached jobs on the hosts. When the control node is lost, the transfer goes on; the same task then
-    finds it and attaches to it.
+    finds it and attaches to it. To stop it, use M(longhaul.fleet.transfer_control).
   - While a transfer runs there is a folder C(/var/lib/longhaul) (C(/var/db/longhaul) on FreeBSD, C(~/.local/state/longhaul)
     for users other than root) on each host, and a folder C(.longhaul-*) in the destination. Both go when the transfer is
     complete.
   - To see the progress of the transfer, look at the lines that the task prints, or use M(longhaul.fleet.transfer_info).
 seealso:
   - module: longhaul.fleet.transfer_info
+  - module: longhaul.fleet.transfer_control
   - module: longhaul.fleet.verify
   - name: Guides
     description: How to migrate, how to choose a method, what failures mean, and what is encrypted.
@@ -420,7 +484,9 @@ bytes_total:
   type: int
   sample: 2684354560
 bytes_sent:
-  description: The bytes of file content that travelled, before compression.
+  description:
+    - The bytes of file content that travelled, before compression.
+    - In check mode the size of all files that would be sent. Of a changed file the transfer itself may send less (O(delta)).
   returned: success
   type: int
   sample: 1048576
@@ -449,6 +515,12 @@ files_deleted:
   returned: success
   type: int
   sample: 0
+deleted:
+  description: The paths of the first 20 of them, however many changes are listed before.
+  returned: always
+  type: list
+  elements: str
+  sample: []
 files_unchanged:
   description: The entries that were right already.
   returned: success
@@ -483,21 +555,100 @@ errors_total:
   returned: always
   type: int
   sample: 0
+errors_unstable:
+  description:
+    - How many of those are files that changed at the source each time they were read.
+    - Such a file is sent once more up to three times, a large one less often, and one of more than 32 MiB once.
+  returned: always
+  type: int
+  sample: 0
+only_unstable:
+  description: Whether the transfer failed for those alone. A pass that others follow may go on in that case.
+  returned: always
+  type: bool
+  sample: false
+source_missing:
+  description: Whether the transfer was refused since there is nothing at O(src).
+  returned: when the source was refused
+  type: bool
+  sample: false
 changes:
-  description: What changed, each line itemized as with C(rsync --itemize-changes), then the path.
+  description:
+    - What changed, each line itemized as with C(rsync --itemize-changes), then the path.
+    - As with rsync, the line of a file begins with V(<) where the source connects (O(connect=push)), and with V(>) where the
+      destination does. To look for changed files whichever way it went, match V([<>]f).
+    - The first 20, or in diff mode the first 200.
   returned: success
   type: list
   elements: str
   sample:
     - ">f+++++++++ photos/2026/0001.jpg"
     - ".d..t...... photos/2026/"
+changes_total:
+  description: How many changes there were.
+  returned: success
+  type: int
+  sample: 2
 changes_truncated:
   description: Whether there were more changes than RV(changes) lists.
   returned: success
   type: bool
   sample: false
+owner_mismatches:
+  description:
+    - The users and groups that own entries of the tree, or stand in their ACLs, and are not the same on both hosts. RV(warnings)
+      names those whose entries somebody else gets, or for whom the destination has another number.
+    - With O(method=rsync) and O(method=rsyncd) they are known from the comparison (O(verify)), in check mode, and with
+      O(numeric_ids=false).
+    - Who is in O(owner_map) is not among them.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    type:
+      description: V(user) or V(group).
+      type: str
+      sample: user
+    id:
+      description: The number on O(src_host), which is also the one that the destination's entries have.
+      type: int
+      sample: 103
+    name:
+      description: The name that O(src_host) has for it. Empty where it has none.
+      type: str
+      sample: mysql
+    name_there:
+      description: The name that O(dest_host) has for the same number. Empty where it has none.
+      type: str
+      sample: ""
+    id_there:
+      description: The number that the name has on O(dest_host), V(null) where it does not exist there.
+      type: int
+      sample: 101
+    numeric_ids:
+      description: Whether numbers were kept, as in O(numeric_ids).
+      type: bool
+      sample: true
+    entries:
+      description: How many entries of the tree that are.
+      type: int
+      sample: 214
+    path:
+      description: The first of them, relative to the root of the transfer.
+      type: str
+      sample: var/lib/mysql
+owner_hints:
+  description:
+    - With RV(owner_mismatches), what in the tree has users of its own, so that the hosts' names mean nothing for it. A system with
+      an C(etc/passwd), the storage of containers, and numbers in the ranges of C(/etc/subuid) and C(/etc/subgid).
+  returned: success
+  type: list
+  elements: str
+  sample: [/srv/chroot has an etc/passwd of its own]
 resumed:
-  description: Whether the transfer went on from what an interrupted one had left.
+  description:
+    - Whether the transfer continued files that an interrupted one had left in part.
+    - Files that had arrived as a whole are not sent again either. They count in RV(files_unchanged), whatever brought them.
   returned: success
   type: bool
   sample: false
@@ -516,7 +667,8 @@ attached:
   sample: false
 verified:
   description:
-    - What was compared on both hosts after the transfer and found the same, as in O(verify).
+    - What was compared on both hosts after the transfer and found the same, as in O(verify), but for the entries that RV(unstable)
+      counts.
     - In check mode, and while the transfer is running, it is V(none).
   returned: success
   type: str
@@ -541,7 +693,7 @@ repaired_total:
   sample: 1
 differences:
   description: What differs between the two hosts after the transfer, when something does. At most 100 are listed.
-  returned: when the comparison after the transfer failed
+  returned: when the comparison after the transfer found some
   type: list
   elements: dict
   contains:
@@ -564,7 +716,10 @@ differences_total:
   type: int
   sample: 0
 unstable:
-  description: How many of the entries that differ changed at the source after the transfer began.
+  description:
+    - How many of the entries that differ changed at the source after the transfer began, by their C(ctime) there.
+    - Where RV(differences_total) is the same number and O(verify=size), the transfer succeeded. A play that needs equal trees checks
+      that RV(differences_total) is 0.
   returned: when the trees were compared
   type: int
   sample: 0

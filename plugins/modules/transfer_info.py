@@ -29,6 +29,7 @@ options:
     type: str
 seealso:
   - module: longhaul.fleet.transfer
+  - module: longhaul.fleet.transfer_control
 """
 
 EXAMPLES = r"""
@@ -103,11 +104,17 @@ transfers:
           type: str
           sample: photos/2026/0001.jpg
         bytes_done:
-          description: The bytes of file content that are done.
+          description:
+            - The bytes of file content that are done, what the destination had already among them.
+            - What is sent again, since it changed on its way, counts once. The two ends count at their own moment, so that the
+              destination is somewhat behind.
           type: int
           sample: 1073741824
         bytes_total:
-          description: The bytes of file content in all. V(0) where it is not known yet.
+          description:
+            - The bytes of file content in all. V(0) where it is not known, which is so until the source has seen the whole tree.
+            - With other methods than V(stream) only the host that opened the connection (RV(transfers[].part=drive)) knows how far
+              the transfer is. That is the source unless O(longhaul.fleet.transfer#module:connect) says otherwise.
           type: int
           sample: 2684354560
         files_done:
@@ -115,7 +122,7 @@ transfers:
           type: int
           sample: 20000
         files_total:
-          description: The entries in all. V(0) where it is not known yet.
+          description: The entries in all. While the source still looks at the tree, those that were seen so far.
           type: int
           sample: 54344
         rate:

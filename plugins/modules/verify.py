@@ -74,7 +74,7 @@ options:
     elements: str
   exclude:
     description:
-      - Patterns in rsync's syntax of what is not compared. A leading slash means the root of the tree.
+      - Patterns in rsync's syntax of what is not compared. A leading slash means O(src) itself.
     type: list
     elements: str
   extra:
@@ -84,9 +84,28 @@ options:
     default: false
   numeric_ids:
     description:
-      - Compare the numbers of owners and groups. Otherwise their names.
+      - Compare the numbers of owners and groups. With V(false) an owner is right that has the same name on both hosts; who has no
+        name on O(dest_host) must have the same number. For that the owners of the source are counted first, which takes as long
+        as listing it.
     type: bool
     default: true
+  owner_map:
+    description:
+      - Whose files are whose at the destination, as in M(longhaul.fleet.transfer), V(users) and V(groups). A key is a name or a
+        number on O(src_host), its value a name or a number on O(dest_host). Entries in ACLs go by it, too.
+      - Who is not in the map must have the same number, or with O(numeric_ids=false) the same name.
+      - Refused before anything is done are names that O(dest_host) does not have, two keys that are the same user on O(src_host),
+        and numbers in quotes.
+    type: dict
+    suboptions:
+      users:
+        description: Users.
+        type: dict
+        default: {}
+      groups:
+        description: Groups.
+        type: dict
+        default: {}
   one_file_system:
     description:
       - Do not cross into other file systems that are mounted inside the trees.

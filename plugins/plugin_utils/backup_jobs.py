@@ -20,7 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import po
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
 
-from .folders import within
+from .folders import goes_back, within
 from .units import parse_rate
 
 # What a job may say of its transfer; longhaul.fleet.transfer says what each means.
@@ -74,8 +74,12 @@ def as_names(only: Sequence[str] | str) -> list[str]:
 
 def paths(job: Mapping[str, Any]) -> list[str]:
     """Give the paths of a job, in one form."""
+    return [os.path.normpath(path) for path in _given_paths(job)]
+
+
+def _given_paths(job: Mapping[str, Any]) -> list[str]:
     src = job.get("src")
-    return [os.path.normpath(str(path)) for path in ([src] if isinstance(src, str) else src or [])]
+    return [str(path) for path in ([src] if isinstance(src, str) else src or [])]
 
 
 def sources(job: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -211,6 +215,8 @@ def _about_repository(job: Mapping[str, Any], groups: Groups) -> list[str]:
         found.append(f"the repository's host {host} is not in the inventory; its variables would say how to reach it")
     if not path.startswith("/"):
         found.append(f"the repository's path {path} is not absolute, and could be anywhere")
+    elif goes_back(path):
+        found.append(f"the repository's path {path} has '..' in it, and could be anywhere: name the folder itself")
     elif host in clients(job, groups):
         found += [
             f"the repository {path} lies inside {src} on the same host, so a backup would contain itself and all others"
@@ -224,6 +230,11 @@ def _about_paths(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     if not job.get("src"):
         return ["src is missing"]
     found = [f"src {path} is not an absolute path" for path in paths(job) if not path.startswith("/")]
+    found += [
+        f"src {path} has '..' in it, which leads elsewhere behind a symbolic link: name the folder itself"
+        for path in _given_paths(job)
+        if goes_back(path)
+    ]
     if found:
         return found
     named: dict[str, list[str]] = {}
@@ -268,7 +279,9 @@ def _about_hooks(job: Mapping[str, Any], groups: Groups) -> list[str]:
     for when in ("before", "after"):
         for hook in job.get(when) or []:
             if not isinstance(hook, Mapping) or bool(hook.get("command")) == bool(hook.get("tasks")):
-                found.append(f"a hook of {when} has not exactly one of command and tasks: {hook}")
+                hidden = isinstance(hook, Mapping) and hook.get("no_log")
+                said = f"it has {', '.join(map(str, hook))}" if hidden else hook
+                found.append(f"a hook of {when} has not exactly one of command and tasks: {said}")
             elif hook.get("host", "client") not in HOOK_HOSTS and hook["host"] not in groups["all"]:
                 found.append(
                     f"a hook of {when} runs on {hook['host']}, which is neither client nor repository nor in the "

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import ledger
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 
 SOURCE_DISK, SOURCE_CPU, NETWORK = "source_disk", "source_cpu", "network"
 DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
@@ -77,45 +77,45 @@ def decide(source: Shares, dest: Shares) -> tuple[str, float]:
 
 def _of_stream(ends: Mapping[str, Any], streams: int) -> tuple[str, str]:
     """Judge by the threads that had most to do: large files travel by those of the connections, small by the leader."""
-    source = {role: _shares(ends["source"], role, (ledger.SEND, ledger.THROTTLED)) for role in _ROLES}
+    source = {role: _shares(ends["source"], role, (time_accounting.SEND, time_accounting.THROTTLED)) for role in _ROLES}
     busy = {role: _total(ends["source"], role) for role in _ROLES}
     role = max(_ROLES, key=lambda one: busy[one])
-    ours, theirs = source[role], _shares(ends["dest"], role, (ledger.RECEIVE, ledger.ANSWER))
-    if role == ledger.LEAD:  # the leader also waits for the destination to have done its part
-        ours = _shares(ends["source"], role, (ledger.SEND, ledger.THROTTLED, ledger.ANSWER))
+    ours, theirs = source[role], _shares(ends["dest"], role, (time_accounting.RECEIVE, time_accounting.ANSWER))
+    if role == time_accounting.LEAD:  # the leader also waits for the destination to have done its part
+        ours = _shares(ends["source"], role, (time_accounting.SEND, time_accounting.THROTTLED, time_accounting.ANSWER))
     name, _share = decide(ours, theirs)
     evidence = (
         f"the source spent {_percent(ours.work)} of its time reading, {_percent(ours.processor)} with the processor "
         f"and {_percent(ours.other)} waiting to send; the destination spent {_percent(theirs.other)} waiting for data, "
         f"{_percent(theirs.processor)} with the processor and {_percent(theirs.work)} writing"
-        + (f"; large files travelled over {streams} connections" if role == ledger.LINK else "")
+        + (f"; large files travelled over {streams} connections" if role == time_accounting.LINK else "")
     )
     return name, evidence
 
 
-_ROLES = (ledger.LINK, ledger.LEAD)
+_ROLES = (time_accounting.LINK, time_accounting.LEAD)
 
 
 def _total(end: Mapping[str, Any], role: str) -> float:
     """Give the seconds that threads of a role were at work or held up by the network."""
-    idle = (ledger.IDLE, ledger.ANSWER)
+    idle = (time_accounting.IDLE, time_accounting.ANSWER)
     return sum(wall for name, (wall, _processor) in end["roles"].get(role, {}).items() if name not in idle)
 
 
 def _shares(end: Mapping[str, Any], role: str, beyond: tuple[str, ...]) -> Shares:
     """Sort the seconds of a role; ``beyond`` are the occupations in which it waits for the other end or the network."""
     seconds = end["roles"].get(role, {})
-    counted = {name: value for name, value in seconds.items() if name != ledger.IDLE}
+    counted = {name: value for name, value in seconds.items() if name != time_accounting.IDLE}
     total = sum(wall for wall, _processor in counted.values())
     if not total:
         return Shares()
     waits = {name: max(0.0, wall - processor) for name, (wall, processor) in counted.items()}
     other = sum(wait for name, wait in waits.items() if name in beyond)
     return Shares(
-        work=sum(wait for name, wait in waits.items() if name in (ledger.READ, ledger.WRITE)) / total,
+        work=sum(wait for name, wait in waits.items() if name in (time_accounting.READ, time_accounting.WRITE)) / total,
         processor=sum(processor for _wall, processor in counted.values()) / total,
         other=other / total,
-        throttled=waits.get(ledger.THROTTLED, 0.0) / total,
+        throttled=waits.get(time_accounting.THROTTLED, 0.0) / total,
     )
 
 
@@ -150,7 +150,7 @@ _ADVICE = {
 def _advice(name: str, method: str, ends: Mapping[str, Any], rate: float, line: Line) -> str:
     if name == NETWORK:
         throttled = sum(
-            seconds.get(ledger.THROTTLED, (0.0, 0.0))[0] for seconds in ends["source"]["roles"].values()
+            seconds.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for seconds in ends["source"]["roles"].values()
         ) + (line.limit and rate >= _FULL * line.limit)
         if throttled > ends["source"]["wall"] * _STANDS_OUT:
             return "It is bwlimit that holds the transfer back: raise it where the network has more to give"
@@ -190,9 +190,17 @@ def _in_words(end: Mapping[str, Any], side: str) -> dict[str, float]:
     """Give the seconds of one end by what they went into, added up over its threads."""
     found = {"wall": end["wall"], "processor": end["processor"]}
     names = (
-        {"reading": ledger.READ, "waiting_to_send": ledger.SEND, "throttled": ledger.THROTTLED}
+        {
+            "reading": time_accounting.READ,
+            "waiting_to_send": time_accounting.SEND,
+            "throttled": time_accounting.THROTTLED,
+        }
         if side == "source"
-        else {"waiting_to_receive": ledger.RECEIVE, "writing": ledger.WRITE, "syncing": ledger.SYNC}
+        else {
+            "waiting_to_receive": time_accounting.RECEIVE,
+            "writing": time_accounting.WRITE,
+            "syncing": time_accounting.SYNC,
+        }
     )
     if end["roles"]:
         for word, occupation in names.items():

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -43,8 +44,9 @@ class Comparison:
     rules: list[str] = field(default_factory=list)
     only: str | None = None
     one_file_system: bool = False  # at the source; what the destination has in its place may be mounted otherwise
-    numeric_ids: bool = True
-    special_files: bool = True  # device nodes, FIFOs and sockets
+    owner_map: Mapping[str, Any] | None = None  # numbers: what the source's owners are at the destination
+    count_owners: list[str] | None = None  # what a transfer preserves, where the source's owners are to be counted
+    special_files: Sequence[str] = ("devices",)  # devices: all special files; specials: FIFOs and sockets alone
     algorithm: str = "blake2b"
     content_of: list[str] | None = None  # the only files that are read where fields has content; None: all
     extra: bool = False  # whether what only the destination has is a difference
@@ -61,17 +63,18 @@ class Comparison:
         after: Steps = _NO_STEPS,
         glanced: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Compare, and give ``differences`` (listed), ``differences_total``, ``unstable`` (count) and both ``counts``.
+        """Compare, and return ``differences`` (listed), ``differences_total``, ``unstable``, ``counts`` and ``owners``.
 
-        ``before`` and ``after`` are steps of the caller's that travel in the same executions of the module. ``glanced``
-        has what ``glance_step`` gave for a side, whose own such steps are done.
+        ``unstable`` is a count, ``counts`` are those of both sides, and ``owners`` those of the source where they were
+        to be counted. ``before`` and ``after`` are steps of the caller's that travel in the same executions of the
+        module. ``glanced`` has what ``glance_step`` gave for a side, whose own such steps are done.
         Raises ComparisonFailed where a tree could not be read completely, HostFailed where a host failed.
         """
         try:
             digests = self._glance(before, after, glanced) if self.short else {}
             if digests:
                 result: dict[str, Any] = {"differences": [], "differences_total": 0, "unstable": 0}
-                return dict(result, counts={side: _counts(digests[side]) for side in SIDES})
+                return dict(result, **self._counted(digests))
             digests = self._digests(say, before)
             result = self._differences(digests)
         except BaseException:
@@ -79,7 +82,14 @@ class Comparison:
                 self._end(after)
             raise
         self._end(after)
-        return dict(result, counts={side: _counts(digests[side]) for side in SIDES})
+        return dict(result, **self._counted(digests))
+
+    @staticmethod
+    def _counted(digests: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "counts": {side: _counts(digests[side]) for side in SIDES},
+            "owners": digests["source"].get("owners"),
+        }
 
     def glance_step(self, side: str, then: list[dict[str, Any]]) -> dict[str, Any]:
         """Give the step that reads a small tree at once; ``then`` are the steps that follow where it is one."""
@@ -134,8 +144,9 @@ class Comparison:
             "only": self.only,
             "one_file_system": self.one_file_system and side == "source",
             "fields": self.fields,
-            "numeric_ids": self.numeric_ids,
-            "special_files": self.special_files,
+            "owner_map": self.owner_map if side == "source" else None,
+            "count_owners": self.count_owners if side == "source" else None,
+            "special_files": list(self.special_files),
             "algorithm": self.algorithm,
             "content_of": self.content_of,
             "peer_name": self.runners["dest" if side == "source" else "source"].name,
@@ -162,16 +173,30 @@ class Comparison:
         left = set(differing_buckets(digests["source"], digests["dest"]))
         found: list[dict[str, Any]] = []
         total = unstable = 0
+        absent: list[str] | None = None
         while left:
             listing = self._ask("source", ask="listing", buckets=sorted(left))
             left -= set(listing["buckets"])
+            if absent is None:
+                absent = self._absent(listing, left)
             room = max(0, self.limit - len(found))
-            explained = self._ask("dest", ask="explain", listing=listing, limit=room, extras=self.extra)
+            explained = self._ask("dest", ask="explain", listing=listing, limit=room, extras=self.extra, absent=absent)
             total += explained["differs"] + explained["missing"] + explained["extra"]
             unstable += explained["unstable"]
             details = self._ask("source", ask="details", keys=explained["ask"])["details"] if explained["ask"] else []
             found += report(explained, details)[:room]
         return {"differences": found, "differences_total": total, "unstable": unstable}
+
+    def _absent(self, listing: Mapping[str, Any], left: AbstractSet[int]) -> list[str]:
+        """Return the names that the destination alone has, of files with several, where one portion does not say it."""
+        if not left or "links" not in self.fields:
+            return []
+        found: list[str] = self._ask("dest", ask="absent", listing=listing)["absent"]
+        while left:
+            listing = self._ask("source", ask="listing", buckets=sorted(left))
+            left = left - set(listing["buckets"])
+            found += self._ask("dest", ask="absent", listing=listing)["absent"]
+        return found
 
     def _ask(self, side: str, **question: Any) -> dict[str, Any]:
         step = {"do": "drill_down", "changed_after_ns": self.changed_after_ns, **question, **self._folder(side)}

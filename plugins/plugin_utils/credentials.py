@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.equipment import SSH_METHODS
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.detect_programs import SSH_METHODS
 
 
 def for_transfer(

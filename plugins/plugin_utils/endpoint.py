@@ -14,7 +14,14 @@ _SSH_LIKE = ("ssh", "ansible.builtin.ssh", "paramiko", "paramiko_ssh", "ansible.
 
 
 class Refusal(Exception):
-    """The transfer would be a mistake or cannot work. Says what was found, why it matters and what to type."""
+    """The transfer would be a mistake or cannot work. Says what was found, why it matters and what to type.
+
+    ``details`` are for the task's result.
+    """
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.details = details
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ import zipfile
 from pathlib import Path
 
 PACKAGE = "longhaul"  # its name in the archive
-_PACKAGES = ("_tree", "_exchange", "_stream", "_methods", "_rsyncd", "_job")  # below module_utils
+_PACKAGES = ("_core", "_model", "_tree", "_engine", "_methods", "_rsyncd", "_job")  # below module_utils
 _MODULE_UTILS = Path(__file__).resolve().parents[1] / "module_utils"
 _MAIN = f"""\
 import sys
 
 if len(sys.argv) > 1 and sys.argv[1] == "gate":  # started by sshd for each session: imports nothing else
-    from {PACKAGE}._methods import gate
-    sys.exit(gate.main(sys.argv[2:]))
+    from {PACKAGE}._methods.ssh import forced_command
+    sys.exit(forced_command.main(sys.argv[2:]))
 from {PACKAGE}._job import main
 sys.exit(main.main(sys.argv[1:]))
 """
@@ -39,8 +39,9 @@ def pack_engine() -> bytes:
     """
     files = {"__main__.py": _MAIN.encode(), f"{PACKAGE}/__init__.py": b""}
     for package in _PACKAGES:
-        for file in sorted((_MODULE_UTILS / package).glob("*.py")):
-            files[f"{PACKAGE}/{package}/{file.name}"] = file.read_bytes()
+        for file in sorted((_MODULE_UTILS / package).rglob("*.py")):
+            is_map = file.name == "__init__.py"  # which tells people what is where, and holds no code
+            files[f"{PACKAGE}/{file.relative_to(_MODULE_UTILS).as_posix()}"] = b"" if is_map else file.read_bytes()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, content in files.items():

@@ -12,6 +12,11 @@ def inside(path: str, folder: str) -> bool:
     return path != folder and path.startswith(folder.rstrip("/") + "/")
 
 
+def goes_back(path: str) -> bool:
+    """Return whether a path has ``..`` in it: only its host knows where that leads, for a symlink may be before it."""
+    return ".." in path.split("/")
+
+
 def within(path: str, folder: str) -> bool:
     """Whether a path is a folder or lies below it."""
     return path == folder or inside(path, folder)

@@ -18,6 +18,7 @@ from ansible.plugins.loader import become_loader, connection_loader
 from ansible.utils.display import Display
 
 from .engine import engine_argument
+from .typed_passwords import typed_passwords
 
 _DISPLAY = Display()
 _MODULE = "longhaul.fleet.endpoint"
@@ -39,7 +40,8 @@ class HostRunner:
         """Prepare to run on ``host``.
 
         Its variables come from the inventory, so ``delegate_to``, the play's host and the other end change nothing.
-        A task's or play's ``become`` keywords count for it as they do for any task; its variables win over them.
+        A task's or play's ``become`` keywords count for it as they do for any task, and so do passwords that the user
+        was asked for; its variables win over them.
         Raises HostFailed for a name that is not in the inventory.
         """
         if host not in task_vars["hostvars"]:
@@ -59,6 +61,8 @@ class HostRunner:
         task.async_val = 0
         play_context = action._play_context.copy()
         play_context.remote_addr = self.variables.get("ansible_host", self.name)
+        typed = typed_passwords()
+        play_context.password, play_context.become_pass = typed.connection, typed.become
         connection = connection_loader.get(
             self.connection,
             play_context,
@@ -70,6 +74,8 @@ class HostRunner:
         keywords = task.dump_attrs()
         keywords.pop("retries", None)  # a task's retries are not the connection's
         keywords["timeout"] = play_context.timeout
+        if typed.connection:
+            keywords["password"] = typed.connection
         if boolean(self.variables.get("ansible_become", task.become) or False):
             method = self.variables.get("ansible_become_method", task.become_method or constants.DEFAULT_BECOME_METHOD)
             become = become_loader.get(method)
@@ -77,6 +83,8 @@ class HostRunner:
                 raise HostFailed(f"{self.name} has an unknown become method: {method}")
             connection.set_become_plugin(become)
         connection.set_options(task_keys=keywords, var_options=self.variables)
+        if typed.become:
+            keywords["become_pass"] = typed.become
         for plugin in (connection.become, getattr(connection, "_shell", None)):
             if plugin is not None:
                 plugin.set_options(task_keys=keywords, var_options=self.variables)
@@ -156,12 +164,19 @@ def _reason(result: dict[str, Any]) -> str:
 
 
 def _with_advice(text: str, said: str = "") -> str:
-    """Add what to type to what Ansible says of a password; ``said`` is what the host printed besides."""
+    """Add what to type to what Ansible says; ``said`` is what the host printed besides."""
     if "password is required" in text + said or re.search(r"Missing \S+ password", text):
         how = "give it with ansible_become_password or --ask-become-pass"
         return f"{text}: become on this host wants a password; {how}"
     if re.search(r"Incorrect \S+ password", text):
-        return f"{text}: become on this host did not take the one given; correct ansible_become_password"
+        how = "correct ansible_become_password, or what you give to --ask-become-pass"
+        return f"{text}: become on this host did not take the one given; {how}"
+    if "waiting for privilege escalation prompt" in text:
+        how = "mend what delays sudo there (its name server, its load), or give it more seconds with ANSIBLE_TIMEOUT"
+        return f"{text}: the host was too slow to ask for the password of become; {how}, and run the task again"
+    if re.search(r"interpreter '[^']*' was not found|env: .*python.*No such file", text + said):
+        how = "name the Python of this host (3.8 or newer) in ansible_python_interpreter, or install one"
+        return f"{text.rstrip('.')}: {how}"
     if "HOST IDENTIFICATION HAS CHANGED" in text:
         where = re.search(r"Offending .* key in (\S+)", text)
         return (

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.equipment import SSH_METHODS
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_argv import OLDEST
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.detect_programs import SSH_METHODS
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import OLDEST
 
 from .endpoint import Endpoint, Refusal
 
-SSH = SSH_METHODS  # that encrypt by ssh, the best first: ``auto`` chooses among them
+SSH = SSH_METHODS  # that encrypt by ssh
+TRUSTING = ("sftp", "scp")  # where one host must trust the other: never chosen by what a host says of itself
 OLDEST_PYTHON = (3, 8)
 UNENCRYPTED = ("rsyncd", "tar_nc")
 OWN_PORT = ("stream", *UNENCRYPTED)  # the others use ssh's
@@ -110,8 +111,6 @@ _OBSTACLES: dict[str, Callable[[Endpoint, Endpoint], str]] = {
 _REASONS = {
     "stream": "it needs nothing but Python, uses several connections at once and resumes inside a file",
     "rsync": "both hosts have rsync, and ssh encrypts",
-    "sftp": "there is no rsync on both hosts, and sftp encrypts and resumes inside a file",
-    "scp": "there is neither rsync nor an sftp server, and scp encrypts",
     "rsyncd": "the network is trusted (encryption: none), and both hosts have rsync",
     "tar_nc": "the network is trusted (encryption: none), and rsync is not on both hosts or its daemon has no root",
 }
@@ -132,7 +131,8 @@ def choose_method(
     """
     if wanted != "auto":
         return _named(wanted, encryption, driving, serving)
-    order = ("stream", *UNENCRYPTED, *SSH) if encryption == "none" else ("stream", *SSH)
+    by_ssh = tuple(method for method in SSH if method not in TRUSTING)
+    order = ("stream", *UNENCRYPTED, *by_ssh) if encryption == "none" else ("stream", *by_ssh)
     if set(order) <= set(unfit):
         unfit = {}  # options that belong to other methods: they are refused by name
     obstacles = {method: unfit.get(method) or obstacle(method, driving, serving) for method in order}
@@ -148,6 +148,7 @@ def choose_method(
     advice = "Install rsync and an ssh server on both hosts"
     if encryption != "none":
         advice += ", or, where the network is trusted, set encryption: none"
+    advice += f". Where the two hosts trust each other, method {' or '.join(TRUSTING)} can be named"
     raise Refusal(f"no method fits this pair of hosts. {listed}. {advice}{_other_way(order, driving, serving)}")
 
 
@@ -163,13 +164,32 @@ def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -
             f"method {method} cannot be used: {why}, or leave method out to use what is there"
             f"{_other_way((method,), driving, serving)}"
         )
-    warnings = ()
+    warnings: tuple[str, ...] = ()
+    if method in TRUSTING:
+        warnings = (_trust(method, driving, serving),)
     if method in UNENCRYPTED and encryption == "auto":
         warnings = (
             f"method {method} does not encrypt: who can listen on the network reads the data. "
             "Say encryption: none where the network is trusted, or leave method out",
         )
     return Choice(method, "it was chosen by name", warnings)
+
+
+def _trust(method: str, driving: Endpoint, serving: Endpoint) -> str:
+    """Say what one host could do to the other with a method of OpenSSH's own programs."""
+    if method == "sftp":
+        may = "read and write" if serving.side == "dest" else "read"
+        return (
+            f"method sftp: while the transfer runs, the key that {driving.name} gets opens all of {serving.name}, not "
+            f"the tree alone: it may {may} whatever the user {serving.probe['user']} may there. Use it between hosts "
+            "that trust each other, or name method stream or rsync"
+        )
+    writing = serving if serving.side == "dest" else driving
+    return (
+        f"method scp: on {writing.name} nothing but scp itself keeps what the other host sends inside the folder for "
+        f"this transfer, and old versions of scp write wherever the user {writing.probe['user']} may. Use it between "
+        "hosts that trust each other, or name method stream or rsync"
+    )
 
 
 def _other_way(methods: tuple[str, ...], driving: Endpoint, serving: Endpoint) -> str:

@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_opts import check_user_options
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.filters import FilterError, Filters
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import FilterError, Filters
 
 from .endpoint import Refusal
+from .owners import check_owner_map
+from .rules import filter_rules, refuse_old_prefixes
 from .units import parse_rate
 
 _PORTS = (1, 65535)
@@ -30,23 +33,17 @@ _BOUNDS = {  # smallest and largest value of the options that are numbers
 }
 
 
-def filter_rules(options: Mapping[str, Any]) -> list[str]:
-    """Give the rules in the order in which they count: ``filter``, then ``include``, then ``exclude``."""
-    rules = list(options["filter"] or [])
-    rules += [f"+ {pattern}" for pattern in options["include"] or []]
-    rules += [f"- {pattern}" for pattern in options["exclude"] or []]
-    return rules
-
-
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse values that no pair of hosts could honour. ``options`` are those of transfer or of verify.
 
     Raises Refusal.
     """
+    _refuse_undecodable(options)
     for option in ("src", "dest"):
         check_path(option, options[option])
     for path in options.get("link_dest") or ():
         check_path("link_dest", path)
+    check_owner_map(options.get("owner_map"))
     for option, (low, high) in _BOUNDS.items():
         value = options.get(option)
         if value is not None and not low <= value <= high:
@@ -61,12 +58,13 @@ def check_options(options: Mapping[str, Any]) -> None:
                 f"{option} is set, but no rsyncd_module. Without a module a daemon is started for this transfer, with "
                 f"a secret of its own: name the module, or leave {option} out"
             )
+    refuse_old_prefixes(options)
     try:
         Filters.parse(filter_rules(options))
     except FilterError as error:
         raise Refusal(f"{error} (options filter, include, exclude)") from error
     try:
-        check_user_options(options.get("rsync_opts") or [])
+        check_user_options(options.get("rsync_opts") or [], compared=options.get("verify") != "none")
     except TransferFailed as error:
         raise Refusal(str(error)) from error
     try:
@@ -76,15 +74,40 @@ def check_options(options: Mapping[str, Any]) -> None:
     wanted_ports(options)
 
 
+def _refuse_undecodable(options: Mapping[str, Any]) -> None:
+    """Refuse text that is not UTF-8, as a template may make it: Ansible can hand it to no host."""
+    for option, value in options.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
+                raise Refusal(
+                    f"{option} is {text!r}, which is not UTF-8, so Ansible cannot hand it to a host. Name a directory "
+                    "above it, whose contents may have any names, and pick with filter, where ? stands for one byte"
+                )
+
+
 def check_path(option: str, path: str) -> None:
     """Refuse a path that is not absolute, or that no file system can hold."""
     if not path.startswith("/"):
-        raise Refusal(
-            f"{option} is {path!r}, a relative path. It would mean another directory depending on how the host "
-            "is reached: give the absolute path"
-        )
+        raise Refusal(f"{option} is {path!r}, {_not_absolute(option, path)}")
     if "\0" in path:
         raise Refusal(f"{option} contains a NUL character, which no path can")
+
+
+def _not_absolute(option: str, path: str) -> str:
+    """Say what is wrong with a path that is not absolute, in the words of rsync's users where it is one of rsync's."""
+    host = {"src": "src_host", "dest": "dest_host"}.get(option, "dest_host")
+    if re.match(r"rsync://|[^/]*::", path):
+        return (
+            f"which names a module of an rsync daemon. Give the path on the host alone, the host as {host}, and the "
+            "module as rsyncd_module, with method: rsyncd"
+        )
+    if re.match(r"[^/]+:", path):
+        return f"which names a host, as rsync does. Give the path alone, and the host, by its inventory name, as {host}"
+    if path.startswith("~"):
+        return "and no shell is there to replace the ~: give the absolute path"
+    return (
+        "a relative path. It would mean another directory depending on how the host is reached: give the absolute path"
+    )
 
 
 def wanted_ports(options: Mapping[str, Any]) -> list[int]:

@@ -16,7 +16,8 @@ from ansible.utils.display import Display
 from .argument_spec import spec_from_documentation
 from .comparison import ComparisonFailed
 from .endpoint import Refusal
-from .host_runner import HostRunner
+from .host_runner import ControllerGone, HostRunner
+from .interruption import Interruption
 from .report import TransferError
 
 
@@ -30,6 +31,8 @@ class PairAction(ActionBase):
     _supports_check_mode = True
     _supports_async = False
     _requires_connection = False
+
+    interruption: Interruption  # its words are for run_pair to set
 
     def run_pair(
         self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
@@ -46,10 +49,12 @@ class PairAction(ActionBase):
         )
         own = task_vars["inventory_hostname"]
         runners: list[HostRunner] = []
+        self.interruption = Interruption()
         try:
-            for option in ("src_host", "dest_host"):
-                runners.append(HostRunner(self, options[option] or own, task_vars))
-            result.update(self.run_pair(runners[0], runners[1], options, Display().display))
+            with self.interruption:
+                for option in ("src_host", "dest_host"):
+                    runners.append(HostRunner(self, options[option] or own, task_vars))
+                result.update(self._run_pair(runners, options))
         except (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError) as error:
             result.update(getattr(error, "details", {}))
             result.update(failed=True, msg=str(error))
@@ -57,3 +62,10 @@ class PairAction(ActionBase):
             for runner in runners:
                 runner.close()
         return result
+
+    def _run_pair(self, runners: list[HostRunner], options: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return self.run_pair(runners[0], runners[1], options, Display().display)
+        except ControllerGone:  # nobody reads the result
+            self.interruption.tell()
+            raise

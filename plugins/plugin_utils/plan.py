@@ -9,21 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh_ciphers import choose_ciphers, source_offer
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.sshd_config import authorized_keys_path
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.ciphers import choose_ciphers, source_offer
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
 
 from .endpoint import Endpoint, Refusal
+from .link_warnings import link_warnings
 from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
-from .options import filter_rules, wanted_ports
+from .options import wanted_ports
+from .owners import Table, owner_table, refuse_lost_map
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
+from .rules import filter_rules, refuse_misread_rules
 from .units import parse_rate
 
 PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")
+_SPECIALS = "specials"  # FIFOs and sockets; never the user's own word, since devices has them, too
+_LOST = {"devices": "device nodes"}  # what a warning calls it, where that is less than the word stands for
 CHANGES_LISTED = 200
 _OPTIONS_OF_METHODS = (
     ("rsyncd_module", ("rsyncd",)),
@@ -33,9 +39,11 @@ _OPTIONS_OF_METHODS = (
     ("sftp_buffer_size", ("sftp",)),
     ("sftp_requests", ("sftp",)),
 )
+_OPEN_SNAPSHOTS = "the source could write to all that its daemon must reach, and so change the older copies"
 _TRIAL = 5.0  # seconds in which a method that ``auto`` chose must reach its port, or another takes its place
 _SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time than it costs
-_STREAMS_UNASKED = 4  # at most, where nobody said how many, to begin with
+STREAMS_UNASKED = 4  # at most, where nobody said how many, to begin with
+ONE_STREAM = ("scp", "sftp")
 STREAMS_TRIED = 16  # at most, where more carry more
 
 
@@ -53,6 +61,7 @@ class Plan:
     started_ns: int  # by the source's clock
     both_root: bool  # or neither
     short: bool  # comparing both trees takes a moment only, as far as is known
+    relabel: str = ""  # what to run on the destination once files were made there; empty: nothing
     line_rate: int = 0  # bytes a second of the slower network interface, 0: not known
     warnings: tuple[str, ...] = field(default=())
 
@@ -105,6 +114,7 @@ def make_plan(
     names = (source.name, dest.name)
     roots = resolve_roots(options["src"], options["dest"], source.probe["path"], dest.probe["path"], names)
     rules = filter_rules(options)
+    refuse_misread_rules(options["src"], options["dest"], roots, rules)
     refuse_nesting(source, dest, roots, options["delete"])
     refuse_unusable(source, dest, roots, bool(rules) or _has_links(options, dest))
     if options["delete"] and not rules:
@@ -114,8 +124,10 @@ def make_plan(
     driving, serving = (source, dest) if driver == "source" else (dest, source)
     choice = choose_method(options["method"], options["encryption"], driving, serving, unfit)
     _refuse_options_of_other_methods(options, choice.method)
+    _refuse_open_snapshots(options, choice.method, serving)
     preserve, lost = choose_preserve(options["preserve"], choice.method, source, dest)
     _refuse_unsafe_inplace(options, preserve)
+    owner_map, no_owners = _owner_map(options, source, dest, preserve)
     streams = choose_streams(options["streams"], choice.method, source, dest)
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
     settings = {
@@ -137,6 +149,7 @@ def make_plan(
         "encrypt": options["encryption"] != "none",
         "preserve": list(preserve),
         "numeric_ids": options["numeric_ids"],
+        "owner_map": owner_map,
         "one_file_system": options["one_file_system"],
         "partial": options["partial"],
         "link_dest": options["link_dest"] or [],
@@ -168,18 +181,56 @@ def make_plan(
         started_ns=source.probe["now_ns"],
         both_root=source.is_root == dest.is_root,
         short=options["verify"] != "checksum" and source.probe["path"].get("measured", {}).get("complete", False),
+        relabel=_relabel(dest, roots),
         line_rate=min((rate for rate in _line_rates(source, dest) if rate > 0), default=0),
-        warnings=choice.warnings + lost + _no_links(dest),
+        warnings=(
+            *choice.warnings,
+            *lost,
+            *no_owners,
+            *link_warnings(options, rules, dest, roots),
+            *_one_stream(options["streams"], choice.method),
+            *_open_module(options, choice.method, driving, serving),
+        ),
+    )
+
+
+def _owner_map(
+    options: Mapping[str, Any], source: Endpoint, dest: Endpoint, preserve: tuple[str, ...]
+) -> tuple[Table, list[str]]:
+    """Return ``owner_map`` in numbers, by what both hosts looked up, and warnings. Raises Refusal."""
+    refuse_lost_map(options.get("owner_map"), preserve)
+    known = {end.side: end.probe.get("owners", {}) for end in (source, dest)}
+    return owner_table(options.get("owner_map"), known, {end.side: end.name for end in (source, dest)})
+
+
+def _relabel(dest: Endpoint, roots: Roots) -> str:
+    """Return the advice for a destination with SELinux: what is staged gets the label of the root's folder.
+
+    Not tried on a system with SELinux; the policy's own program decides what the labels must be.
+    """
+    if not dest.probe.get("selinux"):
+        return ""
+    return (
+        f"SELinux is enabled on {dest.name}, and new files have the label of {roots.dest} there, whatever the policy "
+        f"says of their own paths: run restorecon -R {shlex.quote(roots.dest)} on that host before services use them"
     )
 
 
 def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -> int:
     """Give the number of streams to begin with: as told, else one; for ``stream`` the cores of the smaller host."""
+    if method in ONE_STREAM:
+        return 1
     if wanted != "auto":
         return int(wanted)
     if method != "stream":
         return 1
-    return max(1, min(_STREAMS_UNASKED, source.probe["cores"], dest.probe["cores"]))
+    return max(1, min(STREAMS_UNASKED, source.probe["cores"], dest.probe["cores"]))
+
+
+def _one_stream(wanted: str, method: str) -> tuple[str, ...]:
+    if method not in ONE_STREAM or wanted in ("auto", "1"):
+        return ()
+    return (f"streams is {wanted}, but method {method} has one: use another method, or leave streams out",)
 
 
 def _has_links(options: Mapping[str, Any], dest: Endpoint) -> bool:
@@ -187,10 +238,13 @@ def _has_links(options: Mapping[str, Any], dest: Endpoint) -> bool:
     return bool(set(options["link_dest"] or ()) - set(dest.probe["no_folders"]))
 
 
-def _no_links(dest: Endpoint) -> tuple[str, ...]:
-    return tuple(
-        f"link_dest {path} is no directory on {dest.name}, so nothing can be linked to it: all files are sent"
-        for path in dest.probe["no_folders"]
+def _open_module(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> tuple[str, ...]:
+    """Warn where a module that an administrator configured holds the older copies beside the new one."""
+    if (method, serving.side) != ("rsyncd", "dest") or not options["link_dest"]:
+        return ()
+    return (
+        f"link_dest is inside the module {options['rsyncd_module']} on {serving.name}: {driving.name}, which may write "
+        "to it, could change the older copies, too",
     )
 
 
@@ -229,6 +283,8 @@ def _not_knowing(options: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     for option, methods in _limiting(options):
         found.update({method: f"it does not know {option}" for method in METHODS if method not in methods})
+    if options["link_dest"] and not options["rsyncd_module"]:
+        found.setdefault("rsyncd", _OPEN_SNAPSHOTS)
     return found
 
 
@@ -248,6 +304,12 @@ def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) ->
                 f"{option} is set, and method {method} does not know it: name method {' or '.join(methods)}, "
                 f"or leave {option} out"
             )
+
+
+def _refuse_open_snapshots(options: Mapping[str, Any], method: str, serving: Endpoint) -> None:
+    """Refuse a daemon of ours at a destination with older copies."""
+    if (method, serving.side) == ("rsyncd", "dest") and options["link_dest"] and not options["rsyncd_module"]:
+        raise Refusal(f"link_dest is set, and method rsyncd cannot be used: {_OPEN_SNAPSHOTS}. Name method stream")
 
 
 def _refuse_unsafe_inplace(options: Mapping[str, Any], preserve: tuple[str, ...]) -> None:
@@ -274,7 +336,7 @@ def choose_preserve(
     cannot = {}
     if not dest.is_root:
         who = f"{dest.probe['user']} on {dest.name} is not root"
-        cannot.update(owner=who, group=who, devices=who)
+        cannot.update(owner=who, devices=who)
     if method in ("rsync", "rsyncd"):
         for host in (source, dest):
             for name in ("acls", "xattrs"):
@@ -287,9 +349,12 @@ def choose_preserve(
         return tuple(name for name in PRESERVE if name in wanted), ()
     lost = []
     for why in dict.fromkeys(cannot.values()):
-        names = [name for name in PRESERVE if cannot.get(name) == why]
+        names = [_LOST.get(name, name) for name in PRESERVE if cannot.get(name) == why]
         lost.append(f"{' and '.join(names)} cannot be kept: {why}")
-    return tuple(name for name in PRESERVE if name not in cannot), tuple(lost)
+    if not dest.is_root:
+        lost.append(f"of groups only those are kept that {dest.probe['user']} on {dest.name} is a member of")
+    kept = tuple(name for name in PRESERVE if name not in cannot)
+    return (kept if "devices" in kept else (*kept, _SPECIALS)), tuple(lost)
 
 
 def choose_compression(

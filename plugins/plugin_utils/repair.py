@@ -10,10 +10,10 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.names import unescape
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import unescape
 
 ROUNDS = 3  # in which what differs is sent again, at most
-_WHOLE_PROGRAM = ("rsync", "rsyncd")  # methods that decide by a program of their own what differs
+WHOLE_PROGRAM = ("rsync", "rsyncd")  # methods that decide by a program of their own what differs
 _WILD = "*?["
 _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent")
 
@@ -29,7 +29,7 @@ def settings_for_repair(settings: Mapping[str, Any], paths: Collection[str] | No
         settings = dict(settings, delta="blocks")  # what is sent again is in its place but for some blocks
     if paths is None:
         return dict(settings, checksum=True)
-    if settings["method"] not in _WHOLE_PROGRAM:
+    if settings["method"] not in WHOLE_PROGRAM:
         return dict(settings, suspects=sorted(paths))
     if number > 1 or settings["only"] is not None:
         return dict(settings, checksum=True)
@@ -63,14 +63,14 @@ def silent(differences: Collection[Mapping[str, Any]]) -> list[str]:
 
 def add_repair(result: dict[str, Any], outcome: Mapping[str, Any], listed: int) -> None:
     """Add to a task's result what a round of repair did; at most ``listed`` changes are listed."""
-    total = len(result["changes"]) + outcome["changes_total"]
     for name in _COUNTS:
         result[name] += outcome[name]
     result["bytes_matched"] = max(0, result["bytes_total"] - result["bytes_sent"])
     result["files_unchanged"] = max(0, result["files_unchanged"] - outcome["files_updated"])
     result["changed"] = result["changed"] or bool(outcome["changed"])
     result["changes"] = [*result["changes"], *outcome["changes"]][:listed]
-    result["changes_truncated"] = result["changes_truncated"] or total > len(result["changes"])
+    result["changes_total"] += outcome["changes_total"]
+    result["changes_truncated"] = result["changes_total"] > len(result["changes"])
 
 
 def note_repaired(result: dict[str, Any], found: Mapping[str, Any], left: Mapping[str, Any]) -> None:

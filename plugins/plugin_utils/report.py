@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import MAX_DELETED
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import UNOWNED
+
 from .bottleneck import Line, find_bottleneck
-from .plan import Plan
+from .plan import PRESERVE, Plan
 
 _COUNTS = (
     "bytes_total",
@@ -24,9 +27,11 @@ _COUNTS = (
     "attributes_changed",
     "vanished",
     "errors_total",
+    "errors_unstable",
 )
 _EARLIER = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent")
 _SHORT = 160  # characters of a path in a message
+_PRINTED = 20  # changes in a result without diff mode
 _LISTED = 3  # paths with errors that stand in the message itself
 
 
@@ -56,9 +61,12 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
         method=plan.choice.method,
         method_reason=plan.choice.reason,
         encrypted=plan.encrypted,
-        preserved=list(plan.settings["preserve"]),
+        preserved=[word for word in plan.settings["preserve"] if word in PRESERVE],
         errors=outcome.get("errors", []),
+        only_unstable=_only_unstable(status, outcome),
+        deleted=outcome.get("deleted", []),
         changes=changes,
+        changes_total=outcome.get("changes_total", 0),
         changes_truncated=outcome.get("changes_total", 0) > len(changes),
         resumed=bool(outcome.get("resumed")),
         streams=outcome.get("streams") or plan.settings["streams"],
@@ -79,9 +87,25 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
             outcome["spent"], plan.choice.method, result["streams"], outcome["bytes_sent"], line
         )
     warnings = [*plan.warnings, *outcome.get("warnings", [])]
+    if plan.relabel and (result["files_created"] or result["files_updated"]):
+        warnings.append(plan.relabel)
     if warnings:
         result["warnings"] = warnings
     return result
+
+
+def _only_unstable(status: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
+    """Whether nothing failed but entries that changed each time they were read."""
+    if status.get("failure") or outcome.get("failure"):
+        return False
+    return 0 < outcome.get("errors_total", 0) == outcome.get("errors_unstable", 0)
+
+
+def shorten_changes(result: dict[str, Any]) -> None:
+    """Leave no more changes in a task's result than a terminal has room for: Ansible prints all of a result."""
+    if "changes" in result:
+        result["changes"] = result["changes"][:_PRINTED]
+        result["changes_truncated"] = result["changes_total"] > len(result["changes"])
 
 
 def _progress(status: Mapping[str, Any], name: str) -> int:
@@ -96,7 +120,8 @@ def with_earlier(status: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str
     counts = {name: outcome[name] + earlier.get(name, 0) for name in _EARLIER}
     changes = [*earlier.get("changes", []), *outcome["changes"]]
     total = outcome["changes_total"] + earlier.get("changes_total", 0)
-    merged = dict(outcome, changed=True, changes=changes[: len(changes)], changes_total=total, **counts)
+    deleted = [*earlier.get("deleted", []), *outcome.get("deleted", [])][:MAX_DELETED]
+    merged = dict(outcome, changed=True, changes=changes, changes_total=total, deleted=deleted, **counts)
     touched = sum(merged[name] for name in ("files_created", "files_updated", "attributes_changed"))
     merged["files_unchanged"] = max(0, merged["files_total"] - touched)
     return dict(status, outcome=merged)
@@ -127,6 +152,11 @@ def with_server_side(message: str, said: Mapping[str, Mapping[str, Any]], driver
     return f"{message} (the other end: {failure})" if failure and failure not in message else message
 
 
+def with_unreachable(message: str, error: Exception) -> str:
+    """Add that a host could not be asked and cleared up after a failure, which often has the same cause."""
+    return f"{message}. Afterwards {error}. When that host can be reached again, run the task again: it resumes"
+
+
 def verified_fields(preserve: list[str], checksum: bool, all_xattrs: bool) -> list[str]:
     """Name what a comparison after a transfer looks at: what the transfer was to keep, no more.
 
@@ -138,6 +168,8 @@ def verified_fields(preserve: list[str], checksum: bool, all_xattrs: bool) -> li
             fields.append(name)
     if "owner" in preserve and "group" in preserve:
         fields.append("owner")
+    else:
+        fields.append(UNOWNED)
     if "xattrs" in preserve and all_xattrs:
         fields.append("xattrs")
     return fields + (["content"] if checksum else [])

@@ -27,8 +27,12 @@ class Roots:
 
 
 def child_name(src: str) -> str:
-    """Give the name that ``src`` would have inside ``dest``; empty where its contents go there directly."""
-    return "" if src.endswith("/") else os.path.basename(src.rstrip("/"))
+    """Return the name that ``src`` would have inside ``dest``; empty where its contents go there directly.
+
+    A path that ends in ``/.`` or ``/..`` has no name of its own: it stands for its contents, as with rsync.
+    """
+    name = os.path.basename(src)
+    return "" if name in (".", "..") else name
 
 
 def resolve_roots(
@@ -40,6 +44,11 @@ def resolve_roots(
     the names of source and destination.
     """
     kind, (src_host, dest_host) = source_path["type"], hosts
+    if dest_path.get("no_way"):
+        raise Refusal(
+            f"dest is {dest}, and there is no directory {dest_path['no_way']} on {dest_host}, so what '..' behind it "
+            "means is not known. Name the destination without '..'"
+        )
     if kind == "directory":
         target = dest_path["child"] if child_name(src) else dest_path
         return Roots(source_path["real"], _directory(target, dest_host), target)
@@ -57,7 +66,10 @@ def resolve_roots(
         "dangling": f"there is a symbolic link to {source_path['real']}, where nothing is",
         "other": "there is neither a directory nor a regular file",
     }[kind]
-    raise Refusal(f"src is {src}, but {found} on {src_host}. Check the path, and that its file system is mounted")
+    raise Refusal(
+        f"src is {src}, but {found} on {src_host}. Check the path, and that its file system is mounted",
+        source_missing=kind == "missing",
+    )
 
 
 def _unreachable(option: str, path: str, host: str, found: Mapping[str, Any]) -> str:

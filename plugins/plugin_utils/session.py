@@ -18,12 +18,15 @@ from typing import Any
 from . import credentials
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .handoff import make_plan, plan_by_rsync
-from .host_runner import HostFailed, HostRunner
+from .host_runner import ControllerGone, HostFailed, HostRunner
+from .interruption import Interruption
 from .methods import METHODS, OWN_PORT
 from .options import check_options
+from .owner_census import Owners, judge, take_census
+from .owners import add_owners, merged, names_to_look_up
 from .plan import CHANGES_LISTED, Plan, first_look, needs_all, transfer_id
-from .repair import add_repair
-from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side
+from .repair import WHOLE_PROGRAM, add_repair
+from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side, with_unreachable
 from .roots import child_name
 from .side_by_side import side_by_side
 from .verification import Verification, comparison_of
@@ -33,7 +36,7 @@ _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
 _DRIVE_WAIT = 4.0  # seconds in which a short transfer ends, so that it needs no poll
 _UNWATCHED = 1.0  # seconds in which it can fail at once, where the task does not wait for its end
-_NOT_COMPARED = ("wait", "timeout", "verify")  # options in which a run that attaches may differ
+_NOT_COMPARED = ("wait", "timeout", "verify", "owner_warnings")  # options in which a run that attaches may differ
 
 
 class Session:
@@ -46,14 +49,18 @@ class Session:
         options: Mapping[str, Any],
         check: bool,
         say: Callable[[str], None],
+        interruption: Interruption,
     ) -> None:
-        """Take both ends, the module's options with their defaults, and where progress lines go."""
+        """Take both ends, the module's options with their defaults, where progress lines go, and last words."""
         self._runners = {"source": source, "dest": dest}
         self._options = options
         self._check = check
         self._say = say
+        self._interruption = interruption
         self._phases: dict[str, float] = {}
-        self._label = f"{source.name} -> {dest.name}"
+        self._names = (source.name, dest.name)
+        self._label = " -> ".join(self._names)
+        self._owners: Owners | None = None  # where a count was needed
         self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
         self._fingerprint = _fingerprint(options)
 
@@ -114,6 +121,7 @@ class Session:
             "ssh_ports": [self._options["port"] or port, port],
             "rsyncd_module": self._options["rsyncd_module"],
             "link_dest": self._options["link_dest"] if side == "dest" else [],
+            "owners": names_to_look_up(self._options["owner_map"], side),
             **self._folder(side),
         }
         (found,) = runner.run(step)
@@ -214,7 +222,9 @@ class Session:
 
     def _start_plan(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
         ends = {"source": source, "dest": dest}
+        plan = self._with_owners(plan)
         driver, server = plan.driver, "dest" if plan.driver == "source" else "source"
+        self._interruption.in_transfer(self.id, self._label, self._names, certain=False)
         try:
             with self._phase("connect"):
                 password = (self._options["rsyncd_password"] or "") if self._options["rsyncd_module"] else None
@@ -235,6 +245,23 @@ class Session:
         except BaseException:  # nothing may remain, whatever ended it; a driving job that was started is stopped too
             self._give_up(plan)
             raise
+
+    def _with_owners(self, plan: Plan) -> Plan:
+        """Have the owners counted for a program that does not say whom it meets, and tell it what they become."""
+        if plan.choice.method not in WHOLE_PROGRAM or (plan.settings["numeric_ids"] and not self._check):
+            return plan
+        if self._owners is None:
+            with self._phase("owners"):
+                self._owners = take_census(
+                    self._runners,
+                    self.id,
+                    plan.roots.source,
+                    plan.settings,
+                    self._say,
+                    self._label,
+                    self._options["timeout"],
+                )
+        return replace(plan, settings=dict(plan.settings, numeric_ids=True, owner_map=self._owners.table))
 
     def _start_end(
         self,
@@ -267,6 +294,7 @@ class Session:
         return status
 
     def _watch_driver(self, plan: Plan) -> dict[str, Any]:
+        self._interruption.in_transfer(self.id, self._label, self._names)
         with self._phase("transfer"):
             runner = self._runners[plan.driver]
             return watch(runner, self._folder(plan.driver), self._label, self._say, self._options["timeout"])
@@ -276,12 +304,16 @@ class Session:
     def _conclude(
         self, plan: Plan, source: Endpoint, dest: Endpoint, status: dict[str, Any], attached: bool
     ) -> dict[str, Any]:
+        self._interruption.after_transfer(self._label)
         failure = self._failure(plan, status)
         if failure:
-            raise TransferError(failure, shape_result(plan, status, "failed", self._phases))
-        result = shape_result(plan, status, "finished", self._phases)
+            raise TransferError(failure, self._shape(plan, status, "failed"))
+        result = self._shape(plan, status, "finished")
         result["attached"] = attached
         done = {plan.driver: status["then"][-1]} if "then" in status else {}
+        # What every owner has become, for the comparison and for what it sends again.
+        owner_map = merged(plan.settings["owner_map"], status["outcome"].get("owners") or {})
+        plan = replace(plan, settings=dict(plan.settings, owner_map=owner_map))
         if status["outcome"].get("deferred"):
             self._hand_to_rsync(plan, status["outcome"]["deferred"], source, dest, result)
             done = {}
@@ -294,16 +326,30 @@ class Session:
         result["duration"] = round(sum(self._phases.values()), 3)
         return result
 
+    def _shape(self, plan: Plan, status: Mapping[str, Any], state: str) -> dict[str, Any]:
+        """Return the task's result, with what either the engine or a count found about owners."""
+        result = shape_result(plan, status, state, self._phases)
+        outcome = status.get("outcome") or {}
+        found = self._owners or Owners({}, outcome.get("owner_mismatches", []), outcome.get("owner_hints", []))
+        add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])
+        return result
+
     def _failure(self, plan: Plan, status: dict[str, Any]) -> str:
         """Say why a transfer failed, and leave nothing of it on the hosts; empty where it did not."""
         outcome = status.get("outcome", {})
         failure = status.get("failure") or outcome.get("failure") or failure_of_paths(outcome)
         if not failure and status["state"] == "finished":
             return ""
-        with self._phase("finish"):
-            said = self._stop(plan, succeeded=False)
-            self._clear()
-        return with_server_side(failure or f"the transfer ended as {status['state']}", said, plan.driver)
+        failure = failure or f"the transfer ended as {status['state']}"
+        try:
+            with self._phase("finish"):
+                said = self._stop(plan, succeeded=False)
+                self._clear()
+        except ControllerGone:
+            raise
+        except HostFailed as error:
+            return with_unreachable(failure, error)
+        return with_server_side(failure, said, plan.driver)
 
     def _hand_to_rsync(
         self, plan: Plan, paths: list[str], source: Endpoint, dest: Endpoint, result: dict[str, Any]
@@ -327,6 +373,7 @@ class Session:
         status = self._start_plan(replace(plan, short=False), source, dest)
         if status["alive"]:
             status = self._watch_driver(plan)
+        self._interruption.after_transfer(self._label)
         failure = self._failure(plan, status)
         if failure:
             raise TransferError(failure)
@@ -344,7 +391,8 @@ class Session:
         stop, clear = self._stop_step(side), self._clear_step(side)
         if not self._compares:
             return [stop, clear]
-        if not plan.short:
+        met_by_name = not plan.settings["numeric_ids"]  # what they have become, the outcome says
+        if not plan.short or met_by_name:
             return []
         comparison = comparison_of(plan, self._runners, self._options, self._label)
         return [stop, comparison.glance_step(side, [clear])]
@@ -380,8 +428,12 @@ class Session:
             phase=self._phase,
             send_again=lambda again: self._send_again(again, source, dest),
         )
-        verification.run(result, glanced)
+        counted = verification.run(result, glanced)
         result["verified"] = self._options["verify"]
+        if counted and self._owners is None:
+            with self._phase("verify"):
+                found = judge(self._runners["dest"], counted, True, plan.settings["owner_map"])
+            add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])
 
     def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, dict[str, Any]]:
         """Stop the job on both hosts; gives each side's last status. Of two errors the driving host's counts."""
@@ -418,4 +470,11 @@ def _both(status: dict[str, Any], what: str, other: str) -> dict[str, Any]:
 def _fingerprint(options: Mapping[str, Any]) -> str:
     """Tell two runs with the same meaning from two with different options."""
     kept = {name: value for name, value in options.items() if name not in _NOT_COMPARED and "password" not in name}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_sorted(kept)).encode()).hexdigest()[:16]
+
+
+def _sorted(value: Any) -> Any:
+    """Return data without tables: the keys of owner_map are names and numbers, which have no order."""
+    if isinstance(value, Mapping):
+        return sorted(([repr(key), _sorted(one)] for key, one in value.items()), key=lambda pair: pair[0])
+    return value

@@ -15,8 +15,9 @@ from typing import Any
 from .comparison import Comparison, ComparisonFailed, Steps
 from .host_runner import HostRunner
 from .plan import CHANGES_LISTED, Plan
-from .repair import ROUNDS, add_repair, note_repaired, settings_for_repair
+from .repair import ROUNDS, WHOLE_PROGRAM, add_repair, note_repaired, settings_for_repair
 from .report import TransferError, verified_fields
+from .wording import CHANGED_SINCE
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,11 @@ class Verification:
     phase: Callable[[str], AbstractContextManager[None]]  # counts the seconds
     send_again: Callable[[Plan], Mapping[str, Any]]
 
-    def run(self, result: dict[str, Any], glanced: Mapping[str, dict[str, Any]] = MappingProxyType({})) -> None:
-        """Complete the transfer's result. Raises TransferError, with it, where the trees are not the same.
+    def run(self, result: dict[str, Any], glanced: Mapping[str, dict[str, Any]] = MappingProxyType({})) -> Any:
+        """Complete the transfer's result, and return the owners that were counted, or None.
 
-        ``glanced`` is what Comparison.run takes, for the first one.
+        Raises TransferError, with the result, where the trees are not the same. ``glanced`` is what Comparison.run
+        takes, for the first one.
         """
         first = found = self._compare(self.comparison, result, glanced)
         suspects: set[str] | None = set()  # paths whose contents are in doubt; None: too many to list them
@@ -60,7 +62,11 @@ class Verification:
         if number:
             note_repaired(result, first, found)
         if found["differences_total"]:
-            raise _differs(found, number, result)
+            # Extra entries never count as unstable: whatever else differs, or is not explained, is a failure.
+            if self.repairs or found["unstable"] < found["differences_total"]:
+                raise _differs(found, number, result, self.plan.settings["method"])
+            _note_changed(found, result)
+        return first.get("owners")
 
     def _compare(
         self,
@@ -88,8 +94,9 @@ def comparison_of(plan: Plan, runners: Mapping[str, HostRunner], options: Mappin
         rules=settings["rules"],
         only=plan.roots.only,
         one_file_system=settings["one_file_system"],
-        numeric_ids=settings["numeric_ids"],
-        special_files="devices" in settings["preserve"],
+        owner_map=settings["owner_map"],
+        count_owners=settings["preserve"] if settings["method"] in WHOLE_PROGRAM and settings["numeric_ids"] else None,
+        special_files=[word for word in ("devices", "specials") if word in settings["preserve"]],
         extra=settings["delete"] and not settings["rules"] and plan.roots.only is None,
         changed_after_ns=plan.started_ns,
         label=f"{label}: comparing",
@@ -111,12 +118,28 @@ def _named(found: Mapping[str, Any]) -> str:
     return f"{first['path']!r} ({what}) among them"
 
 
-def _differs(found: Mapping[str, Any], rounds: int, result: dict[str, Any]) -> TransferError:
+def _note_changed(found: Mapping[str, Any], result: dict[str, Any]) -> None:
+    """Say in the result that all that differs has changed at the source since the transfer began."""
+    result["differences"] = found["differences"]
+    warning = (
+        f"{found['unstable']} {CHANGED_SINCE}, {_named(found)}, and differ at the destination. Run the task again to "
+        "send what changed; stop what writes there for the final run"
+    )
+    result["warnings"] = [*result.get("warnings", []), warning]
+
+
+def _differs(found: Mapping[str, Any], rounds: int, result: dict[str, Any], method: str) -> TransferError:
     result["differences"] = found["differences"]
     again = f", although what differs was sent again {rounds} times" if rounds else ""
     advice = "If the source is in use, quiesce it and run the task again; it sends only what differs"
     if rounds:
         advice += ". If it is not, a disk or the memory of one of the hosts fails: look at dmesg and SMART there"
+    linked = next((one["path"] for one in found["differences"] if "links" in one["fields"]), "")
+    if linked and method in ("rsync", "rsyncd"):
+        advice = (
+            f"{linked!r} shares its file with other names at the destination than at the source, and rsync leaves it "
+            f"so: run the transfer once with method: stream, or remove that name at the destination. {advice}"
+        )
     return TransferError(
         f"the transfer ended, but {found['differences_total']} entries are not the same on both hosts, "
         f"{_named(found)}{again}. {advice}",

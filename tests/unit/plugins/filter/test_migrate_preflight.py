@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from ansible_collections.longhaul.fleet.plugins.filter.migrate_preflight import migrate_preflight
 
 JOB = {"src_host": "old", "dest_host": "new"}
@@ -64,7 +65,7 @@ def test_a_file_system_without_a_number_of_inodes_is_never_short_of_them():
 @pytest.mark.parametrize(
     "source, dest, words",
     [
-        ({"tools": {}}, {}, ["old: has no rsync and no ssh", "migrate_install_packages"]),
+        ({"tools": {}}, {}, ["old: has no rsync and no ssh", "migrate_manage_packages"]),
         ({}, {"tools": {"rsync": None, "ssh": "/usr/bin/ssh"}}, ["new: has no rsync;"]),
         ({}, {"acls": False, "fstype": "vfat"}, ["new: vfat keeps no ACLs"]),
         ({}, {"xattrs": False, "fstype": "nfs"}, ["nfs keeps no extended attributes"]),
@@ -95,3 +96,49 @@ def test_warnings(source, dest, words):
 )
 def test_what_is_no_loss_is_not_told(source, dest):
     assert judge(source, dest) == {"problems": [], "warnings": []}
+
+
+CAROL = {
+    "type": "user", "id": 1003, "name": "carol", "name_there": "", "id_there": None, "numeric_ids": True, "entries": 65,
+    "path": "carol",
+}  # fmt: skip
+MYSQL = dict(CAROL, id=103, name="mysql", id_there=101, entries=214)
+OTHERS = [
+    dict(CAROL, name="on", name_there="bob"),
+    dict(CAROL, name="o'neil", id=1005),
+    dict(CAROL, type="group", name="web", id=1004),
+    dict(CAROL, name="", name_there="eve", id=1006),
+]
+
+
+def decide(job: dict, disagree: list, hints: list | None = None) -> list:
+    probes = {"source": host(), "dest": host()}
+    predicted = {"owner_mismatches": disagree, "owner_hints": hints or []}
+    return migrate_preflight(probes, {**JOB, **job}, [], predicted)["problems"]
+
+
+def test_owners_who_are_not_the_same_on_both_hosts_stop_a_job_that_does_not_say_which_way():
+    (problem,) = decide({}, [MYSQL, CAROL, *OTHERS], ["/jail has an etc/passwd of its own"])
+    assert "uid 103 is mysql on old and nobody on new, where mysql is 101: 214 entries\n" in problem
+    assert "uid 1006 is nobody on old and eve on new: 65 entries\n" in problem
+    assert all(way in problem for way in ("numeric_ids: true", "numeric_ids: false", "owner_map", "/jail has an"))
+    users, groups = problem.partition("users that new lacks")[2].split("groups that new lacks")
+    assert yaml.safe_load(users.partition(":\n")[2]) == [
+        {"name": "carol", "uid": 1003},
+        {"name": "on"},  # whose number is bob's there
+        {"name": "o'neil", "uid": 1005},
+    ]
+    assert yaml.safe_load(groups.partition(":\n")[2]) == [{"name": "web", "gid": 1004}]
+    (problem,) = decide({}, [MYSQL] * 60)
+    assert problem.count("is mysql on old") == 50 and "and 10 more" in problem and "lacks" not in problem
+
+
+@pytest.mark.parametrize(
+    "job", [{"numeric_ids": True}, {"numeric_ids": False}, {"owner_map": {"users": {"carol": "deploy"}}}]
+)
+def test_a_job_that_says_which_way_goes_on(job):
+    assert decide(job, [MYSQL, CAROL]) == []
+
+
+def test_hosts_that_agree_go_on():
+    assert decide({}, []) == []

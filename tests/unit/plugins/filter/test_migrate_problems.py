@@ -42,6 +42,7 @@ def test_arrival_follows_the_trailing_slash(src, dest, expected):
             job(delete=True),
             job(name="more", dest="/srv/database", delete=True),
         ],  # a name that begins alike is not inside
+        [job(rsync_opts=["--fuzzy", "-W"])],
         [job(dest_host="old", dest="/srv/copy")],
         [job(dest_host="old", dest="/srv/data2")],
         [job(src="/srv/data", dest="/srv"), job(name="two", src="/srv/two", dest="/srv", delete=True)],
@@ -57,6 +58,8 @@ def test_good_jobs_have_no_problem(jobs):
     [
         ([job(name=None)], ["job number 1", "name is missing"]),
         ([job(src=None)], ["job data", "src is missing"]),
+        ([job(rsync_opts=["--fuzzy", "--chown=a:b"])], ["--chown=a:b", "a migration compares"]),
+        ([job(rsync_opts=["--delete"])], ["--delete has a word of its own in this task: use delete"]),
         ([job(dest_host=None)], ["dest_host is missing"]),
         ([job(name="../x")], ["its name may have"]),
         ([job(name="a b")], ["its name may have"]),

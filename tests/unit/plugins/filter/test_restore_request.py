@@ -63,6 +63,7 @@ def test_without_jobs_all_must_be_said():
         ({"from": "web1", "job": "data", "repository": VAULT}, [], ["restore_dest"]),
         ({"from": "web1", "job": "data", "to": "web9"}, JOBS, ["restore_to web9"]),
         ({"from": "web1", "job": "data", "dest": "x"}, JOBS, ["restore_dest x is not an absolute"]),
+        ({"from": "web1", "job": "data", "dest": "/srv/x/.."}, JOBS, ["restore_dest /srv/x/.. has '..' in it"]),
         ({"from": "web1", "job": "data", "delete": True}, JOBS, ["restore_over=true"]),
         (
             {"job": "etc", "transfer": {"bwlimit": "1M", "speed": 1, "src": "/x"}},

@@ -96,7 +96,7 @@ def test_a_client_gets_through():
     answers = "    tcp sport 8730 accept\n    tcp dport 22 accept\n"
     script = """
 ip link set lo up
-listen() { "$PYTHON" -c 'import socket; s = socket.create_server(("", 8730)); s.settimeout(8); s.accept()'; }
+listen() { "$PYTHON" -c 'import socket; s = socket.create_server(("", 8730)); s.settimeout(60); s.accept()'; }
 ask() { "$PYTHON" -c 'import socket; socket.create_connection(("127.0.0.1", 8730), 2)' 2>&1; }
 run '"127.0.0.0/8"' true
 listen & sleep 1

@@ -173,6 +173,12 @@ def test_adopting(host):
     assert host.bench.data(name) == contents(tree)
     again = host.both("adopt_rsnapshot", **options)
     assert (again["changed"], again["present"]) == (False, {name: "daily.0"})
+    nightly = tree.parents[1] / "nightly.0" / "web1"  # a level of a name that nobody could guess
+    nightly.mkdir(parents=True)
+    os.utime(nightly.parent, (1_000_000_000, 1_000_000_000))
+    assert not host.both("adopt_rsnapshot", **options)["changed"]
+    more = host.both("adopt_rsnapshot", rsnapshot_levels=["nightly"], **options)
+    assert (list(more["adopted"].values()), more["present"]) == (["nightly.0"], {})
 
 
 def test_a_whole_run_in_check_mode_leaves_nothing(host):

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import ledger
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.bottleneck import Line, Shares, decide, find_bottleneck
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,20 +141,20 @@ def test_whatever_a_host_says_is_survived(spent, method):
 
 def test_a_thread_accounts_for_what_it_does_and_others_for_theirs():
     def work():
-        ledger.enter("test", ledger.READ)
-        before = ledger.switch(ledger.SEND)
-        assert before == ledger.READ
+        time_accounting.enter("test", time_accounting.READ)
+        before = time_accounting.switch(time_accounting.SEND)
+        assert before == time_accounting.READ
         time.sleep(0.2)
-        ledger.switch(before)
+        time_accounting.switch(before)
         until = time.thread_time() + 0.1
         while time.thread_time() < until:
             pass
-        ledger.switch(ledger.IDLE)
+        time_accounting.switch(time_accounting.IDLE)
 
-    assert ledger.switch(ledger.SEND) == ledger.IDLE  # this thread has no account
+    assert time_accounting.switch(time_accounting.SEND) == time_accounting.IDLE  # this thread has no account
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _number: work(), range(2)))
-    account = ledger.account()
+    account = time_accounting.account()
     spent = account["roles"]["test"]
     assert set(spent) == {"read", "send"}
     assert spent["send"][0] >= 0.4 and spent["send"][1] < 0.1

@@ -6,8 +6,12 @@
 
 from __future__ import annotations
 
+import os
+from types import SimpleNamespace
+
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import state, steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, state, steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.spool import Spool, SpoolWriter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import SIDES, Comparison, ComparisonFailed
 
 
@@ -72,3 +76,48 @@ def test_anything_else_is_left_to_jobs(hosts, tmp_path, why):
     at_a_glance = [["stop", "glance"]] if why in ("differs", "cannot be read") else []
     for side in SIDES:
         assert hosts[side].asked == [*at_a_glance, ["stop", "start"], ["stop", "clear", "clear"]]
+
+
+class Reader:
+    """Reads its tree at once where a job would, and answers questions about it."""
+
+    def __init__(self, name, spool):
+        self.name, self.spool, self.request, self.asked = name, str(spool), {}, []
+
+    def file(self, _name):
+        return self.spool
+
+    def run(self, *asked):
+        return [self._step(step) for step in asked]
+
+    def _step(self, step):
+        self.asked.append(step.get("ask", step["do"]))
+        if step["do"] == "start":
+            self.request = step["request"]
+            with SpoolWriter(self.spool) as spool:
+                digest = digest_job._read(self.request, spool, lambda _size: None)
+            return {"alive": False, "state": "finished", "digest": digest}
+        folder = SimpleNamespace(request=self.request, file=self.file)
+        return digest_job.drill_down(folder, step) if step["do"] == "drill_down" else {}
+
+
+@pytest.mark.parametrize("portion", [1, 1_000_000])
+def test_names_that_the_destination_alone_has_are_no_difference_of_links(tmp_path, monkeypatch, portion):
+    listing = Spool.listing
+    monkeypatch.setattr(Spool, "listing", lambda self, buckets, **more: listing(self, buckets, portion, **more))
+    for side, names in (("source", "cbzy"), ("dest", "abczxy")):
+        (tmp_path / side).mkdir()
+        for name in names:
+            path = tmp_path / side / name
+            if name == names[0]:
+                path.write_text("text")
+            else:
+                os.link(tmp_path / side / names[0], path)
+    (tmp_path / "dest" / "y").unlink()
+    (tmp_path / "dest" / "y").write_text("text")
+    hosts = {side: Reader(side, tmp_path / f"spool-{side}") for side in SIDES}
+    roots = {side: str(tmp_path / side) for side in SIDES}
+    found = Comparison(hosts, roots, "pair", ["size", "links"]).run(print)
+    assert [(one["path"], one["fields"]) for one in found["differences"]] == [("y", ["links"])]
+    assert found["differences_total"] == 1
+    assert ("absent" in hosts["dest"].asked) == (portion == 1)

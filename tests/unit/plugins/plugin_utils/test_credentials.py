@@ -11,9 +11,10 @@ import ssl
 import threading
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.handshake import HandshakeError
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import Context, TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._stream import tls
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import tls
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import HandshakeError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import credentials
 
 
@@ -72,7 +73,7 @@ class _Shows:
         self._certificate = certificate
 
     def getpeercert(self, binary_form: bool) -> bytes | None:
-        """Give what the other end showed."""
+        """Return what the other side showed."""
         assert binary_form
         return self._certificate
 

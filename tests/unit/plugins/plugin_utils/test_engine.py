@@ -17,14 +17,19 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import engine_argument, pack_engine
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
 
 
 def test_it_holds_what_transfers_need_and_nothing_else():
     with zipfile.ZipFile(io.BytesIO(pack_engine())) as packed:
         names = set(packed.namelist())
-    assert {"__main__.py", "longhaul/__init__.py", "longhaul/_job/main.py", "longhaul/_methods/gate.py"} <= names
+    assert {
+        "__main__.py",
+        "longhaul/__init__.py",
+        "longhaul/_job/main.py",
+        "longhaul/_methods/ssh/forced_command.py",
+    } <= names
     assert not [name for name in names if name.startswith(("longhaul/_snapshot", "longhaul/_network"))]
     assert not [name for name in names if not name.endswith(".py")]
 

@@ -13,7 +13,6 @@ from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENT
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal, make_endpoint
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import filter_rules
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import first_look, make_plan, needs_all, transfer_id
 
 PROGRAMS = {
@@ -116,7 +115,6 @@ def with_rsync(*version):
         ({"rsync_opts": ["--fuzzy"]}, None, "rsync"),
         ({"rsync_opts": ["--fuzzy"], "encryption": "none"}, None, "rsyncd"),
         ({"ssh_ciphers": ["aes128-ctr"]}, None, "rsync"),
-        ({"sftp_requests": 99}, None, "sftp"),
     ],
 )
 def test_stream_is_the_best_where_it_can_run(given, dest, expected):
@@ -133,12 +131,8 @@ def test_stream_is_the_best_where_it_can_run(given, dest, expected):
         ({}, None, "rsync"),
         ({"encryption": "none"}, None, "rsyncd"),
         ({"encryption": "required"}, None, "rsync"),
-        ({}, without("rsync"), "sftp"),
-        ({}, with_rsync(3, 0, 9), "sftp"),
-        ({}, without("rsync", "sftp_server"), "scp"),
         ({"encryption": "none"}, without("rsync"), "tar_nc"),
         ({"encryption": "none"}, without("rsync", "nc"), "tar_nc"),
-        ({"encryption": "none"}, without("rsync", "tar"), "sftp"),
         ({"encryption": "none"}, end("dest", uid=7), "tar_nc"),  # a daemon without root rewrites symlinks
         ({"encryption": "none"}, without("tar", uid=7), "rsync"),
         ({"encryption": "none", "method": "rsyncd"}, end("dest", uid=7), "rsyncd"),
@@ -148,7 +142,42 @@ def test_stream_is_the_best_where_it_can_run(given, dest, expected):
 def test_without_stream_it_is_the_best_that_both_hosts_can(given, dest, expected):
     made = plan(to_end=dest, avoid=NO_STREAM, **given)
     assert made.choice.method == expected
-    assert made.encrypted == (expected in ("rsync", "sftp", "scp"))
+    assert made.encrypted == (expected == "rsync")
+
+
+@pytest.mark.parametrize("encryption", ["auto", "none", "required"])
+@pytest.mark.parametrize(
+    "lies",
+    [
+        {"programs": {name: PROGRAMS[name] for name in ("ssh", "sftp", "sftp_server")}, "python": [3, 7, 0]},
+        {"programs": {name: PROGRAMS[name] for name in ("ssh", "scp")}, "python": [3, 7, 0]},
+    ],
+    ids=["sftp", "scp"],
+)
+@pytest.mark.parametrize("connect", ["push", "pull", "auto"])
+def test_no_host_brings_a_method_about_that_must_trust_it(lies, connect, encryption):
+    """A client that says it has an old Python and no rsync gets no key to the repository's files."""
+    for ends in ({"from_end": end("source", **lies)}, {"to_end": end("dest", **lies)}):
+        with pytest.raises(Refusal, match="trust each other, method sftp or scp can be named"):
+            plan(connect=connect, encryption=encryption, **ends)
+
+
+@pytest.mark.parametrize("connect", ["push", "pull"])
+def test_a_method_that_must_trust_says_so(connect):
+    (warning,) = plan(method="sftp", connect=connect).warnings
+    assert ("may read and write whatever" if connect == "push" else "may read whatever") in warning
+    assert f"opens all of {'dest' if connect == 'push' else 'source'}" in warning
+    (warning,) = plan(method="scp", connect=connect).warnings
+    assert "on dest nothing but scp itself" in warning
+    assert plan(method="rsync", connect=connect).warnings == ()
+
+
+def test_a_daemon_of_ours_never_holds_older_copies():
+    given = {"link_dest": ["/older"], "encryption": "none"}
+    with pytest.raises(Refusal, match="method rsyncd cannot be used: the source could write"):
+        plan(method="rsyncd", **given)
+    assert plan(method="rsyncd", connect="pull", **given).choice.method == "rsyncd"  # the links are made by our side
+    assert plan(avoid=NO_STREAM, **given).choice.method == "tar_nc"
 
 
 @pytest.mark.parametrize(
@@ -207,6 +236,8 @@ def test_auto_takes_a_daemon_where_the_end_that_is_connected_to_is_root():
         ({"method": "stream", "compress": "zstd"}, None, "compress is zstd"),
         ({"method": "stream", "ssh_ciphers": ["aes128-ctr"]}, None, "ssh_ciphers"),
         ({}, without("rsync", "scp", "sftp", "sftp_server", python=[3, 6, 8]), "encryption: none"),
+        ({"sftp_requests": 99}, None, "sftp_requests is set.*name method sftp"),
+        ({}, without("rsync", python=[3, 6, 8]), "sftp or scp can be named"),
         ({"rsyncd_module": "m"}, None, "rsyncd_module is set.*name method rsyncd"),
         ({"method": "rsync"}, with_rsync(3, 0, 9), "rsync of dest is 3.0.9, and 3.1.0"),
         ({"connect": "push"}, without("rsync", "scp", "sftp_server", tls13=False), "connect: pull"),
@@ -246,6 +277,8 @@ def test_a_stream_is_encrypted_unless_the_network_is_trusted(encryption):
         ({"method": "stream", "streams": "9"}, 1, 9),
         ({"method": "rsync"}, 64, 1),
         ({"method": "rsync", "streams": "3"}, 1, 3),
+        ({"method": "scp", "streams": "3"}, 4, 1),
+        ({"method": "sftp", "streams": "3"}, 4, 1),
     ],
 )
 def test_streams(given, cores, expected):
@@ -253,6 +286,14 @@ def test_streams(given, cores, expected):
     assert made["streams"] == expected
     measures = given == {"method": "stream"}
     assert made["streams_max"] == (16 if measures else expected)
+
+
+@pytest.mark.parametrize("method", ["scp", "sftp", "rsync", "tar_nc", "stream"])
+@pytest.mark.parametrize("streams", ["auto", "1", "3"])
+def test_streams_that_a_method_has_not_are_a_warning(method, streams):
+    warned = [text for text in plan(method=method, streams=streams).warnings if "streams" in text]
+    told = [f"streams is 3, but method {method} has one: use another method, or leave streams out"]
+    assert warned == (told if streams == "3" and method in ("scp", "sftp") else [])
 
 
 @pytest.mark.parametrize(
@@ -345,8 +386,32 @@ def test_siblings_with_a_common_prefix_are_not_nested():
 
 def test_an_ordinary_user_keeps_what_it_may_and_is_told_the_rest():
     made = plan(to_end=end("dest", uid=1000, user="bob"))
-    assert set(made.settings["preserve"]).isdisjoint({"owner", "group", "devices"})
-    assert made.warnings == ("owner and group and devices cannot be kept: bob on dest is not root",)
+    assert set(made.settings["preserve"]).isdisjoint({"owner", "devices"})
+    assert {"group", "specials"} <= set(made.settings["preserve"])
+    assert made.warnings == (
+        "owner and device nodes cannot be kept: bob on dest is not root",
+        "of groups only those are kept that bob on dest is a member of",
+    )
+
+
+def test_a_user_without_rights_may_ask_for_groups():
+    made = plan(to_end=end("dest", uid=1000, user="bob"), preserve=["group", "times"])
+    assert made.settings["preserve"] == ["group", "times"] and made.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("links", "given", "warns"),
+    [
+        (["/srv/data/old"], {"delete": True}, True),
+        (["/srv/data"], {"delete": True}, False),
+        (["/srv/data/old"], {}, False),
+        (["/srv/data/old"], {"delete": True, "exclude": ["/old"]}, False),
+        (["/srv/data2", "/srv"], {"delete": True}, False),
+    ],
+)
+def test_a_link_dest_that_delete_removes_is_told(links, given, warns):
+    made = plan(end("source"), end("dest", at=path(real="/srv/data")), link_dest=links, **given)
+    assert any("inside" in text and links[0] in text for text in made.warnings) == warns
 
 
 def test_what_an_rsync_cannot_keep_is_told_once():
@@ -409,9 +474,16 @@ def test_compression_is_automatic_on_slow_lines_only(given, link, algorithm):
     assert made.settings["compress"]["algorithm"] == algorithm
 
 
-def test_filter_rules_keep_their_order():
-    given = options(filter=["P /keep"], include=["*.c"], exclude=["*"])
-    assert filter_rules(given) == ["P /keep", "+ *.c", "- *"]
+@pytest.mark.parametrize(
+    ("src", "source", "words"),
+    [
+        ("/srv/data", path(), "begins with the name of src"),
+        ("/srv/data", path("file"), "leave out src /srv/data"),
+    ],
+)
+def test_rules_that_would_be_misread_are_refused(src, source, words):
+    with pytest.raises(Refusal, match=words):
+        plan(end("source", at=source), end("dest", at=path(child=path())), src=src, dest="/srv/", exclude=["/data"])
 
 
 def test_transfer_id_is_stable_and_depends_on_every_part():
@@ -448,3 +520,10 @@ def test_a_daemon_module_must_contain_the_root():
         plan(to_end=end("dest", rsyncd_module={"path": "/elsewhere"}), method="rsyncd", rsyncd_module="m")
     with pytest.raises(Refusal, match="no rsync daemon module"):
         plan(method="rsyncd", rsyncd_module="m")
+
+
+def test_a_destination_with_selinux_gets_advice_that_a_shell_can_read():
+    assert plan().relabel == ""
+    made = plan(to_end=end("dest", selinux=True, at=path(real="/new data")))
+    assert "restorecon -R '/new data'" in made.relabel and "SELinux is enabled on dest" in made.relabel
+    assert made.warnings == ()  # only where something is made

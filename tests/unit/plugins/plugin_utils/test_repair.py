@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.filters import Filters
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.names import escape
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import Filters
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import repair
 
@@ -134,11 +134,13 @@ def test_a_repair_counts_as_a_change():
         "files_unchanged": 9,
         "attributes_changed": 0,
         "changes": ["one"],
+        "changes_total": 1,
         "changes_truncated": False,
     }
     outcome = dict.fromkeys(("files_created", "files_deleted", "attributes_changed"), 0)
     outcome.update(changed=True, bytes_sent=5, files_updated=2, changes=["two", "three"], changes_total=2)
     repair.add_repair(result, outcome, 2)
     assert result["changed"] and result["changes"] == ["one", "two"] and result["changes_truncated"]
+    assert result["changes_total"] == 3
     assert (result["bytes_sent"], result["bytes_matched"]) == (15, 85)
     assert (result["files_updated"], result["files_unchanged"]) == (3, 7)

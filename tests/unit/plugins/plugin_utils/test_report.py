@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.outcome import Outcome
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import shape_result
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import shape_result, shorten_changes
 
 
-def result(method: str, outcome: dict[str, Any]) -> dict[str, Any]:
+def result(method: str, outcome: dict[str, Any], relabel: str = "") -> dict[str, Any]:
     """Give the result of a transfer that was planned with two streams."""
     plan: Any = SimpleNamespace(
         transfer_id="0" * 16,
@@ -23,14 +23,34 @@ def result(method: str, outcome: dict[str, Any]) -> dict[str, Any]:
         settings={"streams": 2, "preserve": [], "bwlimit": 0},
         warnings=(),
         line_rate=0,
+        relabel=relabel,
     )
     return shape_result(plan, {"outcome": outcome}, "finished" if outcome else "running", {"transfer": 9.0})
+
+
+def test_relabelling_is_advised_where_something_was_made():
+    assert result("stream", Outcome(files_created=1).as_dict(), "run restorecon")["warnings"] == ["run restorecon"]
+    assert "warnings" not in result("stream", Outcome(attributes_changed=1).as_dict(), "run restorecon")
+    assert "warnings" not in result("stream", Outcome(files_created=1).as_dict())
 
 
 @pytest.mark.parametrize(("used", "said"), [(8, 8), (0, 2)])
 def test_the_streams_that_were_used_are_returned(used, said):
     assert result("stream", Outcome(streams=used).as_dict())["streams"] == said
     assert result("stream", {})["streams"] == 2  # while it runs
+
+
+def test_a_failure_for_nothing_but_changing_files_is_told_from_others():
+    def said(failure: str = "", unstable: int = 2, others: int = 0) -> bool:
+        outcome = Outcome(failure=failure)
+        for number in range(unstable):
+            outcome.unstable(f"log{number}", "unstable: sent 2 times")
+        for number in range(others):
+            outcome.error(f"closed{number}", "Permission denied")
+        return result("stream", outcome.as_dict())["only_unstable"]
+
+    assert said()
+    assert not said(unstable=0) and not said(others=1) and not said(failure="max_delete allows 0 to be deleted")
 
 
 def test_the_bottleneck_is_judged_by_the_streams_that_were_used():
@@ -44,3 +64,17 @@ def test_the_bottleneck_is_judged_by_the_streams_that_were_used():
     }
     found = result("stream", Outcome(streams=8, spent=ends).as_dict())["bottleneck"]
     assert found["name"] == "network" and "over 8 connections" in found["evidence"]
+
+
+@pytest.mark.parametrize(("count", "left"), [(0, 0), (20, 20), (21, 20), (300, 20)])
+def test_a_result_lists_as_many_changes_as_a_terminal_has_room_for(count, left):
+    outcome = Outcome()
+    for number in range(count):
+        outcome.change(f">f+++++++++ {number}", 200)
+    shortened = result("stream", outcome.as_dict())
+    assert shortened["changes_truncated"] is (count > 200)
+    shorten_changes(shortened)
+    assert shortened["changes"] == [f">f+++++++++ {number}" for number in range(left)]
+    assert shortened["changes_total"] == count
+    assert shortened["changes_truncated"] is (count > left)
+    shorten_changes({})  # of a failure before anything was known

@@ -10,6 +10,8 @@ import contextlib
 import os
 import shutil
 import threading
+import time
+from dataclasses import replace
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, state
@@ -93,7 +95,7 @@ class Case:
         counts = dict.fromkeys(
             ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent", "bytes_total"), 0
         )
-        result = {**counts, "files_unchanged": 5, "changed": False, "changes": [], "changes_truncated": False}
+        result = {**counts, "files_unchanged": 5, "changed": False, "changes": [], "changes_total": 0}
         steps = {do: {side: [{"do": do, "id": "0", "side": side}] for side in self.hosts} for do in ("stop", "clear")}
         Verification(
             plan=self.plan,
@@ -164,6 +166,40 @@ def test_size_finds_and_repairs_nothing_that_only_contents_show(tmp_path):
     assert case.rounds == []
 
 
+def changed_since(case: Case) -> None:
+    """Let the transfer have begun before what follows."""
+    case.plan = replace(case.plan, started_ns=time.time_ns())
+    time.sleep(0.05)  # longer than a tick of the clock of file systems
+
+
+def test_what_changed_at_the_source_since_is_a_warning(tmp_path):
+    case = Case(tmp_path, verify="size")
+    changed_since(case)
+    (case.source / "b").write_bytes(b"longer than before")
+    (case.source / "folder/new").write_bytes(b"made meanwhile")
+    result = case.run()
+    assert (result["differences_total"], result["unstable"], case.rounds) == (3, 3, [])
+    assert sorted(one["path"] for one in result["differences"]) == ["b", "folder", "folder/new"]
+    (warning,) = result["warnings"]
+    assert "3 entries changed at the source" in warning and "Run the task again" in warning
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_one_other_difference_is_still_a_failure(tmp_path, extra):
+    """Something that is missing at the destination, or that it alone has, although the source did not change there."""
+    case = Case(tmp_path, verify="size", delete=True)
+    changed_since(case)
+    (case.source / "b").write_bytes(b"longer than before")
+    if extra:
+        (case.dest / "only here").write_bytes(b"extra")
+    else:
+        (case.dest / "folder/c").unlink()
+    with pytest.raises(TransferError, match="are not the same on both hosts") as failed:
+        case.run()
+    assert failed.value.details["unstable"] == 1 < failed.value.details["differences_total"]
+    assert "warnings" not in failed.value.details
+
+
 def test_a_repair_that_fails_is_said_with_what_differs(tmp_path):
     case = Case(tmp_path)
     case.spoil("b")
@@ -187,3 +223,15 @@ def test_more_than_can_be_listed_is_looked_for_in_the_whole_tree(tmp_path):
     assert (len(result["repaired"]), result["repaired_total"]) == (100, 120)
     assert case.rounds[0]["checksum"] and case.rounds[0]["suspects"] == []
     assert [host.read for host in case.hosts.values()] == [[None, None]] * 2
+
+
+@pytest.mark.parametrize(("method", "expected"), [("rsync", True), ("rsyncd", True), ("stream", False)])
+def test_names_that_rsync_leaves_together_are_told_with_the_way_out(tmp_path, method, expected):
+    case = Case(tmp_path, verify="size", method="stream")
+    case.plan.settings["method"] = method
+    (case.source / "z").unlink()
+    shutil.copy2(case.source / "a", case.source / "z")
+    os.utime(case.dest, ns=(0, case.source.stat().st_mtime_ns))
+    with pytest.raises(TransferError, match="'z' \\(differs links\\)") as caught:
+        case.run()
+    assert ("run the transfer once with method: stream" in str(caught.value)) is expected

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_next import migrate_next
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
 
 
 def state(**changes) -> dict:
@@ -27,17 +27,26 @@ MADE = {"switch": {"done": True, "steps": 2}}
         ({}, ["Nothing was done yet"], []),
         ({"phases": {"preflight": {}}}, ["migrate_phase=seed", "old still serves"], []),
         ({"phases": {"preflight": {}, "seed": {}}}, ["migrate_phase=sync", "old still serves"], []),
-        ({"phases": {"seed": {}, "sync": {}}}, ["migrate_phase=report", "old still serves"], []),
+        ({"phases": {"seed": {}, "sync": {}}}, ["migrate_phase=cutover (this switches over)", "old still serves"], []),
         (FAILED, ["Nothing was switched over", "old still serves", "run the same command again"], ["migrate_reset"]),
-        ({**FAILED, "quiesced": True}, ["may still be stopped", "cutover_failed"], ["still serves"]),
+        (
+            {**FAILED, "quiesced": True},
+            ["may still be stopped", "cutover_failed", "migrate_phase=cutover"],
+            ["still serves"],
+        ),
         ({"quiesced": True}, ["may still be stopped"], ["still serves"]),
-        ({**FAILED, **BEGUN, "quiesced": True}, ["1 of its steps", "old is stopped", "migrate_reset=true"], ["serves"]),
+        (
+            {**FAILED, **BEGUN, "quiesced": True},
+            ["1 of its steps", "old is stopped", "migrate_phase=cutover", "migrate_reset=true"],
+            ["serves"],
+        ),
+        ({**BEGUN, "quiesced": True}, ["next step: -e migrate_phase=cutover"], ["named above", "serves"]),
         ({**MADE, "phases": {"verify": {}}}, ["Done"], ["migrate_phase"]),
         (MADE, ["not compared", "migrate_phase=verify"], []),
         ({**FAILED, **MADE}, ["switch was made and is not undone"], ["serves"]),
     ],
 )
 def test_words(changes, words, absent):
-    text = migrate_next(state(**changes))
+    text = advice(state(**changes))
     assert all(word in text for word in words), text
     assert not any(word in text for word in absent), text

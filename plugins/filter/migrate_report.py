@@ -1,0 +1,135 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a report of a migration job says beside what the role keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health import seconds_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_seconds
+
+DOCUMENTATION = r"""
+name: migrate_report
+short_description: "Internal: put together the report of a migration job"
+version_added: 0.1.1
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Adds to the state of a job what only reports say.
+  - Part of the role P(longhaul.fleet.migrate#role). What it takes and returns may change in any release.
+positional: _input
+options:
+  _input:
+    description: The state of the job, as the role keeps it on the control node.
+    type: dict
+    required: true
+  warnings:
+    description: The warnings that the run gathered.
+    type: list
+    elements: str
+    default: []
+  check_mode:
+    description: Whether the run was in check mode.
+    type: bool
+    default: false
+  predicted:
+    description: What this run predicted. Empty where it did not.
+    type: dict
+    default: {}
+  deletions:
+    description: What would be deleted, as P(longhaul.fleet.migrate_deletions#filter) tells it. Empty for nothing.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: Show the report
+  ansible.builtin.debug:
+    msg: "{{ lookup('ansible.builtin.file', 'state/data.json') | from_json | longhaul.fleet.migrate_report }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - The state, with C(warnings), with those of them that only hold for the last pass as C(hints), and with C(next) and
+      C(check_mode).
+    - C(totals) of all its transfers, and C(downtimes) and C(hooks) with their C(seconds), and as C(lasted) in words.
+    - C(predicted) and C(deletions) as they were given, but empty where a transfer was made since.
+  type: dict
+"""
+
+
+def migrate_report(
+    state: Mapping[str, Any],
+    warnings: Sequence[str] = (),
+    check_mode: bool = False,
+    predicted: Mapping[str, Any] | None = None,
+    deletions: str = "",
+) -> dict[str, Any]:
+    """Return the report as data."""
+    passes = _passes(state)
+    if not predicted or (passes and predicted["at"] <= passes[-1]["at"]):
+        predicted, deletions = {}, ""
+    hints = [*([deletions] if deletions else []), *_changed_meanwhile(passes)]
+    return {
+        **state,
+        "warnings": [*hints, *(text for text in warnings if text not in hints)],
+        "hints": hints,
+        "next": advice(state),
+        "check_mode": check_mode,
+        "predicted": dict(predicted),
+        "deletions": deletions,
+        "totals": _totals(passes or [predicted] if passes or predicted else []),
+        "downtimes": [
+            _with_seconds(one, seconds_of(one["from"]), seconds_of(one["to"])) for one in state.get("downtimes", [])
+        ],
+        "hooks": [_with_seconds(one, one.get("began"), one.get("ended")) for one in state.get("hooks", [])],
+    }
+
+
+def _passes(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what is kept of the transfers that were made, in their order."""
+    phases = state["phases"]
+    made = [phases.get("seed"), *phases.get("sync", {}).get("passes", []), phases.get("cutover")]
+    return [one for one in made if one]
+
+
+def _totals(passes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all transfers sent and deleted together, and what the last one found at the source."""
+    if not passes:
+        return {}
+    return {
+        "entries": passes[-1].get("files_total", 0),
+        "bytes": passes[-1].get("bytes_total", 0),
+        "bytes_sent": sum(one.get("bytes_sent", 0) for one in passes),
+        "files_deleted": sum(one.get("files_deleted", 0) for one in passes),
+    }
+
+
+def _with_seconds(one: Mapping[str, Any], began: float | None, ended: float | None) -> dict[str, Any]:
+    seconds = round(max(0.0, float(ended or 0) - float(began or 0)), 1)
+    return {**one, "seconds": seconds, "lasted": format_seconds(int(seconds)) if seconds >= 60 else f"{seconds:g} s"}
+
+
+def _changed_meanwhile(passes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what the last pass left to the next one. The final pass is strict, so it leaves nothing."""
+    changed = passes[-1].get("changed_meanwhile", {}) if passes else {}
+    if not changed.get("count"):
+        return []
+    return [
+        f"{changed['count']} entries changed at the source while they were read, for example {changed['example']}. "
+        "The next pass tries them again, and the final pass, with the source stopped, brings them"
+    ]
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters by name."""
+        return {"migrate_report": migrate_report}

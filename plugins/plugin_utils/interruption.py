@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tell the user what becomes of the work on the hosts when ansible is interrupted or killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """While it is entered, a signal that ends this worker first writes ``words`` to the user's terminal.
+
+    ansible-core shows nothing that a worker says from then on: Display hands it to a process that no longer listens,
+    and the worker itself has no terminal since 2.19. So this writes to what ansible's own errors go to.
+    """
+
+    def __init__(self) -> None:
+        self.words = ""  # the caller changes them as the work proceeds; empty: nothing to say
+        self._before: dict[int, Any] = {}
+        self._terminal = -1
+
+    def in_transfer(self, identity: str, label: str, hosts: tuple[str, ...], certain: bool = True) -> None:
+        """Set the words for the time in which a transfer runs; not ``certain`` while it is being started."""
+        both = ",".join(dict.fromkeys(hosts))
+        self.words = (
+            f"{label}: interrupted. Transfer {identity} {'goes' if certain else 'may go'} on, on the hosts, "
+            "without Ansible. To attach to it, run the same task again. To stop it: "
+            f"ansible {both} -m longhaul.fleet.transfer_control -a 'id={identity} state=cancelled'"
+        )
+
+    def after_transfer(self, label: str) -> None:
+        """Set the words for the time in which the trees are compared."""
+        self.words = (
+            f"{label}: interrupted after the transfer had ended. Run the same task again: it compares both trees"
+        )
+
+    def __enter__(self) -> Interruption:
+        self._terminal = _errors_of_ansible()
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._interrupted)
+        return self
+
+    def __exit__(self, *_ended: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        if self._terminal >= 0:
+            os.close(self._terminal)
+            self._terminal = -1
+
+    def tell(self) -> None:
+        """Write the words, once."""
+        words, self.words = self.words, ""
+        if words and self._terminal >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self._terminal, f"\n{words}\n".encode())
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        self.tell()
+        before = self._before[number]
+        signal.signal(number, before)
+        if callable(before):
+            before(number, frame)
+        elif before == signal.SIG_DFL:
+            os.kill(os.getpid(), number)
+
+
+def _errors_of_ansible() -> int:
+    """Return a descriptor of where ansible writes its errors to; -1 where that cannot be opened."""
+    try:
+        if not os.path.samestat(os.fstat(2), os.stat(os.devnull)):
+            return os.dup(2)
+    except OSError:
+        pass  # it is closed
+    try:
+        return os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return -1

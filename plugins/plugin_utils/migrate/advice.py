@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a person should do next with a migration job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .stages import Stage, is_compared, stage_of
+
+GOES_ON = "and run the same command again; it goes on from here"
+
+
+def advice(state: Mapping[str, Any]) -> str:
+    """Return one or a few sentences: where the job stands, which host serves, and what to type."""
+    stage, source, failed = stage_of(state), state["identity"]["src_host"], bool(state["failure"])
+    if stage is Stage.SWITCHED:
+        if failed:
+            return f"The switch was made and is not undone. Mend what is named above, {GOES_ON}."
+        if is_compared(state):
+            return f"Done. Keep the tree on {source} until you trust the new one."
+        return "The switch was made, and the trees were not compared. To do it now: -e migrate_phase=verify."
+    if stage is Stage.SWITCHING:
+        return (
+            f"The switch has begun ({state['switch']['steps']} of its steps are done), and {source} is stopped. "
+            "Mend what failed, then go on with the next step: -e migrate_phase=cutover. To go back instead, undo these "
+            f"steps and start {source} by hand, then begin again with -e migrate_reset=true."
+        )
+    if stage is Stage.STOPPED:
+        return (
+            f"Nothing was switched over, but {source} may still be stopped. Start it by hand, as hooks in "
+            "cutover_failed would do by themselves, or mend what failed and try again: -e migrate_phase=cutover."
+        )
+    if failed:
+        return f"Nothing was switched over, and {source} still serves. Mend what is named above, {GOES_ON}."
+    for phase, words in (
+        (
+            "sync",
+            "The copy is up to date but for the last changes. In the change window: -e migrate_phase=cutover (this "
+            "switches over)",
+        ),
+        ("seed", "The first copy is there. To bring it up to date: -e migrate_phase=sync"),
+        ("preflight", "Nothing stands in the way. To make the first copy: -e migrate_phase=seed"),
+    ):
+        if phase in state["phases"]:
+            return f"{words}. {source} still serves."
+    return "Nothing was done yet."

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How far a migration job is, read from the state that the role keeps of it on the control node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+
+class Stage(Enum):
+    """How far a job is."""
+
+    SERVING = "serving"  # the source serves; a first copy may be there
+    STOPPED = "stopped"  # a cutover has begun or failed, and the source may be stopped
+    SWITCHING = "switching"  # some steps of the switch may be done; which host serves, only a person knows
+    SWITCHED = "switched"  # the destination serves
+
+
+def stage_of(state: Mapping[str, Any]) -> Stage:
+    """Return the stage of a job by its state."""
+    switch = state["switch"]
+    if switch:
+        return Stage.SWITCHED if switch.get("done") else Stage.SWITCHING
+    return Stage.STOPPED if state["quiesced"] else Stage.SERVING
+
+
+def is_seeded(state: Mapping[str, Any]) -> bool:
+    """Whether the first copy was completed."""
+    return "seed" in state["phases"]
+
+
+def is_compared(state: Mapping[str, Any]) -> bool:
+    """Whether a comparison of the two trees found no difference since the last cutover began."""
+    return "verify" in state["phases"]

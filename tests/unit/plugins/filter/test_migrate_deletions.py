@@ -1,0 +1,56 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Deletions are told with their count and the first names, and a first copy makes none that nobody agreed to."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.filter.migrate_deletions import migrate_deletions
+
+JOB = {"name": "home", "src_host": "old", "src": "/home/", "dest_host": "new", "dest": "/home"}
+
+
+def predicted(count: int) -> dict:
+    return {"files_deleted": count, "deleted": [f"own/file{number}" for number in range(min(count, 20))]}
+
+
+@pytest.mark.parametrize(
+    "count, words",
+    [
+        (1, "would delete 1 entry at new:/home that old:/home/ does not have: own/file0"),
+        (
+            5,
+            "would delete 5 entries at new:/home that old:/home/ does not have: own/file0, own/file1, own/file2, ",
+        ),
+        (200, "own/file4 and 195 more"),
+    ],
+)
+def test_the_count_and_the_first_names_are_told(count, words):
+    found = migrate_deletions(predicted(count), JOB, first=True, allowed=False)
+    assert words in found["told"] and words in found["problem"]
+    assert "the first copy" in found["told"]
+    assert (
+        """-e '{"migrate_allow_delete": ["home"]}'""" in found["problem"]
+        and f"max_delete: {count} " in found["problem"]
+    )
+
+
+@pytest.mark.parametrize(
+    "job, first, allowed",
+    [({}, True, True), ({}, False, False), ({"max_delete": 9}, True, False), ({"max_delete": 0}, True, False)],
+)
+def test_what_is_agreed_or_no_first_copy_is_no_problem(job, first, allowed):
+    found = migrate_deletions(predicted(2), {**JOB, **job}, first=first, allowed=allowed)
+    assert found["told"] and not found["problem"]
+
+
+@pytest.mark.parametrize("prediction", [{}, {"files_deleted": 0, "deleted": []}])
+def test_where_nothing_would_go_nothing_is_told(prediction):
+    assert migrate_deletions(prediction, JOB, first=True, allowed=False) == {"told": "", "problem": ""}
+
+
+def test_an_account_without_names_is_told_by_its_count():
+    told = migrate_deletions({"files_deleted": 3}, JOB, first=True, allowed=False)["told"]
+    assert told.endswith("old:/home/ does not have")

@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a worker that is interrupted says, and that it ends as it would have without that."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# The worker, with or without the standard error of its parent, which waits for it as ansible does.
+PROGRAM = """
+import os, signal, sys, time
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
+stdio, number, state = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+child = os.fork()
+if not child:
+    if stdio == "detached":
+        os.setsid()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1), os.dup2(null, 2)
+    try:
+        with Interruption() as interruption:
+            interruption.in_transfer("0123456789abcdef", "old -> new", ("old", "new"), certain=state == "certain")
+            if state == "after":
+                interruption.after_transfer("old -> new")
+            if state == "nothing":
+                interruption.words = ""
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+    except KeyboardInterrupt:
+        os._exit(77)
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+print(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.parametrize("stdio", ["inherited", "detached"])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 77), (signal.SIGTERM, -signal.SIGTERM)])
+@pytest.mark.parametrize(
+    "state, words",
+    [
+        ("certain", ["0123456789abcdef goes on", "old,new", "state=cancelled", "run the same task again"]),
+        ("starting", ["0123456789abcdef may go on", "old,new"]),
+        ("after", ["after the transfer had ended", "compares both trees"]),
+        ("nothing", []),
+    ],
+)
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="a detached worker finds its parent's terminal by /proc")
+def test_words_and_end(stdio: str, number: signal.Signals, code: int, state: str, words: list[str]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, stdio, str(int(number)), state],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell's background job ignores
+    )
+    assert ran.stdout == f"{code}\n"
+    assert all(word in ran.stderr for word in words), ran.stderr
+    assert bool(ran.stderr) is bool(words)
