@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
+from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import TOOLS
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import TRANSFER
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 
@@ -54,6 +57,8 @@ def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide
         "partial",
         "connect",
         "inplace",
+        "owner_warnings",
+        "owner_map",  # a snapshot has the owners as they are
     }
     assert set(options) == decided | set(TRANSFER) | {"filter", "bwlimit"}
     expect_the_same(
@@ -68,3 +73,13 @@ def test_migrate_hands_every_option_of_a_job_to_transfer():
     assert set(handed) == {*transfer_options(), "verify"}
     for name in transfer_options():
         assert handed[name].startswith(f"{{{{ __migrate_job.{name}"), name
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_a_migration_knows_the_programs_of_each_method_that_can_be_named(method: str):
+    """And looks for these on both hosts, and knows the packages that have them."""
+    known = load("migrate", "vars/main.yml")
+    assert method in transfer_options()["method"]["choices"]
+    for program in known["__migrate_tools"][method]:
+        assert program in TOOLS
+        assert program in known["__migrate_packages"]["Debian"]
