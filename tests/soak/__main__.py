@@ -1,0 +1,69 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command line: ``python -m ansible_collections.longhaul.fleet.tests.soak differential 2000``.
+
+``differential N`` runs random cases, ``pairwise`` the whole table, ``stateful N`` sequences with kills; ``bite N`` puts
+back defects that were mended, and runs up to N cases until each is found. ``--user`` does the work as an ordinary user,
+``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a sparse file of ``--size N`` bytes and a
+line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. Needs root, since owners and devices are among
+what is compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+
+from . import differential, machine, mutations, scale, scale_entries, scale_reconnects, scale_sparse
+from .hosts import ORDINARY, ROOT
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["differential", "pairwise", "stateful", "bite", "scale"])
+    parser.add_argument("count", type=int, nargs="?", default=200)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--user", action="store_true")
+    parser.add_argument("--only", choices=["entries", "sparse", "reconnects"])
+    parser.add_argument("--entries", type=int, default=scale_entries.ENTRIES)
+    parser.add_argument("--size", type=int, default=scale_sparse.SIZE)
+    parser.add_argument("--cuts", type=int, default=scale_reconnects.CUTS)
+    given = parser.parse_args()
+    if os.geteuid():
+        print("needs root: owners and devices are among what is compared", file=sys.stderr)
+        return 2
+    if given.what == "scale":
+        return scale.run(given.only, given.entries, given.size, given.cuts)
+    user = ORDINARY if given.user else ROOT
+    if given.what == "bite":
+        return _bite(given.count, given.seed)
+    if given.what == "stateful":
+        print(f"stateful, seed {given.seed}: {machine.run(given.count, given.seed, user)}")
+        return 0
+    if given.what == "pairwise":
+        tally = differential.table(given.seed)
+    else:
+        tally = differential.rounds(given.count, given.seed, user=user)
+    print(f"{given.what}, seed {given.seed}: {tally}")
+    print("expected, but never met:", ", ".join(tally.never_matched()) or "none")
+    return int(bool(tally.unexplained))
+
+
+def _bite(most: int, seed: int) -> int:
+    missed = 0
+    for mutation in mutations.MUTATIONS:
+        count, first = mutations.bite(mutation, most, seed)
+        print(f"{mutation.name}: " + (f"found by case {count}: {first}" if count else f"not found by {most} cases"))
+        sys.stdout.flush()
+        missed += not count
+    print(f"bite, seed {seed}: {len(mutations.MUTATIONS) - missed} of {len(mutations.MUTATIONS)} found")
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

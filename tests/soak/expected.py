@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What may differ from the real rsync, and why: everything else is a finding.
+
+Each entry says when it holds, as narrowly as can be said. A long run names those that it never met: they are either no
+longer true or are not tried.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import options
+from .judge import Difference, Verdict, words_in
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One difference that is meant."""
+
+    name: str
+    reason: str
+    aspects: tuple[str, ...]
+    holds: Callable[[Verdict, Difference], bool]
+
+    def explains(self, verdict: Verdict, difference: Difference) -> bool:
+        """Whether it is why there is a difference."""
+        return difference.aspect in self.aspects and self.holds(verdict, difference)
+
+
+def _refused_pair(verdict: Verdict, difference: Difference) -> bool:
+    rule = options.refused(verdict.case.row)
+    return rule is not None and words_in(difference.text, rule.words)
+
+
+def _no_deletions(verdict: Verdict, difference: Difference) -> bool:
+    row = verdict.case.row
+    nothing_seen = not verdict.case.source.paths() or row["filter"] or row["exclude"]
+    return row["delete"] and row["max_delete"] is None and nothing_seen and words_in(difference.text, "is empty")
+
+
+def _lends_rights(verdict: Verdict, difference: Difference) -> bool:
+    ours, theirs = (int(mode.strip("'"), 8) for mode in difference.text.split(" for "))
+    return "owner" not in verdict.case.preserve and ours & ~0o6000 == theirs & ~0o6000 and ours & theirs == ours
+
+
+def _without_times(verdict: Verdict, difference: Difference) -> bool:
+    row = verdict.case.row
+    by_rsync = row["method"] in ("rsync", "rsyncd") or (row["method"] == "auto" and options.by_ssh(row))
+    return by_rsync and "times" not in verdict.case.preserve and not row["checksum"]
+
+
+def _beheld_too_late(verdict: Verdict, difference: Difference) -> bool:
+    if "acls" not in verdict.case.preserve or not verdict.case.row["delete"]:
+        return False
+    became_links = [
+        path
+        for path, found in verdict.source.items()
+        if found.links and path in verdict.before and verdict.before[path].type == "directory"
+    ]
+    said = [line for line in difference.text.split("\n") if " get_acl: " in line or line.startswith("rsync: ")]
+    return bool(became_links and said) and all(re.search(_DEFAULT_ACL, line) for line in said)
+
+
+_DEFAULT_ACL = r"get_acl: sys_acl_get_file\(.*, ACL_TYPE_DEFAULT\): Permission denied"
+
+
+def _is_right(verdict: Verdict, path: bytes) -> bool:
+    """Whether a file was at the destination with the content that it is to have."""
+    before, source = verdict.before.get(path), verdict.source.get(path)
+    return bool(before and source) and (before.type, before.content) == (source.type, source.content)
+
+
+def _loses_group_entry(verdict: Verdict, difference: Difference) -> bool:
+    found = verdict.source.get(difference.path)
+    if found is None or not int(found.mode.strip("'"), 8) & 0o1000 or _ACL not in found.xattrs:
+        return False
+    acl = found.xattrs[_ACL]
+    entries = [acl[at : at + 8] for at in range(4, len(acl), 8)]
+    lost = acl[:4] + b"".join(one[:2] + b"\0\0" + one[4:] if one[:2] == _GROUP else one for one in entries)
+    kept = {**found.xattrs, _ACL: lost}
+    return difference.text == f"{found.xattrs!r} for {kept!r}"
+
+
+_ACL, _GROUP = "system.posix_acl_access", b"\x04\x00"
+
+
+def _kept_by_daemon(verdict: Verdict, difference: Difference) -> bool:
+    leads_out = [found for found in verdict.source.values() if found.type == "symlink"]
+    rootless = verdict.case.user.uid and verdict.case.row["method"] == "rsyncd"
+    return bool(rootless and leads_out) and words_in(difference.text, "a daemon without `use chroot = yes`")
+
+
+def _only_extra_symlinks(verdict: Verdict, difference: Difference) -> bool:
+    """Whether two groups of symlinks differ in names alone that the source does not have."""
+    kinds = {tree[difference.path].type for tree in (verdict.source, verdict.before) if difference.path in tree}
+    ours, theirs = (ast.literal_eval(names) for names in difference.text.split(" for "))
+    wanted = {name for name in (*ours, *theirs) if name.partition(b"/")[2] in verdict.source}  # below the root
+    return kinds == {"symlink"} and (difference.path not in verdict.source or wanted & {*ours} == wanted & {*theirs})
+
+
+def _changes_both_names(verdict: Verdict, difference: Difference) -> bool:
+    shared = any(found.links for found in verdict.before.values())
+    counts = re.findall(r"'(\w+)': \((\d+), (\d+)\)", difference.text)
+    return (
+        shared
+        and "hard_links" not in verdict.case.preserve
+        and [name for name, _check, _did in counts] == ["attributes_changed"]
+        and all(int(check) > int(did) for _name, check, did in counts)
+    )
+
+
+EXPECTED = (
+    Expected(
+        "options that exclude each other",
+        "no method knows both, or one would undo the other: said before anything is done (see options.REFUSED)",
+        ("refusal",),
+        _refused_pair,
+    ),
+    Expected(
+        "an empty source",
+        "it looks like one that is not mounted, so that deleting all needs a limit that was set",
+        ("refusal", "failure"),
+        _no_deletions,
+    ),
+    Expected(
+        "setuid and setgid of another owner",
+        "a program would run with the rights of somebody else than at the source: it is left out, with a warning",
+        ("mode",),
+        _lends_rights,
+    ),
+    Expected(
+        "rsync_opts that leave the trees unlike",
+        "the comparison afterwards could not tell what was asked for from what went wrong",
+        ("refusal",),
+        lambda verdict, difference: (
+            verdict.case.row["rsync_opts"] in options.UNLIKE
+            and verdict.case.row["verify"] != "none"
+            and words_in(difference.text, "rsync_opts")
+        ),
+    ),
+    Expected(
+        "without times a file is always in doubt",
+        "size and time decide what is sent, and the time is not kept: rsync sends it each time, too",
+        ("rerun",),
+        _without_times,
+    ),
+    Expected(
+        "link_dest for what is no regular file",
+        "symbolic links and special files are made anew: that costs inodes only",
+        ("link_dest",),
+        lambda verdict, difference: (
+            difference.path in verdict.source and verdict.source[difference.path].type != "file"
+        ),
+    ),
+    Expected(
+        "link_dest for what is at the destination",
+        "a file that is right already is left as it is, with its other names, and not replaced by a link",
+        ("link_dest", "links"),
+        lambda verdict, difference: bool(verdict.case.row["link_dest"]) and _is_right(verdict, difference.path),
+    ),
+    Expected(
+        "a hard link in place of a folder, with ACLs",
+        "rsync 3.5.0 asks for the folder's default ACL after it has put the link in its place, and calls that an error",
+        ("rsync failed",),
+        _beheld_too_late,
+    ),
+    Expected(
+        "the group's own entry of an ACL under a sticky bit",
+        "rsync 3.5.0 loses it where it says the same as the mask; ours has what the source has",
+        ("xattrs",),
+        _loses_group_entry,
+    ),
+    Expected(
+        "symbolic links that lead out, through a daemon without root",
+        "rsync's daemon cannot chroot then, and rewrites them: refused before anything is transferred",
+        ("failure",),
+        _kept_by_daemon,
+    ),
+    Expected(
+        "names of a symbolic link that the source does not have",
+        "rsync makes a new link for the names that it has, ours adds them: its content cannot change",
+        ("links",),
+        _only_extra_symlinks,
+    ),
+    Expected(
+        "attributes of a file that has two names at the destination",
+        "what is done to the one is done to the other: check mode counts both, where hard links are not preserved",
+        ("prediction",),
+        _changes_both_names,
+    ),
+    Expected(
+        "several runs of rsync send twice what keeps no times",
+        "the last one sees what the lists did not know, and takes nothing for right that has another time",
+        ("prediction",),
+        lambda verdict, difference: verdict.case.row["streams"] == "3" and _without_times(verdict, difference),
+    ),
+)
