@@ -65,7 +65,8 @@ def test_several_paths_have_a_folder_each(host):
 def test_what_is_excluded_is_not_there_and_hooks_have_run(host):
     _older, newer = snapshots(host, "backup-web1", "data")
     assert host.file(f"{newer}/dumped").exists and not host.file(f"{newer}/not.tmp").exists
-    assert testinfra.get_host("docker://backup-web1").file("/srv/after").exists
+    ran = testinfra.get_host("docker://backup-web1").file("/srv/hooks").content_string.splitlines()
+    assert ran == ["before all", "before this", "after this", "after all"] * 3
 
 
 def test_latest_leads_to_the_newest_and_nothing_unfinished_is_left(host):

@@ -96,11 +96,13 @@ def test_how_the_last_changes_ended_is_known(host):
 
 
 def test_tcp_settings_are_in_a_file_of_their_own(host):
-    file = host.file("/etc/sysctl.d/90-longhaul-nic.conf")
+    assert not host.file("/etc/sysctl.d/90-longhaul-nic.conf").exists
+    file = host.file("/etc/sysctl.d/91-fleet.conf")
     lines = dict(line.split(" = ") for line in file.content_string.splitlines() if not line.startswith("#"))
     assert file.mode == 0o644 and lines["net.core.rmem_max"] == "268435456"
     assert lines["net.ipv4.tcp_rmem"].split()[:2] == host.check_output("cat /proc/sys/net/ipv4/tcp_rmem").split()[:2]
     assert lines["net.ipv4.tcp_rmem"].split()[2] == "134217728" and lines["net.ipv4.tcp_mtu_probing"] == "1"
+    assert lines["net.ipv4.tcp_congestion_control"] == "reno" and lines["net.core.default_qdisc"] == "fq_codel"
     # a dry run of the real program: it knows every key but those that a container does not have
-    said = host.run("sysctl --dry-run -p /etc/sysctl.d/90-longhaul-nic.conf")
+    said = host.run("sysctl --dry-run -p /etc/sysctl.d/91-fleet.conf")
     assert "tcp_rmem" in said.stdout + said.stderr

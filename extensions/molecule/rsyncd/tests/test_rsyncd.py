@@ -6,12 +6,17 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
+
 import pytest
 import testinfra
 
 testinfra_hosts = ["ansible://all"]
 
 PEER = {"rsyncd-debian12": "rsyncd-debian13", "rsyncd-debian13": "rsyncd-debian12"}
+MODULES = {"rsyncd-debian12": "/etc/rsyncd.d", "rsyncd-debian13": "/etc/rsync-modules"}
+SECRETS = {"rsyncd-debian12": "/etc/rsyncd.d/longhaul.secrets", "rsyncd-debian13": "/etc/rsync-passwords"}
 PASSWORDS = {"alice": "alice-may-write", "bob": "bob-may-read"}
 
 
@@ -39,6 +44,8 @@ def test_modules_are_listed_ours_beside_those_of_others(client, name):
     assert {"data", "public", "local", "other"} <= set(listed)
     assert ("ftp" in listed) == (name == "rsyncd-debian12")
     assert "everybody" in listed
+    assert "inbox" not in listed and "earlier" not in listed
+    assert " ".join(listed).startswith("Debian GNU/Linux")
 
 
 def test_a_tree_is_pushed_and_pulled_as_it_is(client, host):
@@ -89,27 +96,79 @@ def test_the_unit_of_the_package_is_as_it_was(host):
     assert not host.file("/etc/systemd/system/rsync.service").exists
 
 
-def test_the_module_of_another_service_is_as_it_was(client, host):
-    assert host.file("/etc/rsyncd.d/other.conf").content_string.startswith("# of another service\n[other]\n")
+def test_the_module_of_another_service_is_as_it_was(client, host, name):
+    assert host.file(f"{MODULES[name]}/other.conf").content_string.startswith("# of another service\n[other]\n")
     assert client("/etc/hostname URL/other/").rc == 0
     assert host.file("/srv/other/hostname").exists
 
 
-def test_the_configuration_of_the_distribution_is_kept(client, host, name):
+def test_the_configuration_that_was_there_is_kept_or_makes_way_and_a_copy_stays(client, host, name):
+    text = host.file("/etc/rsyncd.conf").content_string
+    copies = host.check_output("ls -tr /etc/rsyncd.conf.*~").split()
     if name == "rsyncd-debian13":
-        assert not host.file("/root/rsyncd.conf.before").exists
+        assert "# longhaul.fleet.rsyncd: the whole file" in text and "earlier" not in text
+        assert host.file(copies[0]).content_string == "[earlier]\npath = /srv/other\n"
         return
     before = host.file("/root/rsyncd.conf.before").content_string
-    assert before in host.file("/etc/rsyncd.conf").content_string
+    assert before in text
+    assert host.file(copies[0]).content_string == before
     assert host.file("/etc/rsyncd.conf").mode == 0o640
     assert client("URL/ftp/").rc == 0
 
 
-def test_secrets_are_for_root_alone(host):
-    secrets = host.file("/etc/rsyncd.d/longhaul.secrets")
+def test_everything_is_in_the_places_that_were_named(host, name):
+    for place in set(MODULES.values()) | set(SECRETS.values()):
+        assert host.file(place).exists == (place in (MODULES[name], SECRETS[name])), place
+
+
+def test_secrets_are_for_root_alone(host, name):
+    secrets = host.file(SECRETS[name])
     assert (secrets.user, secrets.mode) == ("root", 0o600)
-    for place in ("/etc/rsyncd.conf", "/etc/rsyncd.d/data.conf", "/var/log/rsyncd.log"):
+    assert "alice:alice-may-write" in secrets.content_string
+    for place in ("/etc/rsyncd.conf", f"{MODULES[name]}/data.conf", "/var/log/rsyncd.log"):
         assert "alice-may-write" not in host.file(place).content_string
+
+
+def test_the_firewall_lets_the_named_network_in_and_nobody_else(host, name):
+    """Every connection of these tests comes through the rule, since the one behind it drops them."""
+    if name == "rsyncd-debian13":
+        assert not host.exists("nft")
+        return
+    first, second = re.findall(
+        r"^\s+(.*tcp dport .*)$", host.check_output("nft list chain inet guard input"), re.MULTILINE
+    )
+    address, prefix = host.check_output("ip -4 -brief address show eth0").split()[2].split("/")
+    network = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
+    assert first.startswith(f"ip saddr {network} tcp dport 873 accept"), first
+    assert second.endswith("drop")
+    assert f"ip saddr {{ {network} }} tcp dport 873" in host.file("/etc/longhaul-rsyncd.nft").content_string
+    assert 'include "/etc/longhaul-rsyncd.nft"' in host.file("/etc/nftables.conf").content_string
+
+
+def test_the_inbox_takes_files_and_shows_none(client, host):
+    host.check_output("rm -f /var/log/rsyncd-exec")
+    client.host.check_output("mkdir -p /root/gift; echo gift > /root/gift/file; chown -R 4321:8765 /root/gift")
+    assert client("-a --numeric-ids /root/gift URL/inbox/").rc == 0
+    found = host.check_output("stat -c '%n %a %u:%g' /srv/inbox/gift /srv/inbox/gift/file").splitlines()
+    assert found == ["/srv/inbox/gift 750 0:0", "/srv/inbox/gift/file 640 0:0"]
+    assert " 4321:8765" in host.check_output("getfattr --only-values -n user.rsync.%stat /srv/inbox/gift/file")
+    refused = client("URL/inbox/gift/file /root/stolen")
+    assert refused.rc != 0 and "write only" in refused.stderr
+    assert "inbox took 5 bytes" in host.file("/var/log/rsyncd-inbox.log").content_string
+    said = host.file("/var/log/rsyncd-exec").content_string.splitlines()
+    assert said[:3] == ["early", "before inbox", "after 0"]
+    host.check_output("rmdir /srv/inbox/.temporary")
+    assert client("-a --ignore-times /root/gift URL/inbox/").rc != 0
+    host.check_output("mkdir /srv/inbox/.temporary")
+
+
+def test_what_is_shown_is_what_may_be_seen(client, host):
+    client.host.check_output("rm -rf /root/seen; mkdir /root/seen")
+    assert client("-a URL/shown/ /root/seen/").rc == 0
+    assert client.host.check_output("ls /root/seen").split() == ["link", "open.secret", "plain"]
+    assert client.host.check_output("stat -c %a /root/seen/plain") == "604"
+    assert client.host.check_output("readlink /root/seen/link") == "/etc/hostname"
+    assert "rsync on shown/" in host.check_output("journalctl --identifier shown --output cat --no-pager")
 
 
 def test_transfers_are_logged(client, host):
@@ -128,6 +187,8 @@ def test_logs_are_rotated_and_written_on(client, host):
         client("/etc/hostname URL/local/after-rotation")
     assert host.file("/var/log/rsyncd.log.1").exists
     assert host.file("/var/log/rsyncd.log.2.gz").exists
+    rule = host.file("/etc/logrotate.d/longhaul-rsyncd").content_string
+    assert "    daily\n    rotate 3\n" in rule
     assert "after-rotation" in host.file("/var/log/rsyncd.log").content_string
     assert "after-rotation" in host.file("/var/log/rsyncd-local.log").content_string
 

@@ -29,12 +29,17 @@ def test_ssh_uses_what_was_decided(host):
 
 
 def test_nothing_of_the_measurements_is_left(host):
-    assert host.check_output("find /var/tmp /tmp -name 'longhaul*'") == ""
+    assert host.check_output("find /var/tmp /tmp /srv -name 'longhaul*'") == ""
     assert host.run("pgrep -f '[e]ngine.pyz'").rc == 1
 
 
-def test_the_links_are_as_they_were(host):
-    assert host.run("ls /etc/sysctl.d/90-longhaul-nic.conf").rc != 0
+def test_the_measurements_were_made_in_the_folder_that_was_named(host):
+    assert host.file("/srv/measured").mtime.year > 2001
+
+
+def test_tcp_is_set_up_and_the_links_are_as_they_were(host):
+    assert "net.core.rmem_max = 268435456" in host.file("/etc/sysctl.d/90-longhaul-nic.conf").content_string
+    assert "longhaul" not in host.check_output("ls /etc/netplan /etc/network /etc/systemd/network 2>/dev/null || true")
 
 
 def test_the_report_has_both_directions_and_both_measurements():
