@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
@@ -52,10 +52,10 @@ def backups(hosts: Testbed, playbooks: Playbooks) -> Iterator[Backups]:
 def test_days(hosts: Testbed, backups: Backups) -> None:
     source = hosts.root("alpha") / "data/src"
     # Symbolic links are counted by rsync and not by stream, and without a comparison the sum of bytes must be right.
-    several = {"src": ["/data/src", "/data/more"], "method": "rsync", "verify": "none", "direction": "push"}
+    several = {"src": ["/data/src", "/data/more"], "method": "rsync", "verify": "none"}
     backups.jobs = [
         backups.job("data", check_share="1/2", stale_after="1d"),
-        backups.job("several", keep={"last": 1}, **several),
+        backups.job("several", keep={"last": 1}, check_share="1/2", check_level="files", **several),
     ]
     fill(hosts, "more")
     before = refusal.everything(hosts)
@@ -63,9 +63,13 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     assert refusal.everything(hosts) == before and not backups.folder.exists()
     assert checked.output.count("would send") == 3
 
+    # Only the client can connect, as the variable says for all jobs on the first day, and each job on the second.
+    hosts.block("alpha", reject=True)
+    directions: list[dict[str, Any]] = [{"backup_direction": "push"}, {}]
     textfile = backups.folder.parent / "metrics/backup.prom"
     for day in range(2):
-        backups.run(backup_textfile=str(textfile))
+        backups.run(backup_textfile=str(textfile), **directions[day])
+        backups.jobs = [{**job, "direction": "push"} for job in backups.jobs]
         hosts.exec("alpha", ["cp", "-a", "/data/src", f"/data/day{day}"])
         edit(source, day)
     kept = backups.snapshots()
@@ -79,7 +83,10 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     assert compare.differences(source.with_name("day1"), both / "src") == []
     assert compare.differences(source.with_name("more"), both / "more") == []
 
+    hosts.unblock("alpha")
     assert backups.record()["check"]["sound"] and backups.record()["check"]["parts"] == [1]
+    names_only = backups.record("several")["check"]
+    assert backups.record()["check"]["files_read"] and names_only["entries"] and not names_only["files_read"]
     record, other = backups.record(), backups.record("several")
     assert (record["figures"]["new_files"], record["figures"]["gone"]) == (2, 1)
     assert record["transfers"][0]["verified"] == "size" and record["failures"] == [] and not record["resumed"]
@@ -199,6 +206,26 @@ def test_a_run_whose_control_node_was_killed_is_gone_on_with(hosts: Testbed, bac
     assert compare.differences(source, snapshot) == []
     record = backups.record()
     assert record["resumed"] and record["transfers"][0]["attached"] and record["snapshot"] == snapshot.parent.name
+
+
+def test_a_source_in_use_and_hooks_that_make_what_is_backed_up(hosts: Testbed, backups: Backups) -> None:
+    write = "import time\nfor n in range(10**6):\n    open('/data/src/log', 'a').write('line')\n    time.sleep(0.01)\n"
+    hosts.popen("alpha", ["/usr/bin/python3", "-c", write])
+    wait_for((hosts.root("alpha") / "data/src/log").exists)
+    make = {"host": "client", "command": ["/usr/bin/cp", "-a", "/data/src/folder0", "/data/dump"]}
+    backups.jobs = [backups.job("live"), backups.job("dump", src="/data/dump", before=[make])]
+    checked = backups.run("--check")
+    assert "/data/dump/ is not there yet" in checked.output, checked.output
+    made = backups.run()
+    for process in hosts.processes("alpha"):
+        if write in process.argv:
+            hosts.kill("alpha", process)
+    assert "fatal:" not in made.output
+    (note,) = backups.record("live")["notes"]
+    assert "1 entries changed at the source" in note and "for example log" in note, note
+    assert [one["state"] for one in backups.health().values()] == ["ok", "ok"]
+    (dump,) = backups.snapshots("dump")
+    assert compare.differences(hosts.root("alpha") / "data/dump", dump) == []
 
 
 def test_a_source_that_lost_much_is_set_aside_and_nothing_is_pruned(hosts: Testbed, backups: Backups) -> None:

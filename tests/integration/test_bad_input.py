@@ -182,3 +182,24 @@ def test_what_a_user_may_not_do(hosts: Testbed, playbooks: Playbooks, tmp_path: 
 def test_programs_that_are_missing_or_too_old(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     make_mistakes(hosts, playbooks, PROGRAMS)
+
+
+def test_a_result_lists_few_changes_without_diff(hosts: Testbed, playbooks: Playbooks) -> None:
+    source = hosts.root("alpha") / "data/src"
+    source.mkdir()
+    for number in range(50):
+        (source / f"file{number}").write_text("content")
+    options = {"src_host": "alpha", "src": "/data/src/"}
+    broken = {**options, "dest": "/data/broken", "delete": True, "max_delete": 0}
+    (hosts.root("beta") / "data/broken/extra").mkdir(parents=True)
+    tasks = [
+        {"name": "Plain", "longhaul.fleet.transfer": {**options, "dest": "/data/plain"}},
+        {"name": "Diff", "longhaul.fleet.transfer": {**options, "dest": "/data/diff"}, "diff": True},
+        {"name": "Failed", "longhaul.fleet.transfer": broken, "ignore_errors": True},
+    ]
+    run = playbooks.run(tasks, hosts="beta").expect_success()
+    plain, diff, failed = (run.result(name) for name in ("Plain", "Diff", "Failed"))
+    assert (len(plain["changes"]), plain["changes_total"], plain["changes_truncated"]) == (20, 51, True)
+    assert (len(diff["changes"]), diff["changes_total"], diff["changes_truncated"]) == (51, 51, False)
+    assert len(diff["diff"]["prepared"].splitlines()) == 51
+    assert "max_delete" in failed["msg"] and len(failed.get("changes", [])) <= 20, failed

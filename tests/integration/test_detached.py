@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.longhaul.fleet.tests.support import compare, leftovers
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 SIZE = 48 << 20
@@ -27,7 +28,7 @@ def move(name: str, **options: Any) -> dict[str, Any]:
     return {"name": name, "longhaul.fleet.transfer": {k: v for k, v in given.items() if v is not None}}
 
 
-@pytest.mark.parametrize("method", ["stream", "rsync", "scp"])
+@pytest.mark.parametrize("method", ["stream", *rarely("rsync", "scp")])
 def test_start_show_refuse_attach(hosts: Testbed, playbooks: Playbooks, method: str) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     make_big_files(hosts.root("alpha") / "data/src", SIZE, count=3)
@@ -72,11 +73,13 @@ def _expect_shown(run: Run, identity: str, method: str) -> None:
         assert (job["method"], job["root"]) == (method, root)
         assert job["state"] in ("running", "serving")
         assert job["pid"] > 1
-    progress = alpha[0]["progress"]
-    assert progress["bytes_total"] == SIZE
-    assert 0 < progress["bytes_done"] <= SIZE
-    assert progress["rate"] > 0
-    assert progress["eta"] >= 0
+    knows = [alpha, beta] if method == "stream" else [alpha]
+    for shown in knows:
+        progress = shown[0]["progress"]
+        assert progress["bytes_total"] == SIZE
+        assert 0 < progress["bytes_done"] <= SIZE
+        assert progress["rate"] > 0
+        assert progress["eta"] >= 0
 
 
 def test_a_finished_transfer_is_collected(hosts: Testbed, playbooks: Playbooks) -> None:
@@ -110,4 +113,29 @@ def test_the_control_node_loses_the_driving_host_for_a_while(hosts: Testbed, pla
     hosts.exec("alpha", ["nft", "delete table inet lost"])
     result = running.wait().expect_success().result("Move")
     assert result["state"] == "finished"
+    assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
+
+
+def test_a_destination_that_goes_down_is_told_with_what_to_do(hosts: Testbed, playbooks: Playbooks) -> None:
+    """Neither the other end nor the control node reaches it any more."""
+    make_big_files(hosts.root("alpha") / "data/src", SIZE, count=2)
+    running = playbooks.start([move("Move", method="stream")], hosts="beta")
+    until = time.monotonic() + 60
+    while " MiB" not in running.output:
+        assert time.monotonic() < until and running.process.poll() is None, running.output
+        time.sleep(0.2)
+    firewall = "add table inet lost; add chain inet lost input { type filter hook input priority 0; }; "
+    firewall += "add rule inet lost input iifname eth0 tcp dport 22 reject with tcp reset"
+    hosts.exec("beta", ["nft", firewall])
+    try:
+        for process in hosts.processes("beta"):
+            if "engine.pyz job" in " ".join(process.argv):
+                hosts.exec("beta", ["kill", "-9", str(process.pid)])
+        said = running.wait().result("Move")["msg"]
+    finally:
+        hosts.exec("beta", ["nft", "delete table inet lost"])
+    assert "was killed or restarted" in said and "beta" in said, said
+    assert "When that host can be reached again, run the task again: it resumes" in said, said
+    again = playbooks.run([move("Again", method="stream", **FULL_SPEED)], hosts="beta").expect_success().result("Again")
+    assert again["resumed"] and not again["attached"]
     assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []

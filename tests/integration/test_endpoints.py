@@ -20,11 +20,11 @@ import pytest
 from ansible_collections.longhaul.fleet.tests.support import compare, leftovers
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree, remove_tree
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.support.refusal import add_hosts, small_tree
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
 
-METHODS = ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
 CANNOT = {method: ["longer than PATH_MAX"] for method in ("rsync", "rsyncd")}
 OLDEST_PYTHON = (3, 9)  # that the newest ansible-core can use on a host
 NOT_NEEDED = ("test", "site-packages", "config-*", "*.a", "share", "include")  # of a Python that is copied
@@ -41,7 +41,7 @@ def expect_same(bed: Testbed, source: str = "data/src", dest: str = "data/dest",
     assert compare.differences(bed.root("alpha") / source, bed.root("beta") / dest, **how) == []
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["stream", "rsync", "scp", *rarely("rsyncd", "tar_nc", "sftp")])
 def test_root_paths_with_odd_names(hosts: Testbed, playbooks: Playbooks, method: str) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     small_tree(hosts)
@@ -59,7 +59,7 @@ def test_root_paths_with_odd_names(hosts: Testbed, playbooks: Playbooks, method:
     assert not run.result("Again")["changed"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["stream", "rsync", *rarely("rsyncd", "tar_nc", "scp", "sftp")])
 def test_ordinary_users_on_both_hosts(hosts: Testbed, playbooks: Playbooks, tmp_path: Path, method: str) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     source = hosts.root("alpha") / "data/src"
@@ -83,7 +83,7 @@ def test_ordinary_users_on_both_hosts(hosts: Testbed, playbooks: Playbooks, tmp_
     assert {host: leftovers.snapshot(hosts, host) for host in hosts.hosts} == before
 
 
-@pytest.mark.parametrize("method", ["stream", "rsync", "tar_nc"])
+@pytest.mark.parametrize("method", ["stream", "rsync", *rarely("tar_nc")])
 def test_from_an_ordinary_user_to_root(hosts: Testbed, playbooks: Playbooks, method: str) -> None:
     small_tree(hosts)
     hosts.exec("alpha", ["chown", "-R", "plain:plain", "/data/src"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
@@ -66,8 +67,9 @@ class Migration:
         }  # fmt: skip
 
     def start(self, *flags: str, playbook: str = "migrate", **variables: Any) -> Running:
-        """Start the playbook."""
-        given = {"migrate_jobs": self.jobs, **self.options, **variables}
+        """Start the playbook, with the cutover unless another phase is asked for; ``migrate_phase=None`` names none."""
+        given = {"migrate_jobs": self.jobs, "migrate_phase": "cutover", **self.options, **variables}
+        given = {name: value for name, value in given.items() if value is not None}
         return self.playbooks.start(f"longhaul.fleet.{playbook}", *flags, **given)
 
     def run(self, *flags: str, **more: Any) -> Run:
@@ -140,6 +142,20 @@ START_OLD = {"host": "source", "command": ["/usr/local/bin/app", "start", "/data
 START_NEW = {"host": "dest", "command": ["/usr/local/bin/app", "start", "/data/dest"]}
 
 
+def test_each_method_by_name_passes_the_preflight(migration: Migration) -> None:
+    migration.jobs = [migration.job(method.replace("_", "-"), method=method) for method in METHODS]
+    migration.run(migrate_phase="preflight")
+    for job in migration.jobs:
+        assert migration.report(job["name"])["phases"]["preflight"]["predicted"]["method"] == job["method"]
+
+
+def test_a_migration_by_a_method_that_needs_no_program(hosts: Testbed, migration: Migration) -> None:
+    migration.jobs[0].update(method="stream")
+    migration.run()
+    assert migration.report()["phases"]["cutover"]["method"] == "stream"
+    assert compare.differences(*trees(hosts)) == []
+
+
 @pytest.mark.smoke
 def test_a_service_moves_with_its_tree_while_it_runs(hosts: Testbed, migration: Migration) -> None:
     source, dest = trees(hosts)
@@ -173,6 +189,19 @@ def test_a_service_moves_with_its_tree_while_it_runs(hosts: Testbed, migration: 
     assert "Done" in report["next"] and "Switched over" in migration.text()
     assert changed(first) >= 4  # the seed, the final pass, the hooks
 
+    (stop,) = report["downtimes"]
+    assert stop["from"] <= report["phases"]["cutover"]["at"] <= stop["to"] and stop["serves"] == "the new host"
+    assert f"downtime: {stop['lasted']}" in first.output and f"* {stop['lasted']} (" in migration.text()
+    ran = [(one["name"], one["kind"], one["host"], one["result"]) for one in report["hooks"]]
+    assert ran == [
+        ("stop the app", "before_cutover", "alpha", "done"),
+        ("tasks of freeze.yml", "before_cutover", "alpha", "done"),
+        ("/usr/local/bin/app start /data/dest", "after_cutover", "beta", "done"),
+    ]
+    assert "| stop the app | before_cutover | alpha |" in migration.text()
+    assert f"by {report['run']['by']}" in migration.text() and "@" in report["run"]["by"]
+    assert "times are UTC" in migration.text()
+
     before = refusal.everything(hosts)
     again = migration.run()
     assert "was switched over" in again.output
@@ -196,6 +225,8 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
 
     migration.run(migrate_phase="preflight")
     assert refusal.everything(hosts) == before
+    overview = (migration.folder / "report.md").read_text()
+    assert f"| {entries} | 4.0 MiB | 4.0 MiB (predicted) | 0 (predicted) |" in overview, overview
     predicted = migration.report()["phases"]["preflight"]["predicted"]
     assert list(migration.report()["phases"]) == ["preflight"]
     assert "migrate_phase=seed" in migration.report()["next"]
@@ -216,6 +247,9 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
     assert changed(synced) == 1
     assert (dest / "folder1/file1").exists()  # delete was not asked for
     assert re.search(r"^\| sync \|.*\| 1000 B \|", migration.text(), re.MULTILINE), migration.text()
+    assert "migrate_phase=cutover (this switches over)" in migration.text()
+    shown = [int(line.split("|")[5]) for line in migration.text().splitlines() if line.startswith(("| seed", "| sync"))]
+    assert len(shown) == 2 and shown[0] == entries
 
     assert changed(migration.run(migrate_phase="sync")) == 0
     compared = migration.run(playbook="verify")
@@ -223,6 +257,78 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
     (dest / "folder0/new").write_text("y" * 1000)
     assert "folder0/new" in migration.run_into_failure(playbook="verify")
     assert "changed=0" in compared.output
+
+
+def test_without_a_phase_it_stops_before_the_cutover_and_says_how_to_switch(
+    hosts: Testbed, migration: Migration
+) -> None:
+    hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
+    switch = {"host": "dest", "command": ["/usr/bin/touch", "/data/switched"]}
+    migration.jobs[0].update(before_cutover=[STOP], after_cutover=[switch], cutover_failed=[START_OLD])
+    run = migration.run(migrate_phase=None)
+    switched = hosts.root("beta") / "data/switched"
+    assert serves(hosts, "alpha") and not switched.exists()
+    assert "sync" in migration.report()["phases"] and not migration.report()["switch"]
+    stopped = run.output.partition("Stopped before the cutover")[2]
+    assert "Not switched over: data" in stopped and "-e migrate_phase=cutover" in stopped, run.output
+
+    # A comparison after the switch is no way to make it, and what it refuses it does not note.
+    before = migration.report()
+    said = migration.run_into_failure(migrate_phase="verify")
+    assert "data stopped in phase verify" in said and "migrate_phase=cutover" in said, said
+    assert migration.report() == before and serves(hosts, "alpha")
+
+    migration.run(migrate_phase="cutover", migrate_verify_when="after_switch")
+    assert switched.exists() and not serves(hosts, "alpha")
+    report = migration.report()
+    assert report["switch"]["done"] and report["phases"]["verify"]["at"] >= report["switch"]["at"]
+    assert "Stopped before the cutover" not in migration.run(migrate_phase=None).output
+
+
+def test_what_a_first_copy_would_delete_is_told_and_agreed_to(hosts: Testbed, migration: Migration) -> None:
+    source, dest = trees(hosts)
+    migration.jobs[0].update(delete=True)
+    migration.run(migrate_phase="preflight")
+    first = migration.report()["phases"]["preflight"]["predicted"]
+    assert first["files_deleted"] == 0
+
+    # The destination gets something of its own: every preflight sees what is there now.
+    (dest / "thesis").mkdir(parents=True)
+    (dest / "thesis/chapter1").write_text("precious")
+    for flags in ((), ("--check",)):
+        run = migration.start(*flags, migrate_phase="preflight").wait()
+        said = run.failures[-1]
+        assert run.rc != 0 and "data stopped in phase preflight" in said, said
+        for words in (
+            "would delete 2 entries at beta:/data/dest",
+            "thesis/chapter1",
+            "max_delete: 2",
+            "migrate_allow_delete",
+        ):
+            assert words in said, said
+        assert "DELETIONS: the first copy would delete 2 entries" in run.output
+        assert "[WARNING]: the first copy would delete 2 entries" in run.output
+        assert "Nothing stands in the way" not in said
+    for more in ({}, {"migrate_preflight_predict": False}):
+        said = migration.run_into_failure(migrate_phase="seed", **more)
+        assert "2 entries at" in said and "migrate_allow_delete" in said, said
+        assert (dest / "thesis/chapter1").exists()
+    assert "data stopped in phase seed" in said, said
+
+    said = migration.run_into_failure(migrate_allow_delete=["other"])
+    assert "migrate_allow_delete names other" in said
+    migration.run(migrate_phase="seed", migrate_allow_delete=["data"])
+    assert not (dest / "thesis").exists() and compare.differences(source, dest) == []
+    assert migration.report()["phases"]["seed"]["files_deleted"] == 2
+
+    # Later passes follow the source, and check mode tells what they will do.
+    (source / "folder0/file3").unlink()
+    checked = migration.run("--check")
+    assert "the next pass would delete 1 entry at" in checked.output and "folder0/file3" in checked.output
+    assert (dest / "folder0/file3").exists()
+    migration.run(migrate_phase="sync")
+    assert not (dest / "folder0/file3").exists()
+    assert changed(migration.run(migrate_phase="sync")) == 0
 
 
 def test_a_failure_before_the_switch_leaves_the_source_serving(hosts: Testbed, migration: Migration) -> None:
@@ -284,7 +390,15 @@ def test_pairs_go_side_by_side_and_do_not_hold_up_each_other(hosts: Testbed, mig
     assert compare.differences(hosts.root("beta") / "data/back", hosts.root("alpha") / "data/forth") == []
     assert migration.report("there")["switch"]["done"] and migration.report("back")["switch"]["done"]
     table = (migration.folder / "report.md").read_text()
-    assert table.count("switched over") == 2 and table.count("stopped in preflight") == 1, table
+    assert table.count("| switched over |") == 2 and table.count("| stopped in preflight |") == 1, table
+    # What failed is told first, with its reason, and at the very end of the output.
+    assert (
+        table.index("* **none** stopped in phase preflight")
+        < table.index("/data/none/ does not exist")
+        < table.index("| job ")
+    )
+    assert table.index("[none](none.md)") < table.index("[there](there.md)")
+    assert "| **sum of 3** | | |" in table and "1 stopped, 2 switched over" in table, table
     # Each had begun before the other one had made its seed.
     begun = {name: migration.report(name)["phases"]["preflight"]["at"] for name in ("there", "back")}
     seeded = {name: migration.report(name)["phases"]["seed"]["at"] for name in ("there", "back")}
@@ -345,11 +459,12 @@ def test_what_stands_in_the_way_is_told_together_and_nothing_is_written(hosts: T
     [
         ({"migrate_jobs": []}, ["There are no jobs", "src_host: old.example.com", "-e @jobs.yml"]),
         ({"migrate_phase": "seeed"}, ["migrate_phase is seeed", "seed, sync, cutover"]),
+        ({"migrate_phase": "report"}, ["migrate_phase=report no longer exists", "migrate_phase=cutover"]),
         ({"migrate_defaults": {"exclued": ["*.tmp"]}}, ["exclued", "exclude"]),
         ({"migrate_only": ["daat"]}, ["daat", "no such job"]),
         ({"migrate_jobs": [Migration.job("data", dest_host="gamma")]}, ["gamma", "inventory"]),
     ],
-    ids=["no jobs", "no such phase", "typo in an option", "no such job", "no such host"],
+    ids=["no jobs", "no such phase", "the phase report", "typo in an option", "no such job", "no such host"],
 )
 def test_a_mistake_in_the_variables(
     hosts: Testbed, migration: Migration, variables: dict[str, Any], words: list[str]

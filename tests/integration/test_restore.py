@@ -128,7 +128,10 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     hosts.shape("beta", None)
     restoring.wait().expect_success()
     assert compare.differences(backup.data["alpha"] / "day0/work", source / f"work.restored-{DAYS[0]}") == []
-    backup.restore(restore_when=DAYS[1], restore_path="work/plan").expect_success()
+    # In New York that snapshot was made in the evening before.
+    there = {"restore_when": "2026-10-30", "restore_timezone": "America/New_York", "restore_check": "files"}
+    backup.restore(restore_path="work/plan", restore_verify="size", **there).expect_success()
+    assert (backup.report()["checked"], backup.report()["result"]["verified"]) == ("files", "size")
     assert (source / f"work/plan.restored-{DAYS[1]}/plan").read_text() == "second\n"
 
     # Over what is there: first what would change, then it changes. What is too many stays unless it shall go.
@@ -170,6 +173,24 @@ def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
     record.write_text(json.dumps({**json.loads(record.read_text()), "state": "begun"}))
     backup.restore(restore_path="photos", restore_damaged=True).expect_success()
     assert compare.differences(backup.folder / DAYS[1] / "data/photos", source / f"photos.restored-{DAYS[1]}") == []
+
+
+def test_the_role_restores_on_the_host_that_gets_it_alone(hosts: Testbed, backup: Backup) -> None:
+    source = backup.data["alpha"] / "src"
+    source.mkdir()
+    (source / "file").write_text("content")
+    backup.make()
+    role = {"name": "Restore", "ansible.builtin.include_role": {"name": "longhaul.fleet.restore"}}
+    one = {**role, "vars": {"restore_from": "alpha", "restore_dest": "/data/one"}}
+    two = {**role, "vars": {"restore_from": "alpha", "restore_to": "beta", "restore_dest": "/data/two"}}
+    backup.playbooks.run([one, two], hosts="all", timeout=900, backup_jobs=[JOB]).expect_success()
+    data = backup.data
+    assert compare.differences(source, data["alpha"] / "one") == compare.differences(source, data["beta"] / "two") == []
+    assert not (data["beta"] / "one").exists() and not (data["alpha"] / "two").exists()
+
+    wrong = {**role, "vars": {"restore_from": "alpha", "restore_check": "all"}}
+    run = backup.playbooks.run([wrong], hosts="alpha", backup_jobs=[JOB])
+    assert run.rc != 0 and "restore_check" in run.failures[-1] and "contents, files, structure" in run.failures[-1]
 
 
 def damage(path: Path) -> None:

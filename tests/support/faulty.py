@@ -39,7 +39,7 @@ def why_not() -> str:
 
 
 def fault(operation: str, name: str = "", number: int = 0, after: int = 0, seconds: float = 0.0) -> dict[str, Any]:
-    """Give one fault: what an operation (read, readdir, write) on a file or folder of that name (any) meets.
+    """Give one fault: what an operation (read, readdir, write, chown) on a file or folder of that name (any) meets.
 
     ``number`` is the error, 0 for none; ``after``: of a read, the offset from which on it fails, of a write how many
     bytes have been written altogether before. ``seconds`` is how long a MiB takes.
@@ -111,6 +111,7 @@ class _Faulty:
         valid, _pad, _fh, size, _owner, atime, mtime, _ctime, atime_ns, mtime_ns, *rest = _SET.unpack(data)
         _ctime_ns, mode, _unused, uid, gid, _last = rest
         if valid & 6:
+            self.meet("chown", path, 0, 0)
             os.lchown(path, uid if valid & 2 else -1, gid if valid & 4 else -1)
         if valid & 1:
             os.chmod(path, stat.S_IMODE(mode))

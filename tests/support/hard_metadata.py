@@ -27,6 +27,7 @@ case("mtime of a whole second")(_with_time(b"metadata/mtime-second", START_NS //
 case("mtime 0")(_with_time(b"metadata/mtime-0", 0))
 case("mtime before 1970")(_with_time(b"metadata/mtime-1969", -86400 * 10**9 + 123_456_789))
 case("mtime after 2038")(_with_time(b"metadata/mtime-2040", 2_208_988_800 * 10**9 + 987_654_321))
+case("mtime after 2262")(_with_time(b"metadata/mtime-2300", 10_413_792_000 * 10**9 + 123_456_789))
 
 
 @case("directory's mtime before 1970")

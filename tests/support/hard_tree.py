@@ -58,7 +58,7 @@ NAMES = {
     "upper case twin": b"CASE",
     "NFC twin": unicodedata.normalize("NFC", "Ångström").encode(),
     "NFD twin": unicodedata.normalize("NFD", "Ångström").encode(),
-    "own staging name": b".longhaul-0123456789abcdef",
+    "nearly an own staging name": b".longhaul-0123456789abcde",
     "own partial name": b".longhaul-partial",
     "own journal name": b"0123456789abcdef0123456789abcdef.ranges",
     "own temporary name": b"link-1",

@@ -33,10 +33,10 @@ def _longer_than_path_max(maker: Maker) -> bytes:
     return path + b"/file"
 
 
-@case("own staging name at the root")
-def _own_staging_name_at_the_root(maker: Maker) -> bytes:
-    maker.folder(b".longhaul-fedcba9876543210")
-    return maker.file(b".longhaul-fedcba9876543210/file")
+@case("nearly an own staging name at the root")
+def _nearly_an_own_staging_name_at_the_root(maker: Maker) -> bytes:
+    maker.folder(b".longhaul-fedcba987654321")
+    return maker.file(b".longhaul-fedcba987654321/file")
 
 
 @case("empty file")

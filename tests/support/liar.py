@@ -15,19 +15,20 @@ import time
 from pathlib import Path
 from typing import Any, Protocol, Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._exchange import frames
-from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.frames import Encoder, FrameError
-from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.messages import Shard, pack_shard
-from ansible_collections.longhaul.fleet.plugins.module_utils._exchange.source import hello as greeting
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import Connection, ConnectionParameters
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.session import hello as greeting
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames, records
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Encoder, FrameError
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Shard, dump_shard
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods import stream
-from ansible_collections.longhaul.fleet.plugins.module_utils._stream import records
-from ansible_collections.longhaul.fleet.plugins.module_utils._stream.meeting import Connection, Doorway
-from ansible_collections.longhaul.fleet.plugins.module_utils._stream.records import Heads, Record
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import settings
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
 
 KEY = b"k" * 32
+STAGED = tuple(f".longhaul-{ID}{below}".encode() for below in ("", "/tmp", "/partial", "/tmp/new-0-1"))
 
 
 class Chance(Protocol):
@@ -66,11 +67,13 @@ class End:
         self.context = Context(side, "serve", os.fsencode(root), plan, str(job), secrets={"exchange": "s"})
         for name in ("tmp", "partial"):
             os.makedirs(os.path.join(self.context.staging, name.encode()))
+        if side == "dest":
+            open_staging(self.context).prepare()  # as the job does, before the other end says anything
         control, theirs = socket.socketpair()
         self.control = control
         self.encoder, self.heads = Encoder(KEY), Heads(KEY)
         self.conversation = stream._Conversation(  # pylint: disable=protected-access
-            self.context, Doorway(self.context), Connection(0, theirs, Keys())
+            self.context, ConnectionParameters(self.context), Connection(0, theirs, Keys())
         )
         self.data, other = socket.socketpair()
         self.conversation.streams.attach(self.conversation.link(Connection(1, other, Keys())))
@@ -114,7 +117,9 @@ class End:
 
 def entry(chance: Chance) -> Entry:
     """Give an entry that a walk could have made, or nearly."""
-    path = chance.choice([b"a", b"small", b"large", b"a/b", b"../x", b"/etc/x", b"d", b"d/e", b"", b"x\0y", b"."])
+    path = chance.choice(
+        [b"a", b"small", b"large", b"a/b", b"../x", b"/etc/x", b"d", b"d/e", b"", b"x\0y", b".", *STAGED]
+    )
     kind = chance.choice("ffffdlps")
     size = chance.choice([0, 10, 100, 300_000, 2**40]) if kind == "f" else 0
     target = b"../../outside" if kind == "l" else b""
@@ -152,7 +157,7 @@ def nonsense(chance: Chance) -> dict[str, Any]:
 def payload(chance: Chance, kind: int) -> bytes:
     """Give something for a frame of that kind."""
     if kind == frames.SHARD and chance.random() < 0.8:
-        data = bytearray(pack_shard(Shard(chance.randrange(3), [entry(chance) for _n in range(chance.randrange(4))])))
+        data = bytearray(dump_shard(Shard(chance.randrange(3), [entry(chance) for _n in range(chance.randrange(4))])))
         if chance.random() < 0.3:
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         return bytes(data)

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .terminal import Terminal
+
 SUPPORT = Path(__file__).parent
 
 
@@ -113,6 +115,19 @@ class Playbooks:
         Tasks run on ``hosts`` in a play without fact gathering. ``options`` go to ansible-playbook as they are
         (``--check``); ``variables`` become extra variables.
         """
+        argv, folder = self._prepare(playbook, options, hosts, variables)
+        self._started.append(Running(argv, self.environment(), folder))
+        return self._started[-1]
+
+    def terminal(self, playbook: list[dict[str, Any]], *options: str, hosts: str = "all") -> Terminal:
+        """Start a playbook in a terminal; see ``start``."""
+        argv, folder = self._prepare(playbook, options, hosts, {})
+        return Terminal(argv, {**self.environment(), "LONGHAUL_TEST_RECORD": str(folder / "record.jsonl")})
+
+    def _prepare(
+        self, playbook: str | list[dict[str, Any]], options: tuple[str, ...], hosts: str, variables: dict[str, Any]
+    ) -> tuple[list[str], Path]:
+        """Write the files of a run; give its arguments and its folder."""
         self._runs += 1
         folder = self.folder / f"run-{self._runs}"
         folder.mkdir(parents=True)
@@ -125,9 +140,7 @@ class Playbooks:
             playbook = str(folder / "playbook.yml")
         (folder / "vars.json").write_text(json.dumps(variables), encoding="utf-8")
         program = str(Path(sys.executable).with_name("ansible-playbook"))
-        argv = [program, "-i", str(self.inventory), "-e", f"@{folder / 'vars.json'}", *options, playbook]
-        self._started.append(Running(argv, self.environment(), folder))
-        return self._started[-1]
+        return [program, "-i", str(self.inventory), "-e", f"@{folder / 'vars.json'}", *options, playbook], folder
 
     def end(self) -> None:
         """Kill what a failed test left running."""

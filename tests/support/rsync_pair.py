@@ -18,12 +18,24 @@ import threading
 from pathlib import Path
 from typing import Any, Iterator
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import Context
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.outcome import Outcome
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods import rsync, rsync_passes, rsyncd
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_argv import Far
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_list import list_source
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_run import Line
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import method as rsync
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import passes as rsync_passes
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import server_command
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import FAR_LIST, Far
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.run import Line
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.shards import (
+    Lists,
+    decode_lists,
+    divide,
+    encode_lists,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.source_list import list_source
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd import method as rsyncd
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import forced_command
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging, open_staging
 
 ID = f"{os.urandom(8).hex()[:-1]}f"  # its own in each of the processes that run tests side by side
 ALL = ["owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse"]
@@ -33,18 +45,23 @@ VERSION = [int(part) for part in _SAID.split()[2].decode().split(".")]
 _SHELL = """\
 import os, sys
 sys.path[:0] = {path!r}
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync_leftover import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods import rsync_service
-settings = {settings!r}
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import server_command
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
+context = Context({side!r}, "serve", {root!r}, {settings!r}, {folder!r})
 if {adopting!r}:
-    adopt({staging!r})
-argv = rsync_service.server_argv(" ".join(sys.argv[2:]), {side!r}, {staging!r}, settings)
+    adopt(open_staging(context))
+folders = server_command.own_folders(context)
+for fd in server_command.own_descriptors(context):
+    os.set_inheritable(fd, True)
+argv = server_command.server_argv(" ".join(sys.argv[2:]), {side!r}, folders, context.settings)
 os.chdir({root!r})
 if {uid!r} is not None:
     os.setgroups([])
     os.setgid({uid!r})
     os.setuid({uid!r})
-os.execvpe(argv[0], argv, rsync_service.clean_environment())
+os.execvpe(argv[0], argv, server_command.clean_environment())
 """
 
 
@@ -66,6 +83,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "streams": 1,
         "preserve": ALL,
         "numeric_ids": True,
+        "owner_map": {},
         "one_file_system": False,
         "partial": True,
         "link_dest": [],
@@ -87,13 +105,14 @@ class Pair:
         self.source, self.dest = folder / "source", folder / "dest"
         for path in (self.source, self.dest, folder / "job-source", folder / "job-dest"):
             path.mkdir()
+        self._open: list[Staging] = []
         self.leftover = False
         self.far_uid: int | None = None  # the user that the serving rsync runs as
         self.stop_after = 0.0  # seconds until the driving end is told to stop; 0: never
 
     def context(self, side: str, part: str, plan: dict[str, Any]) -> Context:
         root = self.source if side == "source" else self.dest
-        return Context(
+        made = Context(
             side=side,
             part=part,
             root=os.fsencode(root),
@@ -102,6 +121,19 @@ class Pair:
             serve={"leftover": self.leftover if side == "dest" else False},
             log=lambda _text: None,
         )
+        if (self.dest / f".longhaul-{ID}").is_dir() and side == "dest":
+            self._open.append(open_staging(made))  # as the job does, before the other end says anything
+        return made
+
+    def close(self) -> None:
+        """Do what the job does at its end, whatever became of the transfer."""
+        while self._open:
+            self._open.pop().close()
+
+    def adopt(self) -> int:
+        """Do what the job does with what an interrupted run left; gives the bytes that are partial then."""
+        with contextlib.closing(Staging(os.fsencode(self.dest), os.fsencode(f".longhaul-{ID}"))) as staged:
+            return adopt(staged)
 
     def staged(self, plan: dict[str, Any]) -> Path:
         """Make what the job makes before a method is called, without a trace in the root's times."""
@@ -128,32 +160,44 @@ class Pair:
     def over_shell(self, connect: str = "push", **changes: Any) -> Outcome:
         """Run method rsync with the local stand-in for ssh."""
         plan = settings(**changes)
-        staging = self.staged(plan)
+        self.staged(plan)
         drive, serve = ("source", "dest") if connect == "push" else ("dest", "source")
         context = self.context(drive, "drive", plan)
         context.peer = {"leftover": self.leftover}
-        line = Line(far=Far(address="peer:./", shell=self.shell(serve, plan, staging)))
+        line = Line(far=Far(address="peer:./", shell=self.shell(serve, plan)))
         far = self.context(serve, "serve", plan)
         if self.stop_after:
             threading.Timer(self.stop_after, context.stop.set).start()
-        outcome = rsync_passes.transfer(context, line, lambda: list_source(far.root, plan))
+        if serve == "source":
+            rsync.rsync_handler(far, lambda: True)  # it makes the lists' folder
+            if self.far_uid is not None:  # a job's rsync runs as the job's own user
+                os.chmod(os.path.join(far.folder, server_command.LISTS), 0o755)
+        outcome = rsync_passes.transfer(context, line, lambda: self._divided(far))
+        self.close()
         if not outcome.failure:
             self.unstage()
         return outcome
 
-    def shell(self, side: str, plan: dict[str, Any], staging: Path) -> str:
+    @staticmethod
+    def _divided(far: Context) -> Lists:
+        lists = divide(
+            list_source(far.root, far.settings), far.settings["streams"], os.path.join(far.folder, server_command.LISTS)
+        )
+        return decode_lists(encode_lists(lists), FAR_LIST)
+
+    def shell(self, side: str, plan: dict[str, Any]) -> str:
         """Write the stand-in for ssh; gives what --rsh takes."""
         path = self.folder / f"shell-{side}.py"
         root = self.source if side == "source" else self.dest
         path.write_text(
             _SHELL.format(
                 path=[entry for entry in sys.path if entry],
-                settings={name: plan[name] for name in ("link_dest",)},
+                settings=plan,
+                folder=str(self.folder / f"job-{side}"),
                 side=side,
                 uid=self.far_uid,
                 adopting=side == "dest" and plan["streams"] == 1 and not plan["check"],
-                staging=os.fsencode(staging),
-                root=str(root),
+                root=os.fsencode(root),
             )
         )
         return f"{sys.executable} {path}"
@@ -182,6 +226,7 @@ class Pair:
             over.set()
             looking.join()
             server.close()
+            self.close()
         if not outcome.failure:
             self.unstage()
         return outcome
@@ -198,7 +243,7 @@ class Pair:
             ports=[0],
             allow=["127.0.0.0/8"],
             public_key=(keys / "driver.pub").read_text(),
-            gate=[sys.executable, "-I", "-S", str(Path(rsync.__file__).parent / "gate.py")],
+            gate=[sys.executable, "-I", "-S", forced_command.__file__],
         )
         serving.secrets = {"host_key": (keys / "host").read_text()}
         driving.secrets = {"identity": (keys / "driver").read_text()}
@@ -208,6 +253,7 @@ class Pair:
             outcome = rsync.drive(driving)
         finally:
             server.close()
+            self.close()
         if not outcome.failure:
             self.unstage()
         return outcome

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""ansible-playbook is interrupted, or killed, during a transfer: the transfer goes on, and the user is told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support import compare
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+
+SLOW = "16mbit"  # 48 seconds
+MOVE: dict[str, Any] = {
+    "name": "Move",
+    "longhaul.fleet.transfer": {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest", "encryption": "none"},
+}
+
+
+def expect_told(said: str) -> str:
+    """Expect the words in what the user saw; gives the name of the transfer."""
+    words = " ".join(said.split())
+    told = re.search(r"alpha -> beta: interrupted. Transfer (\w{16}) goes on, on the hosts, without Ansible", words)
+    assert told, said
+    stop = f"ansible alpha,beta -m longhaul.fleet.transfer_control -a 'id={told.group(1)} state=cancelled'"
+    assert "run the same task again" in words and stop in words, said
+    return told.group(1)
+
+
+def expect_attached(hosts: Testbed, playbooks: Playbooks) -> None:
+    """Expect that the transfer runs, and that the next run of the task finds it."""
+    assert any("engine.pyz job" in " ".join(one.argv) for one in hosts.processes("alpha"))
+    running = playbooks.start([MOVE], hosts="beta")
+    wait_for(lambda: "attached to the running transfer" in running.output)
+    hosts.shape("alpha", None)
+    assert running.wait().expect_success().result("Move")["attached"]
+    assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
+
+
+def slow_tree(hosts: Testbed) -> None:
+    make_big_files(hosts.root("alpha") / "data/src", 96 << 20, count=3)
+    hosts.shape("alpha", SLOW)
+
+
+def test_control_c_in_a_terminal(hosts: Testbed, playbooks: Playbooks) -> None:
+    slow_tree(hosts)
+    with playbooks.terminal([MOVE], hosts="beta") as terminal:
+        terminal.wait_for(" MiB")  # the first line of progress
+        terminal.wait_for("\n")
+        for _time in range(4):  # Ansible may swallow one, and a person would then type another
+            terminal.type("\x03")
+            with contextlib.suppress(AssertionError):
+                wait_for(lambda: "interrupted. Transfer" in terminal.output, seconds=20)
+                break
+        wait_for(lambda: terminal.process.poll() is not None, seconds=30)
+        assert terminal.wait() != 0
+        said = terminal.output
+    identity = expect_told(said)
+    show = {"name": "Show", "longhaul.fleet.transfer_info": {"transfer_id": identity}}
+    assert playbooks.run([show], hosts="alpha").result("Show")["transfers"][0]["state"] == "running"
+    expect_attached(hosts, playbooks)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, *rarely(signal.SIGINT, signal.SIGKILL)])
+def test_a_signal_without_a_terminal(hosts: Testbed, playbooks: Playbooks, number: signal.Signals) -> None:
+    """As in a pipeline of a build server, whose errors go to a file."""
+    slow_tree(hosts)
+    running = playbooks.start([MOVE], hosts="beta")
+    wait_for(lambda: " MiB" in running.output)
+    os.kill(running.process.pid, number)  # it alone, not what it started
+    wait_for(lambda: "interrupted. Transfer" in running.output, seconds=60)
+    running.process.wait(30)
+    expect_told(running.output)
+    expect_attached(hosts, playbooks)

@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Two hosts that know other users: transfers that keep numbers, go by names, or follow a map."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import yaml
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
+
+OLD = {"alice": 70001, "bob": 70002, "carol": 70003, "mysql": 70103}
+NEW = {"bob": 70001, "alice": 70010, "mysql": 70101, "deploy": 70200}
+MAP = {"users": {"alice": "alice", 70002: "bob", "carol": "deploy"}, "groups": {"alice": 70010, "bob": "bob"}}
+
+
+@pytest.fixture(name="strangers")
+def _strangers(hosts):
+    """Give both hosts users of their own, and alpha a tree of theirs."""
+    before = {}
+    for host, names in (("alpha", OLD), ("beta", NEW)):
+        for file, line in (("passwd", "{0}:x:{1}:{1}::/:/bin/sh\n"), ("group", "{0}:x:{1}:\n")):
+            path = hosts.root(host) / "etc" / file
+            before[path] = path.read_text()
+            path.write_text(before[path] + "".join(line.format(*one) for one in names.items()))
+    root = hosts.root("alpha") / "data/s"
+    for name, owner in OLD.items():
+        (root / name).mkdir(parents=True)
+        (root / name / "file").write_text(name)
+        for path in (root / name, root / name / "file"):
+            os.chown(path, owner, owner)
+    hosts.exec("alpha", ["setfacl", "-m", "u:alice:rwx,g:bob:r", "/data/s/bob/file"])
+    hosts.exec("alpha", ["setfacl", "-d", "-m", "u:carol:rwx", "/data/s/bob"])
+    yield hosts
+    for path, text in before.items():
+        path.write_text(text)
+
+
+def run_task(playbooks, module, *options, fails=False, **arguments):
+    """Run one task that says its numbers as YAML does, and return its result."""
+    given = {"src_host": "alpha", "src": "/data/s/", "dest": "/data/d", **arguments}
+    play = [{"hosts": "beta", "gather_facts": False, "tasks": [{"name": "Do it", f"longhaul.fleet.{module}": given}]}]
+    run = playbooks.run(yaml.safe_dump(play), *options)
+    assert (run.rc != 0) == fails, run.output
+    return run.result("Do it")
+
+
+def transfer(playbooks, *options, **arguments):
+    return run_task(playbooks, "transfer", *options, **arguments)
+
+
+def found(hosts) -> dict[str, tuple[int, int]]:
+    root = hosts.root("beta") / "data/d"
+    return {name: (os.stat(root / name / "file").st_uid, os.stat(root / name).st_gid) for name in OLD}
+
+
+def acl(hosts, path: str) -> set[str]:
+    said = hosts.exec("beta", ["getfacl", "-pcn", f"/data/d/{path}"]).stdout
+    return {line.split("\t")[0] for line in said.splitlines()}
+
+
+@pytest.mark.parametrize("method", ["stream", "rsync", "tar_nc", *rarely("rsyncd", "sftp")])
+def test_a_map_counts_for_every_method_and_for_the_comparison(strangers, playbooks, method):
+    result = transfer(playbooks, method=method, owner_map=MAP)
+    assert (result["verified"], result["differences_total"]) == ("size", 0)
+    assert found(strangers) == {
+        "alice": (70010, 70010),
+        "bob": (70001, 70001),
+        "carol": (70200, 70003),
+        "mysql": (70103, 70103),
+    }
+    assert {"user:70010:rwx", "group:70001:r--"} <= acl(strangers, "bob/file")
+    assert "default:user:70200:rwx" in acl(strangers, "bob")
+    again = transfer(playbooks, method=method, owner_map=MAP)
+    assert not again["changed"] and again["differences_total"] == 0
+    assert {one["name"] for one in again["owner_mismatches"]} == {"mysql", "carol"}
+    assert "uid 70103 is mysql on alpha and nobody on beta, where mysql is 70101: 2 entries" in again["warnings"][-1]
+
+
+@pytest.mark.parametrize("method", ["stream", "rsync", *rarely("rsyncd", "tar_nc")])
+def test_names_decide_and_the_comparison_follows(strangers, playbooks, method):
+    result = transfer(playbooks, method=method, numeric_ids=False)
+    assert (result["verified"], result["differences_total"]) == ("size", 0)
+    assert found(strangers) == {
+        "alice": (70010, 70010),
+        "bob": (70001, 70001),
+        "carol": (70003, 70003),
+        "mysql": (70101, 70101),
+    }
+    assert {"user:70010:rwx", "group:70001:r--"} <= acl(strangers, "bob/file")
+    assert "carol does not exist on beta: 3 entries keep the number 70003" in result["warnings"][-1]
+    assert not transfer(playbooks, method=method, numeric_ids=False)["changed"]
+    compared = run_task(playbooks, "verify", numeric_ids=False)
+    assert compared["identical"]
+    assert not run_task(playbooks, "verify", on_difference="report")["identical"]
+
+
+@pytest.mark.parametrize("method", ["stream", "rsync"])
+def test_numbers_warn_unless_told_not_to(strangers, playbooks, method):
+    predicted = transfer(playbooks, "--check", method=method, owner_warnings=False)
+    assert "uid 70001" not in str(predicted.get("warnings"))  # though it is among the mismatches
+    result = transfer(playbooks, method=method)
+    assert result["owner_mismatches"] == predicted["owner_mismatches"] and len(result["owner_mismatches"]) == 8
+    assert "uid 70001 is alice on alpha and bob on beta, where alice is 70010: 3 entries" in result["warnings"][-1]
+
+
+def test_a_map_that_the_destination_cannot_follow_is_refused(strangers, playbooks):
+    failed = transfer(playbooks, fails=True, owner_map={"users": {"alice": "nobody-here"}})
+    assert "beta has no such user" in failed["msg"]
+    failed = transfer(playbooks, fails=True, owner_map={"users": {"alice": 1, 70001: 2}})
+    assert "alice and 70001, which are the same user on alpha" in failed["msg"]
+    assert not (strangers.root("beta") / "data/d").exists()
+
+
+def migrate(playbooks, tmp_path, fails=False, phase="preflight", playbook="migrate", **options):
+    """Run the playbook with one job that stands in YAML, where keys can be numbers."""
+    ends = {"src_host": "alpha", "src": "/data/s/", "dest_host": "beta", "dest": "/data/d"}
+    jobs = tmp_path / "jobs.yml"
+    jobs.write_text(yaml.safe_dump({"migrate_jobs": [{"name": "data", **ends, **options}]}))
+    run = playbooks.run(f"longhaul.fleet.{playbook}", "-e", f"@{jobs}", "-e", f"migrate_phase={phase}")
+    assert (run.rc != 0) == fails, run.output
+    return run
+
+
+def test_a_migration_stops_until_it_says_whose_the_files_become(strangers, playbooks, tmp_path):
+    said = migrate(playbooks, tmp_path, fails=True).failures[-1]
+    assert "uid 70103 is mysql on alpha and nobody on beta, where mysql is 70101: 2 entries" in said
+    assert "uid 70003 is carol on alpha and nobody on beta, where there is no carol: 3 entries" in said
+    assert "gid 70001 is alice on alpha and bob on beta, where alice is 70010: 2 entries" in said
+    users, groups = said.partition("users that beta lacks")[2].split("groups that beta lacks")
+    assert "- {name: carol, uid: 70003}" in users and "- {name: carol, gid: 70003}" in groups
+    assert not (strangers.root("beta") / "data/d").exists()
+    said = migrate(playbooks, tmp_path, fails=True, phase="cutover").failures[-1]
+    assert "numeric_ids: true" in said and not (strangers.root("beta") / "data/d").exists()
+
+    mapped = {"users": {"alice": "alice", 70002: "bob", "carol": "deploy", 70103: 70101}, "groups": {70001: "alice"}}
+    run = migrate(playbooks, tmp_path, phase="cutover", owner_map=mapped)
+    assert "the trees are the same" in run.output
+    assert found(strangers) == {
+        "alice": (70010, 70010),
+        "bob": (70001, 70002),
+        "carol": (70200, 70003),
+        "mysql": (70101, 70103),
+    }
+    assert "the trees are the same" in migrate(playbooks, tmp_path, playbook="verify", owner_map=mapped).output
+
+
+@pytest.mark.parametrize("numeric_ids", [True, False])
+def test_a_migration_that_names_numbers_or_names_goes_on(strangers, playbooks, tmp_path, numeric_ids):
+    run = migrate(playbooks, tmp_path, phase="cutover", numeric_ids=numeric_ids)
+    assert "the trees are the same" in run.output
+    assert found(strangers)["mysql"] == ((70103, 70103) if numeric_ids else (70101, 70101))
+    assert found(strangers)["carol"] == (70003, 70003)
