@@ -4,23 +4,29 @@
 PYTHON ?= python3
 TOOLS := tests/tools
 
-.PHONY: help demo test cases bench lint sanity unit unit-oldest-python unit-all-pythons integration integration-oldest-core \
-	molecule guest fuzz packages clean
+.PHONY: help demo check test cases bench docs lint sanity unit unit-oldest-python unit-all-pythons integration integration-long \
+	integration-oldest-core molecule guest fuzz soak packages clean
 
 help:
 	@echo 'make demo    move a tree between two inventory hosts on this machine, and look at it (no root)'
+	@echo 'make check   lint, and the unit tests nearest to what changed, in less than a minute (ARGS=COMMIT: since then)'
 	@echo 'make test    all tests; those between hosts need root and Linux'
 	@echo 'make cases   which cases of file trees and faults the last tests tried, and which passed'
 	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
 	@echo 'make lint    the checks that read the code'
+	@echo 'make docs    the HTML site, in .build/docs'
 	@echo 'make clean   remove what these targets made'
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
-	@echo 'Some of a part: make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
-	@echo 'More: unit-all-pythons; guest; fuzz (ARGS="bytes 60", "dest 60" or "source 60")'
+	@echo 'Some of a part: make unit ARGS=tests/unit/test_x.py::test_y; make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
+	@echo 'make soak    random trees, options and kills, compared with the real rsync (root; ARGS="differential 2000", ARGS=scale)'
+	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60", "dest 60" or "source 60")'
 
 demo:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PATH="$$venv/bin:$$PATH" ANSIBLE_COLLECTIONS_PATH="$$collections" python scripts/demo $(ARGS)
+
+check: packages
+	@$(PYTHON) $(TOOLS)/check.py $(ARGS)
 
 test: packages
 	@$(PYTHON) $(TOOLS)/all_tests.py
@@ -33,6 +39,9 @@ bench: packages
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.bench.run $(ARGS)
 
+docs:
+	@$(PYTHON) $(TOOLS)/docs.py
+
 lint:
 	@$(PYTHON) $(TOOLS)/lint.py
 
@@ -40,7 +49,7 @@ sanity:
 	@$(PYTHON) $(TOOLS)/sanity.py
 
 unit: packages
-	@$(PYTHON) $(TOOLS)/pytests.py unit dev -q tests/unit $(ARGS)
+	@$(PYTHON) $(TOOLS)/pytests.py unit dev tests/unit -q $(ARGS)
 
 unit-oldest-python: packages
 	@$(PYTHON) $(TOOLS)/pytests.py pythons
@@ -49,10 +58,14 @@ unit-all-pythons: packages
 	@$(PYTHON) $(TOOLS)/pytests.py pythons --all
 
 integration: packages
-	@$(PYTHON) $(TOOLS)/pytests.py integration dev -v tests/integration $(ARGS)
+	@$(PYTHON) $(TOOLS)/pytests.py integration dev tests/integration -v -m "not long" $(ARGS)
+
+# The variants that test leaves out: methods and ends whose siblings it runs.
+integration-long: packages
+	@$(PYTHON) $(TOOLS)/pytests.py integration-long dev tests/integration -v -m long $(ARGS)
 
 integration-oldest-core: packages
-	@$(PYTHON) $(TOOLS)/pytests.py integration-oldest-core oldest -v tests/integration -m smoke $(ARGS)
+	@$(PYTHON) $(TOOLS)/pytests.py integration-oldest-core oldest tests/integration -v -m smoke $(ARGS)
 
 molecule: packages
 	@$(PYTHON) $(TOOLS)/molecule.py $(ARGS)
@@ -65,6 +78,13 @@ guest: packages
 fuzz: packages
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py fuzz) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.fuzz $(ARGS)
+
+# Random trees, edits, options and kills, as long as one likes: ARGS="differential 2000", "pairwise", "differential 500
+# --user"; --seed replays. "scale" moves five million files, a sparse tebibyte, and over a line that breaks 100 times:
+# "scale --only entries --entries 200000".
+soak: packages
+	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
+	PYTHONPATH="$$collections" PYTHONDONTWRITEBYTECODE=1 "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.soak $(or $(ARGS),differential 200)
 
 packages:
 	@$(TOOLS)/system-packages

@@ -25,22 +25,26 @@ from typing import Any, Callable, Iterator, Sequence
 import atheris
 
 with atheris.instrument_imports(include=["ansible_collections.longhaul"]):
-    from ansible_collections.longhaul.fleet.plugins.module_utils._exchange import frames, handshake, messages
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.context import TransferFailed
-    from ansible_collections.longhaul.fleet.plugins.module_utils._stream import (
+    from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+    from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import (
         bundles,
+        compression,
         delta,
-        hello,
-        packing,
-        records,
         zstd,
     )
-    from ansible_collections.longhaul.fleet.plugins.module_utils._tree import manifest
-    from ansible_collections.longhaul.fleet.plugins.module_utils._tree.entry import Entry
+    from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import (
+        frames,
+        handshake,
+        hello,
+        messages,
+        records,
+    )
+    from ansible_collections.longhaul.fleet.plugins.module_utils._model import entry_codec
+    from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
     from ansible_collections.longhaul.fleet.tests.support import liar
 
 FOUND = Path(".build/fuzz")
-_REFUSALS = (frames.FrameError, handshake.HandshakeError, manifest.ManifestError)
+_REFUSALS = (frames.FrameError, handshake.HandshakeError, entry_codec.ManifestError)
 
 
 def _frames(data: bytes) -> None:
@@ -56,34 +60,34 @@ def _records(data: bytes) -> None:
 
 
 def _manifest(data: bytes) -> None:
-    decoder = manifest.Decoder()
+    decoder = entry_codec.Decoder()
     half = len(data) // 2
     for entry in [*decoder.feed(data[:half]), *decoder.feed(data[half:])]:
-        assert list(manifest.Decoder().feed(manifest.encode(entry))) == [entry]
+        assert list(entry_codec.Decoder().feed(entry_codec.encode(entry))) == [entry]
     decoder.finish()
 
 
 def _shard(data: bytes) -> None:
-    shard = messages.unpack_shard(data)
-    assert vars(messages.unpack_shard(messages.pack_shard(shard))) == vars(shard)
+    shard = messages.parse_shard(data)
+    assert vars(messages.parse_shard(messages.dump_shard(shard))) == vars(shard)
 
 
 def _bundle(data: bytes) -> None:
     kind = (frames.DATA, frames.DEFLATED, frames.ZSTD)[data[0] % 3] if data else frames.DATA
-    shard = messages.unpack_shard(data[1 + len(data) // 2 :])
+    shard = messages.parse_shard(data[1 + len(data) // 2 :])
     list(bundles.contents([frames.Frame(kind, data[1 : 1 + len(data) // 2])], list(enumerate(shard.entries))))
 
 
 def _packed(kind: int, data: bytes) -> None:
     length = int.from_bytes(data[:2], "big")
-    assert len(packing.unpack(kind, data[2:], length)) == length
+    assert len(compression.decompress(kind, data[2:], length)) == length
 
 
 _zlib, _zstd = functools.partial(_packed, records.ZLIB), functools.partial(_packed, records.ZSTD)
 
 
 def _sums(data: bytes) -> None:
-    delta.parse(messages.unpack(data))
+    delta.parse(messages.parse_message(data))
 
 
 DECODERS: tuple[Callable[[bytes], Any], ...] = (
@@ -154,20 +158,20 @@ def _samples() -> Iterator[bytes]:
     ]
     shard = messages.Shard(7, entries, 2)
     shard.opaque, shard.users, shard.groups = [0], {1: "one"}, {2: "two"}
-    packed_shard, text = messages.pack_shard(shard), b"text " * 20
+    packed_shard, text = messages.dump_shard(shard), b"text " * 20
     sums = delta.Sums(32 << 10, bytes(32), delta.ALGORITHMS[0])
     encoder, heads = frames.Encoder(None, checks=False), records.Heads(None)
     length = len(text).to_bytes(2, "big")
     given = {
         _frames: encoder.encode(frames.HELLO, b"{}") + encoder.encode(frames.SHARD, packed_shard),
         _records: heads.encode(records.Record(records.RAW, 1, 2, 3, 4, 4)),
-        _manifest: b"".join(manifest.encode(entry) for entry in entries),
+        _manifest: b"".join(entry_codec.encode(entry) for entry in entries),
         _shard: packed_shard,
         _bundle: b"\0" + text[:5] + bytes(len(packed_shard) - 5) + packed_shard,
         _zlib: length + zlib.compress(text),
         _zstd: length + zstd.compress(text, 1),
         hello.decode: hello.encode(3),
-        _sums: messages.pack(delta.pack(sums)),
+        _sums: messages.dump_message(delta.pack(sums)),
     }
     for decoder, data in given.items():
         yield bytes([DECODERS.index(decoder)]) + data

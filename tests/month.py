@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from ansible_collections.longhaul.fleet.tests.support.month import Cost, Day, Month
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._exchange.ends import Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair, settings
 
 FIRST = 1795262400  # 2026-11-21T12:00:00Z, a Saturday
 KEEP = {"daily": 7, "weekly": 4, "monthly": 2}

@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._stream.ranges import unit
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import STREAMS_TRIED
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.ranges import unit
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import STREAMS_TRIED, STREAMS_UNASKED
 from ansible_collections.longhaul.fleet.tests.bench import counters, data, interruption
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS
@@ -110,7 +110,7 @@ def killed(stage: Stage) -> None:
     kinds = [interruption.of_peer(stage, peer, "killed") for peer in peers]
     kinds += [interruption.of_transfer(stage, name, "killed") for name in (*STREAMS, "transfer rsync")]
     # The stream engine begins with as many connections, and may just be trying twice as many.
-    streams = 2 * min(4, os.cpu_count() or 1)
+    streams = 2 * min(STREAMS_UNASKED, os.cpu_count() or 1)
     most = streams * unit(size, STREAMS_TRIED)
     tools = [Tool(kind.name, interruption.runner(stage, kind, size, most)) for kind in kinds]
     with stage.shaped():

@@ -57,12 +57,10 @@ class JobTime(counters.Onlooker):
                 if waited_for:
                     self._over.wait(_PAUSE)
                 for descriptor, _event in ends.poll(0 if waited_for else _PATIENCE):
-                    self._seen.append(
-                        (running[descriptor], time.clock_gettime(time.CLOCK_BOOTTIME) - running[descriptor])
-                    )
+                    began = running.pop(descriptor)
+                    self._seen.append((began, time.clock_gettime(time.CLOCK_BOOTTIME) - began))
                     ends.unregister(descriptor)
                     os.close(descriptor)
-                    del running[descriptor]
         finally:
             for descriptor in running:
                 os.close(descriptor)

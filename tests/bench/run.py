@@ -11,7 +11,6 @@ the absolute figures. docs/benchmarks.md says what is measured and how to read i
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import sys
@@ -77,10 +76,8 @@ def measure(given: argparse.Namespace, options: Options, last: dict[str, Any]) -
     def say(line: str) -> None:
         print(f"{time.monotonic() - begun:7.1f} {line}", flush=True)
 
-    with contextlib.ExitStack() as held:
-        held.enter_context(memory.kept(3 * options.large))
-        bed = held.enter_context(Testbed(data_size=f"{4 * options.mib + 8192}m"))
-        folder = held.enter_context(tempfile.TemporaryDirectory())
+    room = f"{4 * options.mib + 8192}m"
+    with memory.kept(3 * options.large), Testbed(data_size=room) as bed, tempfile.TemporaryDirectory() as folder:
         ours = Ours(bed, Path(folder))
         stage = Stage(bed, options, Peers(bed), ours, say)
         try:

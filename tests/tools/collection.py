@@ -19,6 +19,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = Path("ansible_collections/longhaul/fleet")
+BYTECODE = REPOSITORY / ".build/bytecode"  # what Python compiles of it, and of Ansible: not beside the sources
 
 
 def link() -> Path:

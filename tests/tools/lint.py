@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import subprocess
 import sys
@@ -13,11 +14,19 @@ import time
 import venv as environments
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Collection, Iterable
 
 import collection
 import results
 
 REPOSITORY = collection.REPOSITORY
+# The checks that take seconds, and the files that alone can alter their verdict.
+ONLY_FOR = {
+    "ansible-lint": ("*.yml", "*.j2", "plugins/modules/*", "plugins/filter/*", "plugins/action/*"),
+    "changelog": ("changelogs/*", "galaxy.yml"),
+    "documentation": ("plugins/*/*", "roles/*/meta/*", "meta/*", "galaxy.yml", "docs/docsite/*"),
+    "galaxy": ("galaxy.yml", "meta/*", "README.md", "CHANGELOG.md"),
+}
 
 
 def checks(python: str, copied: Path) -> dict[str, list[list[str]]]:
@@ -32,6 +41,8 @@ def checks(python: str, copied: Path) -> dict[str, list[list[str]]]:
         "ruff check": [[str(programs / "ruff"), "check", "--no-cache"]],
         "ruff format": [[str(programs / "ruff"), "format", "--no-cache", "--check"]],
         "yamllint": [[str(programs / "yamllint"), "--strict", "."]],
+        "codespell": [[str(programs / "codespell")]],
+        "prose": [[python, "tests/tools/prose.py"]],
         "ansible-lint": [[str(programs / "ansible-lint"), "--offline", "--profile", "production"]],
         "changelog": [[str(programs / "antsibull-changelog"), "lint"]],
         "documentation": [[str(programs / "antsibull-docs"), "lint-collection-docs", "--plugin-docs", "."]],
@@ -61,10 +72,21 @@ def run(name: str, commands: list[list[str]], copied: Path, environment: dict[st
     return results.Case("lint", name, time.monotonic() - begun, failure)
 
 
-def main() -> int:
-    """Run all checks; the exit code is 1 where one failed."""
+def concerned(changed: Iterable[str]) -> set[str]:
+    """Return the checks whose verdict a change of these files can alter."""
+    files = list(changed)
+    skipped = {
+        check
+        for check, patterns in ONLY_FOR.items()
+        if not any(fnmatch.fnmatchcase(file, pattern) for file in files for pattern in patterns)
+    }
+    return set(checks("python", REPOSITORY)) - skipped
+
+
+def run_checks(wanted: Collection[str] | None = None, user: str = "lint") -> list[results.Case]:
+    """Run these checks, or all, in the copy of the collection that ``user`` has."""
     programs = environments.make("dev") / "bin"
-    base = collection.copy("lint")
+    base = collection.copy(user)
     copied = base / collection.NAME
     environment = {
         **os.environ,
@@ -72,9 +94,15 @@ def main() -> int:
         "ANSIBLE_COLLECTIONS_PATH": str(base),
         "NO_COLOR": "1",
     }
-    wanted = checks(str(programs / "python"), copied)
+    commands = checks(str(programs / "python"), copied)
+    names = [name for name in commands if wanted is None or name in wanted]
     with ThreadPoolExecutor(2) as pool:  # the long ones use one processor each
-        cases = list(pool.map(lambda name: run(name, wanted[name], copied, environment), wanted))
+        return list(pool.map(lambda name: run(name, commands[name], copied, environment), names))
+
+
+def main() -> int:
+    """Run all checks; the exit code is 1 where one failed."""
+    cases = run_checks()
     results.write("lint", cases)
     return int(any(case.failure for case in cases))
 

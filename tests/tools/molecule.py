@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Molecule scenarios of the roles: ``molecule.py [SCENARIO...]`` runs those, or all below extensions/molecule.
+"""The Molecule scenarios of the roles: ``molecule.py [SCENARIO...]`` runs those, or all below extensions/molecule
+but for the long ones.
 
 Two run at once; what they say goes to ``.build/molecule/SCENARIO.log``, and what a step that failed has said is shown.
 Each step of a scenario is one result, and each check of testinfra is another.
@@ -32,6 +33,7 @@ import results
 EXTENSIONS = collection.REPOSITORY / "extensions"
 LOGS = collection.REPOSITORY / ".build/molecule"
 AT_ONCE = 2
+LONG = ("database",)  # only run by name: each installs servers for minutes
 SHOWN = 120  # lines of a step that failed
 # molecule's own lines: INFO     [rsyncd > converge] Executed: Successful
 STEP = re.compile(r"^[A-Z]+ +\[(?P<scenario>\S+) > (?P<step>\w+)\] (?P<word>Executing$|Executed: (?P<verdict>.+))")
@@ -58,12 +60,12 @@ class Ran(NamedTuple):
 
 
 def scenarios(wanted: list[str]) -> list[str]:
-    """Give the scenarios to run. Raises ValueError where one does not exist, or none does."""
+    """Return the scenarios to run. Raises ValueError where one does not exist, or none does."""
     known = sorted(path.parent.name for path in (EXTENSIONS / "molecule").glob("*/molecule.yml"))
     unknown = sorted(set(wanted) - set(known))
     if unknown or not known:
         raise ValueError(f"no such scenario: {', '.join(unknown) or 'there is none'}; known: {', '.join(known)}")
-    return wanted or known
+    return wanted or [name for name in known if name not in LONG]
 
 
 def environment_for(name: str, programs: Path, collections: str) -> dict[str, str]:
@@ -77,7 +79,7 @@ def environment_for(name: str, programs: Path, collections: str) -> dict[str, st
         "LONGHAUL_SCENARIO": name,
         "LONGHAUL_CGROUP": engine.cgroup_mount(),
         "PYTEST_ADDOPTS": f"--junitxml={checks}",
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPYCACHEPREFIX": str(collection.BYTECODE),
         "NO_COLOR": "1",
     }
 

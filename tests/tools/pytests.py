@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""pytest, where the collection is found under its name: ``pytests.py PART [VENV] ARGUMENTS...``.
+"""pytest, where the collection is found under its name: ``pytests.py PART VENV FOLDER ARGUMENTS...``.
 
-The results go to ``.build/results/PART.xml``. ``pytests.py pythons [--all]`` runs the unit tests of what runs on the
-hosts, but for the long ones, with the oldest Python that is supported (``--all``: with every one that is found, and
-in a container with those that only an image has).
+It runs the tests of FOLDER, or those that the arguments name instead: files, folders, ``file::test``. The results go to
+``.build/results/PART.xml``. ``pytests.py pythons [--all]`` runs the unit tests of what runs on the hosts, but for the
+long ones, with the oldest Python that is supported (``--all``: with every one that is found, and in a container with
+those that only an image has).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ NOTHING_RAN = 5  # pytest's exit code
 ON_THE_HOSTS = "tests/unit/plugins/module_utils"
 # Unit tests share nothing; integration tests of different processes, no host. A third of their time they wait.
 AT_ONCE = ["-n", "3", "--dist", "worksteal"]
+TAKE_A_PATH = ("--deselect", "--ignore", "--ignore-glob", "--confcutdir", "-c", "-k", "-m")  # options before a value
 # What root may do on a host and in these tests: mount, make files immutable, look at the sockets of others. The filters
 # of an engine may be older than the system calls of the image's programs.
 AS_ON_A_HOST = [
@@ -50,7 +52,7 @@ def run(part: str, environment_name: str, arguments: list[str]) -> int:
         **os.environ,
         "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(collection.link()),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPYCACHEPREFIX": str(collection.BYTECODE),
     }
     return _watch(part, [str(programs / "python")], arguments, environment)
 
@@ -91,11 +93,32 @@ def _watch(part: str, python: list[str], arguments: list[str], environment: dict
     return code
 
 
+def names_tests(argument: str) -> bool:
+    """Whether an argument of pytest names a file, a folder or a test below tests, one that does not exist included."""
+    path = (collection.REPOSITORY / argument.partition("::")[0]).resolve()
+    return not argument.startswith("-") and collection.REPOSITORY / "tests" in path.parents
+
+
+def choose(folder: str, arguments: list[str]) -> list[str]:
+    """Return what pytest gets: the arguments, and the folder where they name no tests of their own.
+
+    One test or one file runs in this process: to start others takes longer than most files do.
+    """
+    named = [
+        argument
+        for before, argument in zip(["", *arguments], arguments)
+        if before not in TAKE_A_PATH and names_tests(argument)
+    ]
+    few = len(named) == 1 and ".py" in named[0]
+    return [*([] if few else AT_ONCE), *([] if named else [folder]), *arguments]
+
+
 def main() -> int:
     """Do what the command line says."""
     part, *arguments = sys.argv[1:]
     if part != "pythons":
-        return run(part, arguments[0], [*AT_ONCE, *arguments[1:]])
+        environment_name, folder, *rest = arguments
+        return run(part, environment_name, choose(folder, rest))
     every = arguments == ["--all"]
     found = set(pythons.find_pythons()) if every else {OLDEST}
     arguments = [*AT_ONCE, "-q", "-m", "not long", ON_THE_HOSTS]

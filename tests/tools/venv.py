@@ -4,13 +4,14 @@
 
 """Make a virtual environment of the project: ``venv.py NAME`` prints its folder, ``.venv/NAME``.
 
-It is made anew when the requirements change or its interpreter has gone, and left alone otherwise.
+It is made anew when its requirements change or its interpreter has gone, and left alone otherwise.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,7 @@ class Kind(NamedTuple):
 KINDS = {
     "run": Kind("requirements-run.txt", (3, 10), (3, 14), "ansible-core, for the demo and the benchmark"),
     "dev": Kind("requirements.txt", (3, 11), (3, 13), "the newest ansible-core, and all checks"),
+    "docs": Kind("requirements-docs.txt", (3, 11), (3, 13), "the HTML site"),
     "fuzz": Kind("requirements-fuzz.txt", (3, 11), (3, 13), "the fuzzer"),
     "molecule": Kind("requirements-molecule.txt", (3, 11), (3, 13), "the roles' scenarios in containers"),
     "oldest": Kind("requirements-oldest.txt", (3, 10), (3, 12), "the oldest ansible-core that is supported"),
@@ -52,6 +54,12 @@ def kind_of(name: str) -> Kind:
     return KINDS[name]
 
 
+def requirements_text(name: str) -> str:
+    """Return the text of a requirements file in tests, each ``-r`` line replaced by the text of the file it names."""
+    text = (REPOSITORY / "tests" / name).read_text(encoding="utf-8")
+    return re.sub(r"(?m)^-r (\S+)$", lambda found: requirements_text(found[1]), text)
+
+
 def make(name: str) -> Path:
     """Make the environment where it is missing or out of date, and give its folder; of two at once, one makes it."""
     (REPOSITORY / ".venv").mkdir(exist_ok=True)
@@ -62,8 +70,7 @@ def make(name: str) -> Path:
 
 def _make(name: str) -> Path:
     kind = kind_of(name)
-    texts = b"".join(path.read_bytes() for path in sorted((REPOSITORY / "tests").glob("requirements*.txt")))
-    wanted = hashlib.sha256(texts).hexdigest()
+    wanted = hashlib.sha256(requirements_text(kind.requirements).encode()).hexdigest()
     folder = REPOSITORY / ".venv" / name
     stamp = folder / "stamp"
     if stamp.is_file() and stamp.read_text() == wanted and (folder / "bin/python").exists():

@@ -6,30 +6,18 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections import Counter
-from pathlib import Path
-from typing import Any, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import hard_tree
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
 HERE = "tests/unit/tools/test_tools_cases.py"
 ONE, OTHER = f"{HERE}::test_every_case_is_told_once", f"{HERE}::test_of_one_case[a*z]"
 
 
 @pytest.fixture(name="cases", scope="module")
-def _cases() -> Iterator[Any]:
-    """Import the tool as it imports others, by their bare names, and forget them afterwards."""
-    before = set(sys.modules)
-    sys.path.insert(0, str(TOOLS))
-    yield importlib.import_module("cases")
-    sys.path.remove(str(TOOLS))
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(TOOLS)):
-            del sys.modules[name]
+def _cases(import_tool):
+    return import_tool("cases")
 
 
 def test_every_case_is_told_once(cases):

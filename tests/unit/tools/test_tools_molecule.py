@@ -6,25 +6,12 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import pytest
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
-
-@pytest.fixture(scope="module")
-def tools():
-    """Import the tools as they import each other, by their bare names, and forget them afterwards."""
-    before = set(sys.modules)
-    sys.path.insert(0, str(TOOLS))
-    yield {name: importlib.import_module(name) for name in ("images", "molecule")}
-    sys.path.remove(str(TOOLS))
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(TOOLS)):
-            del sys.modules[name]
+@pytest.fixture(name="tools", scope="module")
+def _tools(import_tool):
+    return {name: import_tool(name) for name in ("images", "molecule")}
 
 
 @pytest.mark.parametrize(
