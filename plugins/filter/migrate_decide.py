@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import Phase, decide
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.switch import divide
 
 DOCUMENTATION = r"""
 name: migrate_decide
@@ -40,6 +41,11 @@ options:
     description: Whether the run is in check mode.
     type: bool
     default: false
+  after_cutover:
+    description: The hooks of the switch, as the user wrote them.
+    type: list
+    elements: dict
+    default: []
 """
 
 EXAMPLES = r"""
@@ -56,20 +62,29 @@ _value:
     - C(steps) to run, in their order.
     - C(refused) is why the run refuses the job, and C(instead) what to do; both are empty otherwise.
     - C(next) is what a person should do next.
+    - C(hooks_done) are the hooks of the switch that ran, with what may be told of them. C(hooks_left) are the others, as
+      the user wrote them.
   type: dict
 """
 
 
 def migrate_decide(
-    state: Mapping[str, Any], phase: str, compares: bool = True, check_mode: bool = False
+    state: Mapping[str, Any],
+    phase: str,
+    compares: bool = True,
+    check_mode: bool = False,
+    after_cutover: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the decision as data."""
     made = decide(state, Phase(phase), compares=compares, check_mode=check_mode)
+    hooks = divide(state, after_cutover)
     return {
         "steps": [step.value for step in made.steps],
         "refused": made.refused,
         "instead": made.instead,
         "next": advice(state),
+        "hooks_done": hooks.done,
+        "hooks_left": hooks.left,
     }
 
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_hook import TASKS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import TASKS
 
 DOCUMENTATION = r"""
 name: migrate_failure

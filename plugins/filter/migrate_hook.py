@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
 from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
 
 DOCUMENTATION = r"""
 name: migrate_hook
@@ -52,26 +52,9 @@ _value:
 """
 
 
-TASKS = "tasks of "
-
-
-def migrate_hook(hook: Mapping[str, Any], kind: str = "", host: str = "") -> dict[str, Any]:
-    """Return what may be told."""
-    hidden = is_hidden(hook)
-    command = [str(word) for word in hook.get("command") or []]
-    what = "" if hidden else shlex.join(command) if command else f"{TASKS}{hook.get('tasks')}"
-    name = str(hook.get("name") or "") or what or "a hook without a name"
-    return {"kind": kind, "host": host, "name": name, "what": what, "hidden": hidden}
-
-
-def is_hidden(hook: Mapping[str, Any]) -> bool:
-    """Whether nothing but the name may be told. What is not clearly a no is a yes."""
-    return str(hook.get("no_log") or "no").strip().lower() not in ("no", "false", "off", "n", "f", "0", "0.0")
-
-
 class FilterModule:
     """The filter of this file."""
 
     def filters(self) -> dict[str, Any]:
         """Return the filters by name."""
-        return {"migrate_hook": migrate_hook}
+        return {"migrate_hook": tell_hook}

@@ -10,7 +10,7 @@ import json
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.filter.migrate_failure import migrate_failure
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_hook import migrate_hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
 
 COMMAND = {"host": "source", "command": ["/bin/flush", "--all", "a b"]}
 RESULT = {
@@ -23,7 +23,7 @@ RESULT = {
 
 
 def told(hook, result, task="a task", **more):
-    return migrate_failure(result, task, migrate_hook(hook, "before_cutover", "old"), **more)
+    return migrate_failure(result, task, tell_hook(hook, "before_cutover", "old"), **more)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_of_a_hidden_hook_only_the_name_is_told(hook, no_log, name):
     hook = {**hook, "no_log": no_log, "name": name}
     text = told(hook, SECRET, task="hunter2")
     assert "hunter2" not in text and "no_log" in text and (name or "a hook without a name") in text
-    assert "hunter2" not in json.dumps(migrate_hook(hook, "before_cutover", "old"))
+    assert "hunter2" not in json.dumps(tell_hook(hook, "before_cutover", "old"))
 
 
 @pytest.mark.parametrize("no_log", [False, "no", "False", "", None, 0])

@@ -1,0 +1,58 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A resumed switch runs each hook that has not run, and none twice, whatever became of the list in between."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.switch import KIND, divide
+
+DNS = {"host": "localhost", "command": ["set-dns", "new"]}
+STOP = {"host": "source", "command": ["stop-old"]}
+START = {"host": "dest", "name": "start", "command": ["start-new", "now"]}
+LOGIN = {"host": "dest", "name": "log in", "tasks": "login.yml", "no_log": True}
+SECOND_LOGIN = {"host": "dest", "name": "log in", "tasks": "second.yml"}
+HOSTS = {"source": "old", "dest": "new"}
+
+
+def state(*ran: dict, **switch) -> dict:
+    told = [tell_hook(hook, KIND, HOSTS.get(hook["host"], hook["host"])) for hook in ran]
+    return {"identity": {"src_host": "old", "dest_host": "new"}, "switch": {"hooks": told, **switch}}
+
+
+@pytest.mark.parametrize(
+    "ran, hooks, left",
+    [
+        ([], [DNS, START], [DNS, START]),
+        ([DNS], [DNS, START], [START]),
+        ([DNS], [START], [START]),  # removed after it ran
+        ([DNS], [STOP, DNS, START], [STOP, START]),  # put in front
+        ([DNS, STOP], [START, STOP, DNS], [START]),  # in another order
+        ([DNS], [DNS, DNS], [DNS]),  # wanted twice, and ran once
+        ([DNS], [{**DNS, "host": "dest"}], [{**DNS, "host": "dest"}]),  # elsewhere it is another
+        ([DNS], [{**DNS, "host": "old"}, {**DNS, "command": ["set-dns", "newer"]}], None),  # none of these ran
+        ([START], [{**START, "command": ["start-new", "later"]}], []),  # known by its name
+        ([LOGIN], [LOGIN, START], [START]),
+        ([LOGIN], [{**LOGIN, "tasks": "changed.yml"}], []),
+        ([SECOND_LOGIN], [LOGIN, SECOND_LOGIN], [LOGIN]),  # which of the same name it was is known by what it ran
+        ([STOP], [{**STOP, "host": "old"}], []),  # the same host by its name
+    ],
+)
+def test_what_is_left(ran, hooks, left):
+    made = divide(state(*ran), hooks)
+    assert made.left == (hooks if left is None else left)
+    assert made.done == state(*ran)["switch"]["hooks"]
+
+
+def test_before_the_switch_all_are_left():
+    assert divide({"identity": {"src_host": "old"}, "switch": {}}, [DNS, START]) == ([], [DNS, START])
+
+
+def test_what_an_older_version_counted_are_the_first():
+    before = {"identity": {"src_host": "old", "dest_host": "new"}, "switch": {"done": False, "steps": 1}}
+    made = divide(before, [STOP, START])
+    assert made.left == [START] and [one["name"] for one in made.done] == ["stop-old"]
+    assert divide({**before, "switch": {"done": False, **state(*[STOP])["switch"]}}, [STOP, START]).left == [START]
