@@ -10,7 +10,6 @@ those that have not begun after 40 seconds are left to ``make unit``; tests mark
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -27,12 +26,7 @@ SECONDS = 40  # in which tests may begin
 def run_tests(tests: list[str]) -> int:
     """Run test files, in this order, until the time is up; return pytest's exit code."""
     programs = environments.make("dev") / "bin"
-    environment = {
-        **os.environ,
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(collection.link()),
-        "PYTHONPYCACHEPREFIX": str(collection.BYTECODE),
-    }
+    environment = {**collection.environment(programs), "PYTHONPATH": str(collection.link())}
     limited = str(collection.REPOSITORY / "tests/tools/limited_pytest.py")
     argv = [str(programs / "python"), limited, str(SECONDS), "-q", "-m", "not long", *tests]
     return subprocess.run(argv, cwd=collection.REPOSITORY, env=environment, check=False).returncode

@@ -22,6 +22,16 @@ NAME = Path("ansible_collections/longhaul/fleet")
 BYTECODE = REPOSITORY / ".build/bytecode"  # what Python compiles of it, and of Ansible: not beside the sources
 
 
+def environment(programs: Path) -> dict[str, str]:
+    """Return the environment for Python and Ansible of a virtual environment whose programs are in this folder.
+
+    Compiled code is kept, and not beside the sources. Where the caller's environment forbids to write it, each process
+    would compile all that it imports, the standard library included.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPYCACHEPREFIX": str(BYTECODE)}
+
+
 def link() -> Path:
     """Make the symlink."""
     place = REPOSITORY / ".build" / NAME

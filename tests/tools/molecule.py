@@ -72,14 +72,13 @@ def environment_for(name: str, programs: Path, collections: str) -> dict[str, st
     """Give the environment of molecule for one scenario."""
     checks = results.FOLDER / f"molecule-{name}-testinfra.xml"
     return {
-        **os.environ,
+        **collection.environment(programs),
         "PATH": f"{programs}:{os.environ['PATH']}:{engine.SYSTEM_PROGRAMS}",
         "ANSIBLE_COLLECTIONS_PATH": collections,
         "MOLECULE_EPHEMERAL_DIRECTORY": str(LOGS / name),
         "LONGHAUL_SCENARIO": name,
         "LONGHAUL_CGROUP": engine.cgroup_mount(),
         "PYTEST_ADDOPTS": f"--junitxml={checks}",
-        "PYTHONPYCACHEPREFIX": str(collection.BYTECODE),
         "NO_COLOR": "1",
     }
 

@@ -48,12 +48,7 @@ def run(part: str, environment_name: str, arguments: list[str]) -> int:
         print(error)
         results.write(part, [results.Case(part, environment_name, 0, None, f"{results.ALLOWED_SKIP} {error}")])
         return 0
-    environment = {
-        **os.environ,
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(collection.link()),
-        "PYTHONPYCACHEPREFIX": str(collection.BYTECODE),
-    }
+    environment = {**collection.environment(programs), "PYTHONPATH": str(collection.link())}
     return _watch(part, [str(programs / "python")], arguments, environment)
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import PurePath
 
 import pytest
@@ -20,3 +21,12 @@ LONGEST = ("test_snapshot.py",)  # what takes minutes begins first, so that no p
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files with the longest tests in front."""
     items.sort(key=lambda item: PurePath(item.path).name not in LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what the collection made out of sight of the garbage collector.
+
+    Tests that play a host fork this process, and each child that then collects would go through, and copy, all of it.
+    """
+    gc.collect()
+    gc.freeze()
