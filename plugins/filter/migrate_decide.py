@@ -62,8 +62,8 @@ _value:
     - C(steps) to run, in their order.
     - C(refused) is why the run refuses the job, and C(instead) what to do; both are empty otherwise.
     - C(next) is what a person should do next.
-    - C(hooks_done) are the hooks of the switch that ran, with what may be told of them. C(hooks_left) are the others, as
-      the user wrote them.
+    - C(hooks_done) are the hooks of the switch that ran, with what may be told of them. C(hooks_left) are the others,
+      as the user wrote them.
   type: dict
 """
 

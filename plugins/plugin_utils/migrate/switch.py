@@ -24,8 +24,8 @@ class Hooks(NamedTuple):
 def divide(state: Mapping[str, Any], hooks: Sequence[Mapping[str, Any]]) -> Hooks:
     """Divide the hooks of a job's switch by its state.
 
-    A hook is known by its host and its name, one without a name by what it runs. Versions before 0.2.0 wrote down only how
-    many had run: those are the first of the list.
+    A hook is known by its host and its name, one without a name by what it runs. Versions before 0.2.0 wrote down only
+    how many had run: those are the first of the list.
     """
     switch, identity = state["switch"], state["identity"]
     told = [tell_hook(hook, KIND, _host(hook, identity)) for hook in hooks]
@@ -49,4 +49,3 @@ def _host(hook: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
     """Return the inventory host that a hook names, maybe by its part in the job."""
     host = str(hook.get("host"))
     return str({"source": identity["src_host"], "dest": identity.get("dest_host")}.get(host, host))
-
