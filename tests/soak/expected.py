@@ -34,8 +34,9 @@ class Expected:
 
 
 def _refused_pair(verdict: Verdict, difference: Difference) -> bool:
-    rule = options.refused(verdict.case.row)
-    return rule is not None and words_in(difference.text, rule.words)
+    """Of several reasons the message may name any."""
+    rules = (rule for rule in options.REFUSED if rule.holds(verdict.case.row))
+    return any(words_in(difference.text, rule.words) for rule in rules)
 
 
 def _no_deletions(verdict: Verdict, difference: Difference) -> bool:
