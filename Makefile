@@ -4,7 +4,7 @@
 PYTHON ?= python3
 TOOLS := tests/tools
 
-.PHONY: help demo check test cases bench docs lint sanity unit unit-oldest-python unit-all-pythons integration integration-long \
+.PHONY: help demo check test cases bench docs lint release sanity unit unit-oldest-python unit-all-pythons integration integration-long \
 	integration-oldest-core molecule guest fuzz soak packages clean
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
 	@echo 'make lint    the checks that read the code'
 	@echo 'make docs    the HTML site, in .build/docs'
+	@echo 'make release the tarball of a release and its checksum, checked (ARGS=VERSION: prepare that version before)'
 	@echo 'make clean   remove what these targets made'
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
 	@echo 'Some of a part: make unit ARGS=tests/unit/test_x.py::test_y; make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
@@ -44,6 +45,9 @@ docs:
 
 lint:
 	@$(PYTHON) $(TOOLS)/lint.py
+
+release:
+	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && "$$venv/bin/python" $(TOOLS)/release.py $(ARGS)
 
 sanity:
 	@$(PYTHON) $(TOOLS)/sanity.py
