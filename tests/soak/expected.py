@@ -50,20 +50,28 @@ def _lends_rights(verdict: Verdict, difference: Difference) -> bool:
     return "owner" not in verdict.case.preserve and ours & ~0o6000 == theirs & ~0o6000 and ours & theirs == ours
 
 
+def _by_rsync(row: options.Row) -> bool:
+    return row["method"] in ("rsync", "rsyncd") or (row["method"] == "auto" and options.by_ssh(row))
+
+
 def _without_times(verdict: Verdict, difference: Difference) -> bool:
     row = verdict.case.row
-    by_rsync = row["method"] in ("rsync", "rsyncd") or (row["method"] == "auto" and options.by_ssh(row))
-    return by_rsync and "times" not in verdict.case.preserve and not row["checksum"]
+    return _by_rsync(row) and "times" not in verdict.case.preserve and not row["checksum"]
+
+
+def _links_in_place_of_others(verdict: Verdict) -> list[bytes]:
+    """Return the paths of entries with several names where the destination had something of another type."""
+    return [
+        path
+        for path, found in verdict.source.items()
+        if found.links and path in verdict.before and verdict.before[path].type != found.type
+    ]
 
 
 def _beheld_too_late(verdict: Verdict, difference: Difference) -> bool:
     if "acls" not in verdict.case.preserve or not verdict.case.row["delete"]:
         return False
-    became_links = [
-        path
-        for path, found in verdict.source.items()
-        if found.links and path in verdict.before and verdict.before[path].type == "directory"
-    ]
+    became_links = [path for path in _links_in_place_of_others(verdict) if verdict.before[path].type == "directory"]
     said = [line for line in difference.text.split("\n") if " get_acl: " in line or line.startswith("rsync: ")]
     return bool(became_links and said) and all(re.search(_DEFAULT_ACL, line) for line in said)
 
@@ -105,14 +113,28 @@ def _only_extra_symlinks(verdict: Verdict, difference: Difference) -> bool:
     return kinds == {"symlink"} and (difference.path not in verdict.source or wanted & {*ours} == wanted & {*theirs})
 
 
+def _counts(difference: Difference) -> dict[str, tuple[int, int]]:
+    """Return what check mode and the transfer counted, where these are not equal."""
+    found = re.findall(r"'(\w+)': \((\d+), (\d+)\)", difference.text)
+    return {name: (int(check), int(did)) for name, check, did in found}
+
+
+def _takes_links_for_changes(verdict: Verdict, difference: Difference) -> bool:
+    counts, links = _counts(difference), len(_links_in_place_of_others(verdict))
+    if not _by_rsync(verdict.case.row) or set(counts) != {"files_created", "attributes_changed"}:
+        return False
+    created, changed = (did - check for check, did in (counts["files_created"], counts["attributes_changed"]))
+    return created == -changed and 0 < created <= links
+
+
 def _changes_both_names(verdict: Verdict, difference: Difference) -> bool:
     shared = any(found.links for found in verdict.before.values())
-    counts = re.findall(r"'(\w+)': \((\d+), (\d+)\)", difference.text)
+    counts = _counts(difference)
     return (
         shared
         and "hard_links" not in verdict.case.preserve
-        and [name for name, _check, _did in counts] == ["attributes_changed"]
-        and all(int(check) > int(did) for _name, check, did in counts)
+        and list(counts) == ["attributes_changed"]
+        and all(check > did for check, did in counts.values())
     )
 
 
@@ -194,6 +216,12 @@ EXPECTED = (
         "what is done to the one is done to the other: check mode counts both, where hard links are not preserved",
         ("prediction",),
         _changes_both_names,
+    ),
+    Expected(
+        "a hard link in place of something else",
+        "rsync's dry run leaves that where it is, and tells a change of its attributes instead of a new entry",
+        ("prediction",),
+        _takes_links_for_changes,
     ),
     Expected(
         "several runs of rsync send twice what keeps no times",

@@ -66,7 +66,7 @@ def problems(state: State) -> list[str]:
         newest = max(state.released, key=number)
         if newest != version:
             found.append(f"galaxy.yml has {version}, and the changelog {newest}: prepare a version above both")
-        if f"## v{version}\n" not in state.written:
+        if f"## v{version}\n" not in state.written.replace("\\.", "."):  # Markdown's escapes
             found.append(f"CHANGELOG.md has no heading v{version}: run antsibull-changelog generate")
     if state.fragments:
         several = ", ".join(sorted(state.fragments))

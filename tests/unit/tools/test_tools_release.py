@@ -19,7 +19,7 @@ def _release(import_tool):
 
 
 def state(release, **changes):
-    made = release.State("0.10.0", ["0.9.0", "0.10.0"], "# Notes\n\n## v0.10.0\n", [], [], "", "c0ffee")
+    made = release.State("0.10.0", ["0.9.0", "0.10.0"], "# Notes\n\n## v0\\.10\\.0\n", [], [], "", "c0ffee")
     return made._replace(**changes)
 
 
