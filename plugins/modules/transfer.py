@@ -31,6 +31,8 @@ attributes:
       - The counts and the changes are those that the transfer would have. Nothing is written at the destination.
       - RV(bytes_sent) is then the size of all files that would be sent, since only the transfer itself finds out which parts of a
         changed file differ.
+      - Contents are not read. A file that differs in its content alone, neither in size nor in time, counts only with
+        O(checksum=true), though a transfer with O(verify=checksum) finds and repairs it.
   diff_mode:
     details:
       - Lists the changes, itemized as rsync does it, and no more of them than RV(changes) holds.
