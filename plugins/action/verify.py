@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content import common_algorithm
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content_hash import common_algorithm
 from ansible_collections.longhaul.fleet.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import Comparison
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal

@@ -134,8 +134,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a name of a hard link that only the destination has",
-        "module_utils._tree.spool",
-        "Spool.explain",
+        "module_utils._tree.record_store",
+        "RecordStore.explain",
         "_among(rest.record(), firsts)",
         "rest.record()",
         (("method", "stream"), ("delete", False), ("preserve", None), ("verify", "size")),

@@ -18,16 +18,16 @@ from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
 from .._model.filters import FilterError, Filters
 from .._model.ids import IdMap
 from .._model.paths import unescape
-from .._tree.content import with_contents
+from .._tree.content_hash import with_contents
 from .._tree.digest import TreeDigest
 from .._tree.owners import OwnerCount
 from .._tree.record import Describer
-from .._tree.spool import Listing, Spool, SpoolWriter
+from .._tree.record_store import Listing, RecordStore, RecordWriter
 from .._tree.walk import walk
 from .reporter import Reporter
 from .state import JobFolder
 
-_SPOOL = "spool"
+_STORE = "spool"
 _NOT_READ = b"not read"  # no hash is as short
 _WORKERS = 2  # threads that read and hash
 
@@ -54,8 +54,8 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
         progress.files_done += 1
         progress.bytes_done += size
 
-    with SpoolWriter(folder.file(_SPOOL)) as spool:
-        digest = _read(folder.request, spool, count)
+    with RecordWriter(folder.file(_STORE)) as store:
+        digest = _read(folder.request, store, count)
     reporter.set(state="finished", digest=digest)
     return 0
 
@@ -78,7 +78,7 @@ def glance(request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
         return None
 
 
-def _read(request: dict[str, Any], spool: SpoolWriter | None, count: Callable[[int], None]) -> dict[str, Any]:
+def _read(request: dict[str, Any], store: RecordWriter | None, count: Callable[[int], None]) -> dict[str, Any]:
     """Walk a tree and give its digest; ``count`` is told the size of each entry."""
     root = os.fsencode(request["root"])
     if not os.path.isdir(root):
@@ -88,7 +88,7 @@ def _read(request: dict[str, Any], spool: SpoolWriter | None, count: Callable[[i
         filters = Filters.parse(request["rules"]) if request["rules"] else None
     except FilterError as error:
         raise TransferFailed(str(error)) from error
-    digest = TreeDigest(Describer(fields, IdMap.of(request["owner_map"])), spool)
+    digest = TreeDigest(Describer(fields, IdMap.of(request["owner_map"])), store)
     entries = walk(
         root,
         filters=filters,
@@ -131,12 +131,12 @@ def _unread(wanted: list[str] | None) -> Callable[[Entry], bytes] | None:
 def drill_down(folder: JobFolder, step: dict[str, Any]) -> dict[str, Any]:
     """Answer a question about a tree that was read: ``ask`` is ``listing``, ``absent``, ``explain`` or ``details``."""
     request = folder.request
-    spool = Spool(folder.file(_SPOOL), Describer(frozenset(request["fields"]), IdMap.of(request["owner_map"])))
+    store = RecordStore(folder.file(_STORE), Describer(frozenset(request["fields"]), IdMap.of(request["owner_map"])))
     since = step.get("changed_after_ns")
     if step["ask"] == "listing":
-        return spool.listing(step["buckets"], changed_after_ns=since).as_dict()
+        return store.listing(step["buckets"], changed_after_ns=since).as_dict()
     if step["ask"] == "explain":
-        return spool.explain(Listing.from_dict(step["listing"]), step["limit"], step["extras"], step["absent"])
+        return store.explain(Listing.from_dict(step["listing"]), step["limit"], step["extras"], step["absent"])
     if step["ask"] == "absent":
-        return {"absent": spool.absent(Listing.from_dict(step["listing"]))}
-    return {"details": spool.details(step["keys"], since)}
+        return {"absent": store.absent(Listing.from_dict(step["listing"]))}
+    return {"details": store.details(step["keys"], since)}

@@ -41,7 +41,7 @@ def _probe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
 
 def _describe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     """Say what stands at a path, and how fast this host hashes, for a comparison."""
-    from .._tree.content import speeds
+    from .._tree.content_hash import speeds
     from .probe import describe_with_child, numbers_of
 
     found = {"path": describe_with_child(step), "hash_speeds": speeds(), "now_ns": time.time_ns()}

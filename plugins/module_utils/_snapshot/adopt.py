@@ -19,7 +19,7 @@ from .._model.entry import DIRECTORY, Entry
 from .._model.paths import components, escape
 from .._tree import metadata
 from .._tree.descent import DIRECTORY_FLAGS
-from .._tree.place import Root
+from .._tree.dirfd import Root
 from .._tree.walk import walk
 from . import names, rsnapshot
 from .aside import discard

@@ -19,7 +19,7 @@ from typing import Any, Iterator
 from .._model.entry import DIRECTORY, Entry
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape, join
-from .._tree.place import Root
+from .._tree.dirfd import Root
 from .._tree.record import FIELDS, Describer, Record
 from .._tree.walk import OnError, walk
 from . import names

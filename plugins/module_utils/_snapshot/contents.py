@@ -21,8 +21,8 @@ from typing import Iterator
 
 from .._model.entry import REGULAR
 from .._model.entry_codec import ManifestError
-from .._tree.content import BUFFER, hash_file
-from .._tree.place import Root
+from .._tree.content_hash import BUFFER, hash_file
+from .._tree.dirfd import Root
 from .._tree.record import Record
 from .check import STRUCTURE, Problem, Report, is_file
 from .manifest import ManifestReader, order

@@ -15,7 +15,7 @@ import os
 from typing import Any, NamedTuple
 
 from .._model.entry_codec import ManifestError
-from .._tree.content import common_algorithm, speeds
+from .._tree.content_hash import common_algorithm, speeds
 from . import names
 from .begin import finished_by, unfinished_facts
 from .disk import replacing, sync_file_system, write_json

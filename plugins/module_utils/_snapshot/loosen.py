@@ -15,7 +15,7 @@ import contextlib
 from typing import Iterator
 
 from .._model.entry import DIRECTORY, Entry
-from .._tree.place import Root
+from .._tree.dirfd import Root
 from .._tree.walk import walk
 
 

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, Iterator
 
 from .._model.entry import Entry
 from .._model.entry_codec import RECORD_LIMIT, Decoder, ManifestError, encode
-from .._tree.content import ALGORITHMS
+from .._tree.content_hash import ALGORITHMS
 from .._tree.record import Record
 
 MAGIC = b"LHSNAP1\n"

@@ -15,7 +15,7 @@ import contextlib
 import os
 from typing import Callable, NamedTuple
 
-from .._tree.place import Root
+from .._tree.dirfd import Root
 from . import names
 from .begin import unfinished_facts
 from .policy import Policy, decide

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from .._model.entry import DIRECTORY, REGULAR
 from .._model.paths import components, escape
-from .._tree.place import Root
+from .._tree.dirfd import Root
 from . import names
 from .check import CONTENTS, STRUCTURE, Report, check_files, check_structure
 from .contents import check_contents

@@ -22,8 +22,8 @@ from typing import Any, Iterator
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from .._model.entry_codec import ManifestError
 from .._model.paths import escape
-from .._tree.content import with_contents
-from .._tree.place import Root
+from .._tree.content_hash import with_contents
+from .._tree.dirfd import Root
 from .._tree.record import Record
 from .._tree.walk import walk
 from .manifest import ManifestWriter, order

@@ -1,0 +1,19 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""File trees on disks: what they are, how they are changed, how two of them compare.
+
+* ``stat_entry``: look at one name. ``xattr``: its extended attributes and ACLs.
+* ``descent``: a way down by directory fds that never leaves the tree.
+* ``walk``: every entry of a tree, in one order.
+* ``dirfd``: change a tree below a root, and nothing outside of it. ``remove``: remove a name with all below it.
+* ``metadata``: owner, mode, ACLs, xattrs and times: what differs, and how it is set.
+* ``compare``: what one entry needs at the destination. Pure.
+* ``staging``: the folders of a transfer below its destination.
+* ``accounts``, ``owners``, ``foreign_owners``: what owners are called on two hosts, and what their numbers become.
+* ``content_hash``: hash the files of a tree, several at a time.
+* ``record``, ``record_store``, ``digest``: compare two trees on two hosts that have no link between them.
+
+It may import ``_model`` and ``_core`` alone.
+"""

@@ -7,13 +7,13 @@
 Each side walks its own tree. What the control node carries between them is small, in three steps:
 
 1. Each side makes a :class:`TreeDigest`: counts, and 1024 sums over its entries (22 kB, whatever the size of the
-   tree), and writes its records to a spool, so the tree is not read again. The control node asks
+   tree), and writes its records to a record store, so the tree is not read again. The control node asks
    :func:`differing_buckets`; where that gives none, the trees are equal.
-2. The source gives the listing of the buckets that differ (:meth:`Spool.listing`, 16 bytes for each entry in them,
-   in portions of whole buckets). The destination lays it beside its own spool (:meth:`Spool.explain`), counts what
-   is missing, differs or is extra, and gives the details of its own entries, up to a limit.
-3. The source gives the details of its entries for the same paths (:meth:`Spool.details`), and :func:`report` makes
-   the list of differences of both.
+2. The source gives the listing of the buckets that differ (:meth:`RecordStore.listing`, 16 bytes for each entry in
+   them, in portions of whole buckets). The destination lays it beside its own store (:meth:`RecordStore.explain`),
+   counts what is missing, differs or is extra, and gives the details of its own entries, up to a limit.
+3. The source gives the details of its entries for the same paths (:meth:`RecordStore.details`), and :func:`report`
+   makes the list of differences of both.
 
 So a million equal entries cost 22 kB a side, and one difference among them 16 kB more: a bucket's listing. A
 destination that holds more than the source is equal, unless extras are asked for. Then all buckets may
@@ -21,7 +21,8 @@ differ in step 1 and the whole listing travels, 16 MB for a million entries; wha
 
 Hard links are compared by the first name, in the order of the walk, that shares the file: where a link became a
 copy, its name is now the first of its own. Names that the destination alone has do not count: where the digests
-differ, the destination leaves them out (:meth:`Spool.absent`), and compares once more what shared a file with them.
+differ, the destination leaves them out (:meth:`RecordStore.absent`), and compares once more what shared a file with
+them.
 
 Entries whose ctime at the source is later than the time given to ``listing`` and ``details`` are marked as unstable:
 they changed after the transfer began, and may be different for that reason alone.
@@ -35,9 +36,9 @@ from typing import Any, Callable, Iterable
 from .._model.entry import DIRECTORY, REGULAR, Entry
 from .._model.ids import NUMERIC, IdMap
 from .._model.paths import escape
-from .content import Content
+from .content_hash import Content
 from .record import HASH_BYTES, Describer, LinkTable, path_hash
-from .spool import BUCKETS, SpoolError, SpoolWriter, bucket_of
+from .record_store import BUCKETS, RecordStoreError, RecordWriter, bucket_of
 
 MAX_ERRORS = 100  # listed; all are counted
 
@@ -47,9 +48,9 @@ _MODULUS = 1 << (8 * HASH_BYTES)
 class TreeDigest:
     """What one side says of its tree: small, and independent of the order of the entries."""
 
-    def __init__(self, describer: Describer, spool: SpoolWriter | None = None) -> None:
+    def __init__(self, describer: Describer, store: RecordWriter | None = None) -> None:
         self._describer = describer
-        self._spool = spool
+        self._store = store
         self._links = LinkTable()
         # Sums, not exclusive ors: the same record twice would vanish in those.
         self._sums = [0] * BUCKETS
@@ -66,10 +67,10 @@ class TreeDigest:
         content_hash: Callable[[Entry], bytes] | None = None,
         *,
         ids: IdMap = NUMERIC,
-        spool: SpoolWriter | None = None,
+        store: RecordWriter | None = None,
     ) -> TreeDigest:
         """Make the digest of a walk. ``content_hash`` is asked for regular files; it may raise OSError."""
-        digest = cls(Describer(fields, ids), spool)
+        digest = cls(Describer(fields, ids), store)
         for entry in entries:
             content: Content = b""
             if content_hash is not None and entry.type == REGULAR:
@@ -91,8 +92,8 @@ class TreeDigest:
         self.types[entry.type] = self.types.get(entry.type, 0) + 1
         if entry.type != DIRECTORY:
             self.bytes += entry.size
-        if self._spool is not None:
-            self._spool.add(of_path, of_record, record)
+        if self._store is not None:
+            self._store.add(of_path, of_record, record)
 
     def error(self, path: bytes, error: OSError) -> None:
         """Count what could not be read; fits as the walk's ``on_error``."""
@@ -114,15 +115,15 @@ class TreeDigest:
 
 
 def differing_buckets(source: dict[str, Any], dest: dict[str, Any]) -> list[int]:
-    """Name the buckets in which two digests (as_dict) differ. Raises SpoolError for what is no digest."""
+    """Name the buckets in which two digests (as_dict) differ. Raises RecordStoreError for what is no digest."""
     sums = []
     for digest in (source, dest):
         try:
             data = base64.b64decode(digest["sums"], validate=True)
         except (KeyError, TypeError, ValueError) as error:
-            raise SpoolError(f"the digest of a tree is damaged: {error}") from None
+            raise RecordStoreError(f"the digest of a tree is damaged: {error}") from None
         if len(data) != BUCKETS * HASH_BYTES:
-            raise SpoolError("the digest of a tree is cut short")
+            raise RecordStoreError("the digest of a tree is cut short")
         sums.append([data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)])
     return [bucket for bucket, (ours, theirs) in enumerate(zip(*sums)) if ours != theirs]
 

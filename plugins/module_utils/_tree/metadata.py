@@ -19,7 +19,7 @@ from .._model.entry import SYMLINK, Entry
 from .._model.ids import NUMERIC, IdMap
 from .._model.paths import escape
 from . import xattr
-from .look import read_entry
+from .stat_entry import stat_entry
 
 FIELDS = ("owner", "group", "mode", "times", "xattrs", "acls")  # as differences() names them
 
@@ -179,7 +179,7 @@ class _Work:
         """See what is there now."""
         with_xattrs = "acls" in self.preserve or "xattrs" in self.preserve
         try:
-            return read_entry(self.parent_fd, self.name, self.wanted.path, with_xattrs)
+            return stat_entry(self.parent_fd, self.name, self.wanted.path, with_xattrs)
         except OSError as error:
             self.problems.append(f"cannot be looked at: {error.strerror}")
             return before
@@ -251,7 +251,7 @@ class _Work:
 
     def _write_as_owner(self, changes: list[tuple[bytes, bytes | None]]) -> None:
         """Write user.* attributes of a file that its mode may forbid even the owner to write."""
-        mode = read_entry(self.parent_fd, self.name, self.wanted.path).mode
+        mode = stat_entry(self.parent_fd, self.name, self.wanted.path).mode
         if mode & 0o200 or self.wanted.type == SYMLINK:
             self._write(changes)
             return

@@ -17,7 +17,7 @@ from .._model.entry import BLOCK, CHARACTER, REGULAR, SYMLINK, Entry
 from .._model.ids import ACL_GROUP, ACL_USER, NUMERIC, IdMap, acl_entries
 from .._model.paths import escape
 from . import xattr
-from .content import Content
+from .content_hash import Content
 
 # Besides the type (and a device's number), which always counts. "links" is which names share a file.
 FIELDS = frozenset(["size", "mtime", "mode", "owner", "target", "xattrs", "acls", "links", "content"])

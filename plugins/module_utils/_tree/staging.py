@@ -233,7 +233,7 @@ def _empty(fd: int) -> None:
 
     Raises OSError, the first that was met, where something stays.
     """
-    from .place import Root  # here, since the source never needs it
+    from .dirfd import Root  # here, since the source never needs it
 
     problem: OSError | None = None
     with Root(fd) as folder:

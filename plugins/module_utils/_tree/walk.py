@@ -15,7 +15,7 @@ from .._model.entry import DIRECTORY, Entry
 from .._model.filters import Filters
 from .._model.paths import STAGING, is_staging, join
 from .descent import Descent, open_root
-from .look import read_entry
+from .stat_entry import stat_entry
 
 OnError = Callable[[bytes, OSError], None]
 
@@ -123,7 +123,7 @@ class _Reader:
 
     def read(self, parent_fd: int, name: bytes, path: bytes, here: object = None) -> Entry | None:
         try:
-            entry = read_entry(parent_fd, name, path, self._xattrs, here)
+            entry = stat_entry(parent_fd, name, path, self._xattrs, here)
         except OSError as error:
             return self._without_xattrs(parent_fd, name, path, error)
         if self._filters is not None and not self._allows(path, entry.type == DIRECTORY):
@@ -135,7 +135,7 @@ class _Reader:
         entry = None
         if self._xattrs and not isinstance(error, FileNotFoundError):
             with contextlib.suppress(OSError):
-                entry = read_entry(parent_fd, name, path)
+                entry = stat_entry(parent_fd, name, path)
         # Nobody misses what the rules hide; without an entry it is not known which of them apply.
         kinds = (False, True) if entry is None else (entry.type == DIRECTORY,)
         if not all(self._allows(path, is_dir) for is_dir in kinds):

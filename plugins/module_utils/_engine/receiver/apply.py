@@ -18,8 +18,8 @@ from ..._model.paths import escape
 from ..._tree import metadata, xattr
 from ..._tree.compare import ATTRIBUTES, CREATE, NONE, REPLACE, UNCHANGED, Verdict, compare
 from ..._tree.descent import DIRECTORY_FLAGS
-from ..._tree.look import read_entry
-from ..._tree.place import ABSENT, Root
+from ..._tree.dirfd import ABSENT, Root
+from ..._tree.stat_entry import stat_entry
 from ..content.sparse import make_sparse
 from .apply_file import FileApplier
 from .disk_stack import DiskStack
@@ -51,7 +51,7 @@ class Applier(FileApplier):
         folder, _slash, name = path.rpartition(b"/")
         try:
             folder_fd = self._folder(folder)
-            return read_entry(folder_fd, name or b".", path, self.wants_xattrs, here=self._last)
+            return stat_entry(folder_fd, name or b".", path, self.wants_xattrs, here=self._last)
         except OSError as error:
             if error.errno in ABSENT:
                 return None

@@ -16,9 +16,9 @@ from ..._model.entry import REGULAR, Entry
 from ..._model.ids import IdMap, acl_mode
 from ..._model.paths import escape
 from ..._tree import metadata, xattr
-from ..._tree.look import read_entry
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
+from ..._tree.stat_entry import stat_entry
 from ..content.sparse import allocate, make_sparse
 from .disk_full import FULL, full
 from .new_file import write_new
@@ -202,7 +202,7 @@ class FileApplier:
         old = found if found is not None and found.type == REGULAR else None
         if old is None or (old.dev, old.ino) != (status.st_dev, status.st_ino):  # else it was written in place
             self._inherit(entry, old, folder_fd, name, status)
-        staged = read_entry(folder_fd, name, entry.path, self.wants_xattrs)
+        staged = stat_entry(folder_fd, name, entry.path, self.wants_xattrs)
         self.note(
             entry.path,
             metadata.apply(folder_fd, name, entry, staged, self.preserve, self.ids, powers=self.powers),

@@ -19,7 +19,7 @@ from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, Entry
 from ..._model.filters import DEST, Filters
 from ..._model.paths import escape, join
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..._tree.walk import walk
 
 

@@ -16,7 +16,7 @@ import os
 import stat
 
 from ..._model.entry import Entry
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..wire.ranges import Range
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

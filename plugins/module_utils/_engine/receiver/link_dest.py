@@ -11,7 +11,7 @@ import os
 
 from ..._model.entry import REGULAR, Entry
 from ..._tree.compare import ATTRIBUTES, NONE
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from .apply import Applier
 from .new_file import copy_file
 

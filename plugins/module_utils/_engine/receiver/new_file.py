@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..content.sparse import write_filled
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -15,7 +15,7 @@ from typing import Callable
 
 from ..._model.entry import Entry
 from ..._model.paths import escape
-from ..._tree.place import InTheWay
+from ..._tree.dirfd import InTheWay
 from .delete import Extras
 
 _CANNOT = "cannot delete non-empty directory"

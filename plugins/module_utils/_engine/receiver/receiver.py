@@ -19,7 +19,7 @@ from ..._core.outcome import Outcome
 from ..._model.entry import REGULAR, Entry, contents_of
 from ..._model.paths import escape
 from ..._tree.compare import Verdict
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
 from ..content.file_hash import hash_fd
 from ..net.carrier import Arrived, DestCarrier

@@ -18,7 +18,7 @@ from ..._core.context import Context
 from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
 from ..._model.paths import unescape
 from ..._tree.compare import ATTRIBUTES, NONE, Verdict
-from ..._tree.place import InTheWay, Root
+from ..._tree.dirfd import InTheWay, Root
 from ..content.file_hash import hash_fd
 from ..wire.messages import Shard
 from .apply import Applier

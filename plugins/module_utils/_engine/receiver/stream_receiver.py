@@ -17,7 +17,7 @@ from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
 from ..content import bundles, delta
 from ..content.compression import decompress as inflate

@@ -22,7 +22,7 @@ from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from .apply_file import FileApplier
 
 _LENGTH = struct.Struct("!I")

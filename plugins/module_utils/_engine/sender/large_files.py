@@ -16,7 +16,7 @@ from typing import Any
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..content import delta
 from ..content.compression import PIECE_BYTES, Compressor
 from ..content.sparse import segments

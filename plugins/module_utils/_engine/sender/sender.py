@@ -19,8 +19,8 @@ from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, REGULAR, Entry, contents_of
 from ..._model.filters import Filters
 from ..._model.paths import escape
+from ..._tree.dirfd import Root
 from ..._tree.owners import Names
-from ..._tree.place import Root
 from ..._tree.walk import walk
 from ..content.file_hash import hash_fd
 from ..net.carrier import Sent, SourceCarrier, Wanted

@@ -10,7 +10,7 @@ import contextlib
 import os
 import resource
 
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FEW = 20  # of so many files one may come from a disk before it is worth while to ask for all of them beforehand

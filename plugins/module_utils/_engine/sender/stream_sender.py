@@ -18,7 +18,7 @@ from typing import Any, Iterator
 from ..._core.context import Context
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..content import bundles, delta
 from ..net.carrier import Wanted
 from ..net.pool import ConnectionPool

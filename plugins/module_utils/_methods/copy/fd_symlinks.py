@@ -16,7 +16,7 @@ import resource
 import shutil
 
 from ..._engine.net.carrier import Wanted
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 
 _HAS_PROC = os.path.isdir("/proc/self/fd")
 _MOST_FDS = 16384

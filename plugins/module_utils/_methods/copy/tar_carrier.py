@@ -29,7 +29,7 @@ from ..._engine.wire import frames
 from ..._engine.wire.frames import Frame, FrameError
 from ..._engine.wire.messages import dump_message, inflate, parse_message
 from ..._model.entry import Entry
-from ..._tree.place import Root
+from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
 from . import tar_command
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, state, steps
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.spool import Spool, SpoolWriter
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record_store import RecordStore, RecordWriter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import SIDES, Comparison, ComparisonFailed
 
 
@@ -94,7 +94,7 @@ class Reader:
         self.asked.append(step.get("ask", step["do"]))
         if step["do"] == "start":
             self.request = step["request"]
-            with SpoolWriter(self.spool) as spool:
+            with RecordWriter(self.spool) as spool:
                 digest = digest_job._read(self.request, spool, lambda _size: None)
             return {"alive": False, "state": "finished", "digest": digest}
         folder = SimpleNamespace(request=self.request, file=self.file)
@@ -103,8 +103,8 @@ class Reader:
 
 @pytest.mark.parametrize("portion", [1, 1_000_000])
 def test_names_that_the_destination_alone_has_are_no_difference_of_links(tmp_path, monkeypatch, portion):
-    listing = Spool.listing
-    monkeypatch.setattr(Spool, "listing", lambda self, buckets, **more: listing(self, buckets, portion, **more))
+    listing = RecordStore.listing
+    monkeypatch.setattr(RecordStore, "listing", lambda self, buckets, **more: listing(self, buckets, portion, **more))
     for side, names in (("source", "cbzy"), ("dest", "abczxy")):
         (tmp_path / side).mkdir()
         for name in names:

@@ -29,7 +29,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summar
     outcome_values,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
 from hypothesis import given

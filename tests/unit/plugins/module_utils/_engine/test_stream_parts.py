@@ -23,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import HandshakeError
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
 from hypothesis import given
 from hypothesis import strategies as st
 

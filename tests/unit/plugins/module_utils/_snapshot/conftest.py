@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import na
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content_hash
 
 DAY = 86400
 NOON = 1795262400  # 2026-11-21T12:00:00Z
@@ -151,13 +151,13 @@ def contents(top):
 def hashed(monkeypatch):
     """Note which files are read for their hash."""
     read = []
-    real = content.hash_file
+    real = content_hash.hash_file
 
     def hash_file(root, path, *rest):
         read.append(path)
         return real(root, path, *rest)
 
-    monkeypatch.setattr(content, "hash_file", hash_file)
+    monkeypatch.setattr(content_hash, "hash_file", hash_file)
     return read
 
 

@@ -312,7 +312,7 @@ def test_the_last_complete_snapshot_stays_whatever_the_clock_says(bench):
 
 
 def test_what_cannot_be_removed_is_said_and_tried_again(three, monkeypatch):
-    from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
+    from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
 
     def fail(self, path, **options):
         raise PermissionError(1, "Operation not permitted", f"{os.fsdecode(path)}/data/immutable")

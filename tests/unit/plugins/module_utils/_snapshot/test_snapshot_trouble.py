@@ -19,7 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy im
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused, unexpected
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content_hash
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
     FIRST,
@@ -87,11 +87,11 @@ def test_a_file_that_cannot_be_read_leaves_the_snapshot_unfinished(bench, monkey
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(content, "hash_file", fail)
+        patch.setattr(content_hash, "hash_file", fail)
         with pytest.raises(Refused, match="'a' of the unfinished snapshot cannot be read"):
             bench.backup()
         assert bench.complete() == []
-        patch.setattr(content, "hash_file", forbid)
+        patch.setattr(content_hash, "hash_file", forbid)
         done = bench.backup()
     assert done.facts["unreadable"] == 1
     assert "1 files of the snapshot cannot be read by this user" in done.warnings[0]

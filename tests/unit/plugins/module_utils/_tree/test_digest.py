@@ -18,21 +18,21 @@ import subprocess
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.ids import NUMERIC, IdMap
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content import (
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content_hash import (
     common_algorithm,
     hash_file,
     speeds,
     with_contents,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import TreeDigest, differing_buckets, report
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import Root
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import FIELDS, Describer
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.spool import (
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record_store import (
     BUCKETS,
     Listing,
-    Spool,
-    SpoolError,
-    SpoolWriter,
+    RecordStore,
+    RecordStoreError,
+    RecordWriter,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 
@@ -41,16 +41,16 @@ EARLY = 1_000_000_000_000_000_000
 
 
 class Side:
-    """One host: its tree, its spool, and what it is asked over the wire, which is JSON."""
+    """One host: its tree, its record store, and what it is asked over the wire, which is JSON."""
 
     def __init__(self, root, spool, fields=FIELDS, ids=NUMERIC):
         self.describer = Describer(fields, ids)
-        with SpoolWriter(str(spool)) as writer:
+        with RecordWriter(str(spool)) as writer:
             self.digest = TreeDigest(self.describer, writer)
             entries = walk(os.fsencode(root), xattrs=True, on_error=self.digest.error)
             for entry, content in with_contents(entries, os.fsencode(root), "sha256"):
                 self.digest.add(entry, content)
-        self.spool = Spool(str(spool), self.describer)
+        self.spool = RecordStore(str(spool), self.describer)
 
 
 def over_the_wire(data):
@@ -347,7 +347,7 @@ def test_unreadable_contents_are_an_error_and_no_match(twins):
     ids=str,
 )
 def test_a_damaged_listing_is_refused(damage):
-    with pytest.raises(SpoolError, match="damaged|cut short"):
+    with pytest.raises(RecordStoreError, match="damaged|cut short"):
         Listing.from_dict(damage)
 
 
@@ -355,12 +355,12 @@ def test_a_damaged_digest_question_or_spool_is_refused(twins):
     side = Side(twins / "s", twins / "spool")
     good = side.digest.as_dict()
     for bad in ({}, {"sums": "!"}, {"sums": "AAAA"}, {"sums": None}):
-        with pytest.raises(SpoolError):
+        with pytest.raises(RecordStoreError):
             differing_buckets(good, bad)
-    with pytest.raises(SpoolError, match="damaged"):
+    with pytest.raises(RecordStoreError, match="damaged"):
         side.spool.details(["xyz"])
     os.truncate(twins / "spool", os.stat(twins / "spool").st_size - 1)
-    with pytest.raises(SpoolError, match="cut short"):
+    with pytest.raises(RecordStoreError, match="cut short"):
         side.spool.listing(range(BUCKETS))
 
 

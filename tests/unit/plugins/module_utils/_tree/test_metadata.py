@@ -22,7 +22,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.accounts impo
     user_id,
     user_name,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.look import read_entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.metadata import (
     GROUP_WITHHELD,
     SETID_WITHHELD,
@@ -32,6 +31,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.metadata impo
     differences,
     set_times,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.stat_entry import stat_entry
 
 ALL = frozenset(["owner", "group", "permissions", "times", "acls", "xattrs"])
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
@@ -47,7 +47,7 @@ def folder(tmp_path):
 
 
 def look(fd, name):
-    return read_entry(fd, name.encode(), name.encode(), xattrs=True)
+    return stat_entry(fd, name.encode(), name.encode(), xattrs=True)
 
 
 def transplant(fd, source, dest, preserve=ALL, ids=None, new=False):
@@ -203,7 +203,7 @@ def test_only_what_is_preserved_is_touched(tmp_path, folder):
 
 
 def test_the_root_itself(tmp_path, folder):
-    wanted = read_entry(folder, b".", b"")._replace(mode=0o751, mtime_ns=7)
+    wanted = stat_entry(folder, b".", b"")._replace(mode=0o751, mtime_ns=7)
     assert apply(folder, b".", wanted, None, ALL) == []
     assert (stat.S_IMODE(os.stat(tmp_path).st_mode), os.stat(tmp_path).st_mtime_ns) == (0o751, 7)
 

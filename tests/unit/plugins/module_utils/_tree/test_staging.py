@@ -17,7 +17,7 @@ from typing import Iterator
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import leftover as rsync_leftover
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree import place, staging
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree import dirfd, staging
 
 OLD = 1_000_000_000_123_456_789
 NAME = b".longhaul-0123456789abcdef"
@@ -327,7 +327,7 @@ def test_what_cannot_be_removed_is_said_and_the_rest_goes(root, monkeypatch):
         for name in (b"a", b"stuck", b"z"):
             write(os.path.join(stage(root), b"tmp", name))
         with monkeypatch.context() as patched:
-            patched.setattr(place.os, "unlink", refuse)
+            patched.setattr(dirfd.os, "unlink", refuse)
             with pytest.raises(
                 TransferFailed, match=r"tmp cannot be cleared .*: stuck: Device or resource busy\. Remove"
             ):

@@ -15,13 +15,13 @@ import os
 import stat
 import time
 from collections import OrderedDict
-from typing import Callable, Iterator
+from typing import Callable
 
 from .._model.entry import BLOCK, CHARACTER, DIRECTORY, FIFO, SOCKET, Entry
-from .._model.paths import components, escape, join
-from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, Descent, open_root
-from .look import read_entry
-from .metadata import chmod
+from .._model.paths import components, escape
+from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, open_root
+from .remove import Removal
+from .stat_entry import stat_entry
 
 _KINDS = {FIFO: stat.S_IFIFO, SOCKET: stat.S_IFSOCK, BLOCK: stat.S_IFBLK, CHARACTER: stat.S_IFCHR}
 _CACHED = 32  # directories kept open
@@ -37,7 +37,7 @@ class Root:
     """A destination root, named by its path or an open fd. Use one for each thread, and close it (a context manager).
 
     Paths are relative to the root; all methods raise ValueError for one that a peer must not send (see
-    :func:`names.components`) and OSError where the file system refuses.
+    :func:`paths.components`) and OSError where the file system refuses.
     """
 
     def __init__(self, root: bytes | int) -> None:
@@ -97,7 +97,7 @@ class Root:
         """Give the entry at the path, or None where there is none or no way leads to it."""
         try:
             parent, name = self.open_parent(path)
-            return read_entry(parent, name, path, xattrs)
+            return stat_entry(parent, name, path, xattrs)
         except OSError as error:
             if error.errno in ABSENT:
                 return None
@@ -180,7 +180,7 @@ class Root:
         parent, name = self.open_parent(path)
         parent = os.dup(parent)  # on_removed may call other methods
         try:
-            return _Removal(keep, on_removed).remove(parent, name, path)
+            return Removal(keep, on_removed).remove(parent, name, path)
         finally:
             os.close(parent)
 
@@ -245,88 +245,3 @@ class Root:
                 raise
         self.forget()
         return os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
-
-
-class _Removal:
-    """Removes one name, and everything below it, without leaving it."""
-
-    def __init__(
-        self, keep: Callable[[bytes, bool], bool] | None, on_removed: Callable[[bytes, str], None] | None
-    ) -> None:
-        self._keep = keep
-        self._on_removed = on_removed
-        self._count = 0
-
-    def remove(self, parent: int, name: bytes, path: bytes) -> int:
-        """Remove the name in the open directory; gives how many entries went."""
-        device = os.fstat(parent).st_dev
-        top = read_entry(parent, name, path)
-        if top.type != DIRECTORY:
-            self._unlink(parent, top)
-            return self._count
-        descent = Descent(parent, path.rpartition(b"/")[0])
-        try:
-            self._enter(descent, name, device)
-            waiting = [iter(descent.names())]
-            went_in = [top]
-            kept = [False]  # whether something stays in the directory
-            while waiting:
-                below = self._next(descent, waiting[-1], kept)
-                if below is not None:
-                    self._enter(descent, os.path.basename(below.path), device)
-                    waiting.append(iter(descent.names()))
-                    went_in.append(below)
-                    kept.append(False)
-                    continue
-                waiting.pop()
-                descent.leave()
-                gone = went_in.pop()
-                if kept.pop():
-                    kept[-1:] = [True]
-                else:
-                    self._unlink(descent.fd, gone)
-        finally:
-            descent.close()
-        return self._count
-
-    def _next(self, descent: Descent, names: Iterator[bytes], kept: list[bool]) -> Entry | None:
-        """Remove what is no directory, up to the first directory to enter."""
-        for name in names:
-            path = join(descent.path, name)
-            try:
-                entry = read_entry(descent.fd, name, path)
-            except FileNotFoundError:
-                continue  # somebody else removed it
-            if self._keep is not None and self._keep(path, entry.type == DIRECTORY):
-                kept[-1] = True
-            elif entry.type == DIRECTORY:
-                return entry
-            else:
-                self._unlink(descent.fd, entry)
-        return None
-
-    def _enter(self, descent: Descent, name: bytes, device: int) -> None:
-        try:
-            descent.enter(name)
-        except PermissionError:
-            # A directory of one's own that forbids it: the same user may permit it.
-            chmod(descent.fd, name, 0o700)
-            descent.enter(name)
-        if descent.device != device:
-            text = "another file system is mounted here, and what is in it is not removed: unmount it first"
-            raise OSError(errno.EBUSY, text, escape(descent.path))
-
-    def _unlink(self, parent: int, entry: Entry) -> None:
-        """Take one name away, a directory only when it is empty."""
-        take = os.rmdir if entry.type == DIRECTORY else os.unlink
-        name = os.path.basename(entry.path)
-        try:
-            take(name, dir_fd=parent)
-        except PermissionError:
-            if os.fstat(parent).st_mode & 0o300 == 0o300:
-                raise
-            os.fchmod(parent, 0o700)  # a directory of one's own, as above
-            take(name, dir_fd=parent)
-        self._count += 1
-        if self._on_removed is not None:
-            self._on_removed(entry.path, entry.type)

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Callable, Iterable, Iterator, Union
 
 from .._model.entry import REGULAR, Entry
-from .place import Root
+from .dirfd import Root
 
 ALGORITHMS = ("blake2b", "sha256")  # 32 bytes each; which is faster depends on the processor
 BUFFER = 1 << 20  # bytes

@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import components
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.place import InTheWay, Root
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import InTheWay, Root
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")

@@ -28,8 +28,8 @@ _HALF = LISTED_BYTES // 2
 _HEAD = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sHII")
 
 
-class SpoolError(ValueError):
-    """A spool or a listing that is damaged."""
+class RecordStoreError(ValueError):
+    """A record store or a listing that is damaged."""
 
 
 class Listing(NamedTuple):
@@ -46,25 +46,25 @@ class Listing(NamedTuple):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Listing:
-        """Read what as_dict gave. Raises SpoolError for anything else."""
+        """Read what as_dict gave. Raises RecordStoreError for anything else."""
         try:
             entries, unstable = (base64.b64decode(data[key], validate=True) for key in ("entries", "unstable"))
             buckets = [int(number) for number in data["buckets"]]
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
-            raise SpoolError(f"the listing of the other side is damaged: {error}") from None
+            raise RecordStoreError(f"the listing of the other side is damaged: {error}") from None
         if len(entries) % LISTED_BYTES or len(unstable) % LISTED_BYTES:
-            raise SpoolError("the listing of the other side is cut short")
+            raise RecordStoreError("the listing of the other side is cut short")
         return cls(buckets, entries, unstable)
 
 
-class SpoolWriter:
+class RecordWriter:
     """Writes records; close it (or use it as a context manager) when the walk is over."""
 
     def __init__(self, path: str) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._file: BinaryIO = os.fdopen(fd, "wb", buffering=1 << 20)
 
-    def __enter__(self) -> SpoolWriter:
+    def __enter__(self) -> RecordWriter:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -82,7 +82,7 @@ class SpoolWriter:
         self._file.close()
 
 
-class Spool:
+class RecordStore:
     """Reads the records of one side. ``describer`` is the one that the records were hashed with."""
 
     def __init__(self, path: str, describer: Describer) -> None:
@@ -177,7 +177,7 @@ class Spool:
         try:
             wanted = {bytes.fromhex(text) for text in asked}
         except ValueError as error:
-            raise SpoolError(f"the question of the other side is damaged: {error}") from None
+            raise RecordStoreError(f"the question of the other side is damaged: {error}") from None
         found = []
         for of_path, _of_record, rest in self._heads({bucket_of(key) for key in wanted if len(key) == _HALF}):
             if of_path[:_HALF] in wanted:
@@ -217,17 +217,17 @@ class Spool:
                 if not head:
                     return
                 if len(head) < _HEAD.size:
-                    raise SpoolError("the spool is cut short")
+                    raise RecordStoreError("the record store is cut short")
                 of_path, of_record, *lengths = _HEAD.unpack(head)
                 data = file.read(sum(lengths))
                 if len(data) < sum(lengths):
-                    raise SpoolError("the spool is cut short")
+                    raise RecordStoreError("the record store is cut short")
                 if bucket_of(of_path) in buckets:
                     yield of_path, of_record, _Rest(data, lengths[0], lengths[1])
 
 
 class _Rest(NamedTuple):
-    """A record as it stands in the spool."""
+    """A record as it stands in the record store."""
 
     data: bytes
     content: int  # length
@@ -238,7 +238,7 @@ class _Rest(NamedTuple):
         try:
             entry = next(Decoder().feed(self.data[start:]))
         except (ManifestError, StopIteration):
-            raise SpoolError("the spool is damaged") from None
+            raise RecordStoreError("the record store is damaged") from None
         return Record(entry, self.data[: self.content], self.data[self.content : start] or entry.path)
 
 

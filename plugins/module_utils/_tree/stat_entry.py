@@ -17,7 +17,7 @@ _TYPE = 0o170000  # S_IFMT
 _SYMLINK = stat.S_IFLNK
 
 
-def read_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False, here: object = None) -> Entry:
+def stat_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False, here: object = None) -> Entry:
     """Look at one name in an open directory, without following it. Raises OSError where that fails.
 
     The directory itself is the name ``b"."``. For ``here`` see :func:`xattr.read`.
