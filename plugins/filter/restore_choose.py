@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.moments import as_text, read_moment
 
 DOCUMENTATION = r"""

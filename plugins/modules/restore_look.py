@@ -117,9 +117,9 @@ problems_total:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused, unexpected
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused, unexpected
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import inspect_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.restoring import look
 
 MAX_LISTED = 200
 
@@ -140,7 +140,7 @@ def main() -> None:
     params = module.params
     try:
         with Series(params["repository"], params["host"], params["job"]) as series:
-            found = look(series, params["name"], os.fsencode(params["path"]), params["level"])
+            found = inspect_path(series, params["name"], os.fsencode(params["path"]), params["level"])
     except (Refused, ValueError) as refused:
         module.fail_json(msg=str(refused))
     except OSError as error:

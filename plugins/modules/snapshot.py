@@ -518,17 +518,17 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import destination_holder, source_reader
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, rsnapshot, share, zones
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, rsnapshot, subset, time_zones
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.adopt import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.aside import accept, discard
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.checking import check
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused, unexpected
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.predicted_states import States
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused, unexpected
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.states import States
 
 MAX_LISTED = 200
 _COUNT = {"type": "int", "default": 0}
@@ -600,7 +600,7 @@ class Actions:
     def prune(self) -> dict[str, Any]:
         """Remove what the policy does not keep."""
         wanted = policy.parse(self.params["keep"] or {})
-        calendar = zones.calendar_of(self.params["timezone"])
+        calendar = time_zones.calendar_of(self.params["timezone"])
         done = prune(self.series, wanted, self.now, calendar, _reader, lazy=self.params["lazy"], check=self.dry)
         for name, holder in done.held.items():
             self.module.warn(
@@ -612,7 +612,7 @@ class Actions:
     def check(self) -> dict[str, Any]:
         """Compare with the manifests."""
         level, only = self.params["check_level"], self.params["snapshots"]
-        wanted = share.parse(self.params["check_share"])
+        wanted = subset.parse(self.params["check_share"])
         report, part = check(self.series, level, self.now, wanted, only, record=not self.dry)
         for text in report.warnings:
             self.module.warn(text)

@@ -16,9 +16,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, share
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, subset
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
 
 from .folders import goes_back, within
 from .units import parse_rate
@@ -261,7 +261,7 @@ def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
         found += _refused(policy.parse, keep or {})
     found += _refused(policy.span, str(job.get("stale_after") or ""), "stale_after")
     if job.get("check_share"):
-        found += _refused(share.parse, str(job["check_share"]))
+        found += _refused(subset.parse, str(job["check_share"]))
     try:
         parse_rate(str(job.get("bwlimit") or 0))
     except ValueError as error:

@@ -14,8 +14,8 @@ import re
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Callable, Iterable, NamedTuple
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.zones import Calendar, calendar_of
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.time_zones import Calendar, calendar_of
 
 FORMS = "2026-11-01, 2026-11-01 14:30, 2026-11-01T14:30:09Z or 2026-11-01 14:30 +02:00, each with or without 'before'"
 

@@ -1,0 +1,25 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Dated snapshots of a tree, as docs/snapshot-format.md describes them.
+
+What there is, and what it is called:
+
+* ``names``: the names in the folder of a job. ``repository``: that folder, opened so that nothing leads out of it.
+* ``manifest``: the file that tells every entry with the hash of its contents.
+* ``atomic_io``: small files, and the order in which they reach the disk. ``errors``: why something is not done.
+* ``listing``: what snapshots a job has. ``predicted_states``: the same as check mode shows it, before and after.
+
+The life of a snapshot:
+
+* ``begin``, ``break_hardlinks``: begin one, or resume the interrupted one.
+* ``finish``, ``build_manifest``, ``shrink_guard``: make it a complete one.
+* ``quarantine``: take one that was set aside because it lost so much, or drop it.
+* ``policy``, ``time_zones``, ``prune``, ``read_lock``: which ones are kept, and how the others are removed.
+* ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
+* ``inspect_path``, ``path_suggestions``: look at a path of one before it is restored.
+* ``rsnapshot``, ``adopt``: take the snapshots of rsnapshot over.
+
+It may import ``_tree``, ``_model`` and ``_core`` alone.
+"""

@@ -22,11 +22,11 @@ from .._tree.descent import DIRECTORY_FLAGS
 from .._tree.dirfd import Root
 from .._tree.walk import walk
 from . import names, rsnapshot
-from .aside import discard
+from .atomic_io import write_json
 from .begin import RSNAPSHOT, is_blank, unfinished_facts
-from .disk import write_json
+from .errors import Refused
 from .finish import finish
-from .refusal import Refused
+from .quarantine import discard
 from .repository import FORMAT, Series
 
 _PRESERVE = frozenset(["owner", "group", "permissions", "times", "acls", "xattrs"])

@@ -15,9 +15,9 @@ import os
 from typing import Any, Callable, NamedTuple
 
 from . import names
-from .disk import write_json
-from .loosen import loosen
-from .refusal import Refused
+from .atomic_io import write_json
+from .break_hardlinks import break_hardlinks
+from .errors import Refused
 from .repository import FORMAT, Series
 
 TRANSFER, RSNAPSHOT = "transfer", "rsnapshot"  # where the tree of a snapshot comes from
@@ -135,7 +135,7 @@ def _touch(series: Series, old: dict[str, Any], busy: bool, *, check: bool = Fal
             with contextlib.suppress(FileNotFoundError):
                 base_fd = stack.enter_context(series.snapshot(old["base"])).open_data()
                 stack.callback(os.close, base_fd)
-        return loosen(data_fd, base_fd, check=check) or bool(stale)
+        return break_hardlinks(data_fd, base_fd, check=check) or bool(stale)
 
 
 def finished_by(series: Series, run: str) -> tuple[str, dict[str, Any]] | None:

@@ -23,10 +23,10 @@ from .._tree.dirfd import Root
 from .._tree.record import FIELDS, Describer, Record
 from .._tree.walk import OnError, walk
 from . import names
+from .errors import Refused
 from .manifest import order
-from .refusal import Refused
 from .repository import Series, Snapshot
-from .share import WHOLE, Below
+from .subset import WHOLE, Below
 
 STRUCTURE, FILES, CONTENTS = LEVELS = ("structure", "files", "contents")
 MAX_PROBLEMS = 1000  # listed; all are counted

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from .._model.entry_codec import ManifestError
 from .._tree.content_hash import common_algorithm, speeds
 from . import names
+from .atomic_io import replacing, sync_file_system, write_json
 from .begin import finished_by, unfinished_facts
-from .disk import replacing, sync_file_system, write_json
+from .build_manifest import Totals, build_manifest, figures
+from .errors import Refused
 from .manifest import ManifestWriter
-from .refusal import Refused
 from .repository import Series, Snapshot
-from .shrink import suspicion
-from .take import Totals, figures, take
+from .shrink_guard import suspicion
 
 
 class Finished(NamedTuple):
@@ -120,7 +120,7 @@ def _take(
 ) -> tuple[Totals, str]:
     data_fd = unfinished.open_data()
     try:
-        return take(data_fd, before, algorithm, writer)
+        return build_manifest(data_fd, before, algorithm, writer)
     finally:
         os.close(data_fd)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import names
-from .refusal import Refused
+from .errors import Refused
 from .repository import Series
 
 UNFINISHED = "unfinished"

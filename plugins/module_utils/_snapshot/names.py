@@ -16,7 +16,7 @@ import re
 import time
 from typing import Collection
 
-from .refusal import Refused
+from .errors import Refused
 
 # In the folder of a job
 UNFINISHED = ".unfinished"  # the one that is being written

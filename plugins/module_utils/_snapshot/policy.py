@@ -29,8 +29,8 @@ import re
 from datetime import datetime
 from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
-from .refusal import Refused
-from .zones import Calendar, utc
+from .errors import Refused
+from .time_zones import Calendar, utc
 
 _HOUR = 3600
 _UNITS = {"h": _HOUR, "d": 24 * _HOUR, "w": 7 * 24 * _HOUR}  # seconds

@@ -18,11 +18,11 @@ from typing import Callable, NamedTuple
 from .._tree.dirfd import Root
 from . import names
 from .begin import unfinished_facts
+from .errors import Refused
 from .policy import Policy, decide
-from .reading import unless_read
-from .refusal import Refused
+from .read_lock import unless_read
 from .repository import Series
-from .zones import Calendar, utc
+from .time_zones import Calendar, utc
 
 HELD = "being read"  # the rule that keeps what a restore reads
 

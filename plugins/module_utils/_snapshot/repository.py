@@ -21,9 +21,9 @@ from typing import Any, Callable, Iterator
 
 from .._model.entry_codec import ManifestError
 from . import names
-from .disk import open_directory, open_file, read_json, rename
+from .atomic_io import open_directory, open_file, read_json, rename
+from .errors import Refused
 from .manifest import ManifestReader
-from .refusal import Refused
 
 FORMAT = 1  # of a snapshot's folder
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds

@@ -19,7 +19,7 @@ from typing import Iterable, NamedTuple
 
 from .._tree.descent import DIRECTORY_FLAGS
 from . import names
-from .refusal import Refused
+from .errors import Refused
 
 LEVELS = ("hourly", "daily", "weekly", "monthly", "yearly", "alpha", "beta", "gamma", "delta", "epsilon")
 

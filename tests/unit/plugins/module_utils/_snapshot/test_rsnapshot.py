@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.adopt import adopt
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.checking import check
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.rsnapshot import intervals
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import DAY, NOON, contents

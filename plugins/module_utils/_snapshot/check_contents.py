@@ -27,7 +27,7 @@ from .._tree.record import Record
 from .check import STRUCTURE, Problem, Report, is_file
 from .manifest import ManifestReader, order
 from .repository import Snapshot
-from .share import Below, Share
+from .subset import Below, Subset
 
 _NO_FDS = (errno.EMFILE, errno.ENFILE)
 
@@ -43,7 +43,7 @@ class _Copy:
         self.error: OSError | None = None
 
 
-def check_contents(snapshots: list[Snapshot], share: Share | Below, report: Report) -> None:
+def check_contents(snapshots: list[Snapshot], share: Subset | Below, report: Report) -> None:
     """Read every file of the share, and every path that has a problem already, and compare it with the manifests.
 
     For problems with one path it is found out which snapshots have it intact.

@@ -19,7 +19,7 @@ from .._tree.dirfd import Root
 from .._tree.walk import walk
 
 
-def loosen(data_fd: int, base_fd: int | None, *, check: bool = False) -> bool:
+def break_hardlinks(data_fd: int, base_fd: int | None, *, check: bool = False) -> bool:
     """Unlink every name of the tree whose file has names elsewhere, too; says whether there were any.
 
     With ``check`` they are only looked for. ``base_fd`` is the tree that names were linked to, if it is still there.

@@ -10,13 +10,13 @@ import os
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.aside import accept, discard
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
     FIRST,

@@ -11,7 +11,7 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable
 
-from .refusal import Refused
+from .errors import Refused
 
 Calendar = Callable[[int], datetime]  # seconds since 1970 -> local time that knows its offset from UTC
 

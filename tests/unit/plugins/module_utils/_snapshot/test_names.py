@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, share
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.shrink import suspicion
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, subset
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.shrink_guard import suspicion
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,10 +97,10 @@ def test_every_path_has_its_turn_within_the_runs(count, of, skipped, found):
     count, of = min(count, of), max(count, of)
     turn = {}
     for _run in range(skipped):
-        _part, turn = share.next_share(count, of, turn)
+        _part, turn = subset.next_subset(count, of, turn)
     read = []
     for _run in range(-(-of // count)):
-        part, turn = share.next_share(count, of, turn)
+        part, turn = subset.next_subset(count, of, turn)
         assert len(part.parts) == count
         read += [path for path in found if part.has(path)]
     assert set(read) == set(found)
@@ -110,27 +110,27 @@ def test_every_path_has_its_turn_within_the_runs(count, of, skipped, found):
 
 def test_a_path_is_in_the_same_part_for_ever():
     """The parts of a run must not move between releases, or a file could miss its turn for years."""
-    assert [share.part_of(path, 7) for path in (b"", b"a", b"photos/2026/0001.jpg", b"\xff")] == [6, 0, 1, 1]
+    assert [subset.part_of(path, 7) for path in (b"", b"a", b"photos/2026/0001.jpg", b"\xff")] == [6, 0, 1, 1]
 
 
 def test_parts_are_about_equal():
     counts = [0] * 7
     for number in range(7000):
-        counts[share.part_of(b"folder/%d" % number, 7)] += 1
+        counts[subset.part_of(b"folder/%d" % number, 7)] += 1
     assert min(counts) > 850
     assert max(counts) < 1150
 
 
 def test_another_number_of_parts_or_damaged_memory_begins_anew():
     for last in ({"of": 5, "next": 3}, {"of": 7, "next": 9}, {"of": 7, "next": "x"}, {}):
-        assert share.next_share(1, 7, last)[0].parts == {0}
+        assert subset.next_subset(1, 7, last)[0].parts == {0}
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/7", "8/7", "1/0", "-1/7", "1/7 ", "a/b", "1/٧"])
 def test_shares_that_are_none_are_refused(text):
     with pytest.raises(Refused, match="share"):
-        share.parse(text)
-    assert share.parse("2/7") == (2, 7)
+        subset.parse(text)
+    assert subset.parse("2/7") == (2, 7)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import signal
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import finish, names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.adopt import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.aside import accept, discard
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.checking import check
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
     DAY,
     NOON,

@@ -12,12 +12,12 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, reading
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, read_lock
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import inspect_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import HELD, prune
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.reading import open_to_read
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.restoring import look
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.read_lock import open_to_read
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import FIRST, SECOND, THIRD
 
 
@@ -73,9 +73,9 @@ def test_who_comes_too_late_is_told(three, monkeypatch):
         os.rename(three.path(FIRST), three.path(names.REMOVING_PREFIX + FIRST))
         real(fd, how)
 
-    monkeypatch.setattr(reading.fcntl, "flock", prune_first)
+    monkeypatch.setattr(read_lock.fcntl, "flock", prune_first)
     with three.series() as series, pytest.raises(Refused, match="any more"):
-        look(series, FIRST, b"", "structure")
+        inspect_path(series, FIRST, b"", "structure")
 
 
 def test_a_file_system_without_locks_on_folders_prunes(three, monkeypatch):
@@ -83,5 +83,5 @@ def test_a_file_system_without_locks_on_folders_prunes(three, monkeypatch):
         raise OSError(9, "Bad file descriptor")
 
     with three.series() as series, series.lock("prune"):
-        monkeypatch.setattr(reading.fcntl, "flock", refuse)
+        monkeypatch.setattr(read_lock.fcntl, "flock", refuse)
         assert prune(series, Policy(last=1), three.now).removed == [FIRST, SECOND]

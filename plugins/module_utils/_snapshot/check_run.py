@@ -11,12 +11,12 @@ from typing import Any
 
 from .._model.paths import escape
 from . import names
+from .atomic_io import read_json, write_json
 from .check import CONTENTS, FILES, STRUCTURE, Report, check_files, check_names, check_structure, still_there
-from .contents import check_contents
-from .disk import read_json, write_json
-from .refusal import Refused
+from .check_contents import check_contents
+from .errors import Refused
 from .repository import Series, Snapshot
-from .share import ALL, NONE, Share, next_share
+from .subset import ALL, NONE, Subset, next_subset
 
 _REMEMBERED_PATHS = 20
 
@@ -29,7 +29,7 @@ def check(
     only: list[str] | None = None,
     *,
     record: bool = True,
-) -> tuple[Report, Share]:
+) -> tuple[Report, Subset]:
     """Check the snapshots of a job, or those named in ``only``; gives what was found, and the share that was read.
 
     The lock must not be held: a check may take hours. With ``record`` it is remembered when what was checked, in each
@@ -39,7 +39,7 @@ def check(
     turn: dict[str, int] = {}
     part = ALL
     if level == CONTENTS:
-        part, turn = next_share(*share, _last_turn(series))
+        part, turn = next_subset(*share, _last_turn(series))
     with contextlib.ExitStack() as stack:
         snapshots = [stack.enter_context(found) for found in _opened(series, only, report)]
         report.snapshots = [snapshot.name for snapshot in snapshots]
@@ -102,7 +102,7 @@ def _last_turn(series: Series) -> dict[str, Any]:
 
 
 def _remember(
-    series: Series, snapshots: list[Snapshot], level: str, part: Share, turn: dict[str, int], now: int, report: Report
+    series: Series, snapshots: list[Snapshot], level: str, part: Subset, turn: dict[str, int], now: int, report: Report
 ) -> None:
     try:
         with series.lock("check"):
@@ -116,7 +116,7 @@ def _remember(
         )
 
 
-def _remembered(snapshot: Snapshot, level: str, part: Share, now: int, report: Report) -> dict[str, Any]:
+def _remembered(snapshot: Snapshot, level: str, part: Subset, now: int, report: Report) -> dict[str, Any]:
     """Give what is known of a snapshot's state after this check."""
     old = snapshot.checked()
     problems = report.of(snapshot.name)

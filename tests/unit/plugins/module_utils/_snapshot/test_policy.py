@@ -13,9 +13,9 @@ import sys
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import zones
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import time_zones
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy, decide, parse
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +26,7 @@ ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asi
 
 def calendar(name):
     try:
-        return zones.calendar_of(name)
+        return time_zones.calendar_of(name)
     except Refused:
         pytest.skip(f"this machine does not know {name}")
 
@@ -63,7 +63,7 @@ def naive(times, policy, now, local):
     return keep
 
 
-def kept(times, policy, now, local=zones.utc):
+def kept(times, policy, now, local=time_zones.utc):
     return {t for t, rules in decide(times, policy, now, local).items() if rules}
 
 
@@ -167,14 +167,14 @@ def test_periods_are_those_of_the_calendar(zone, texts, rule, expected):
 
 def test_the_calendar_without_zoneinfo_is_the_same():
     """Python 3.8 has none: the C library must say the same, and leave the process's own time zone alone."""
-    from_library = zones._by_the_c_library("Europe/Berlin")
+    from_library = time_zones._by_the_c_library("Europe/Berlin")
     for moment in range(at("2021-03-27 00:00"), at("2021-11-02 00:00"), 1799 * 7):
         summer = at("2021-03-28 01:00") <= moment < at("2021-10-31 01:00")
         found = from_library(moment)
         assert found.utcoffset() == timedelta(hours=2 if summer else 1)
         assert found.timestamp() == moment
     script = f"import sys; sys.path[:] = {sys.path!r}\n" + (
-        f"import time; from {zones.__name__} import _by_the_c_library\n"
+        f"import time; from {time_zones.__name__} import _by_the_c_library\n"
         "before = time.localtime(0); _by_the_c_library('America/New_York')(0); assert time.localtime(0) == before"
     )
     subprocess.run([sys.executable, "-c", script], env={**os.environ, "TZ": "Asia/Kathmandu"}, check=True)
@@ -185,12 +185,12 @@ def test_the_calendar_without_zoneinfo_is_the_same():
 )
 def test_an_unknown_time_zone_is_refused(name):
     with pytest.raises(Refused, match="time zone"):
-        zones.calendar_of(name)
+        time_zones.calendar_of(name)
 
 
 def test_the_c_library_is_not_asked_for_what_it_does_not_know():
     with pytest.raises(Refused, match="time zone"):
-        zones._by_the_c_library("Europe/Nowhere")  # it would take UTC without a word
+        time_zones._by_the_c_library("Europe/Nowhere")  # it would take UTC without a word
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import os
 import shutil
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import checking, names
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import check_run, names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.checking import check
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import DAY, NOON, contents
 
@@ -201,7 +201,7 @@ def test_a_snapshot_that_is_a_symlink_or_without_data_is_a_problem(three, tmp_pa
 
 
 def test_a_snapshot_pruned_during_the_check_is_no_damage(three, monkeypatch):
-    real = checking.check_files
+    real = check_run.check_files
 
     def prune_behind(snapshot, report):
         real(snapshot, report)
@@ -209,7 +209,7 @@ def test_a_snapshot_pruned_during_the_check_is_no_damage(three, monkeypatch):
             for name in (ONE, TWO):
                 shutil.rmtree(three.path(name))
 
-    monkeypatch.setattr(checking, "check_files", prune_behind)
+    monkeypatch.setattr(check_run, "check_files", prune_behind)
     report = run(three)
     assert (report.snapshots, report.problems) == ([THREE], {})
 

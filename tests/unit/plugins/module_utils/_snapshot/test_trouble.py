@@ -11,13 +11,13 @@ import subprocess
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.aside import accept, discard
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused, unexpected
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused, unexpected
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content_hash
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which share of the files a check reads, so that some runs together read all. Private to the collection.
+"""Which part of the files a check reads, so that some runs together read all. Private to the collection.
 
 Pure. Every path belongs to one of N parts, by its hash, so it is the same part in every snapshot and in every run. Runs
 take the parts in turn.
@@ -14,12 +14,12 @@ import re
 from typing import NamedTuple
 
 from .._tree.record import path_hash
-from .refusal import Refused
+from .errors import Refused
 
-_SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+_SUBSET = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
-class Share(NamedTuple):
+class Subset(NamedTuple):
     """Some of the parts that all paths are divided into."""
 
     parts: frozenset[int]
@@ -30,8 +30,8 @@ class Share(NamedTuple):
         return self.of == len(self.parts) or part_of(path, self.of) in self.parts
 
 
-ALL = Share(frozenset([0]), 1)
-NONE = Share(frozenset(), 2)
+ALL = Subset(frozenset([0]), 1)
+NONE = Subset(frozenset(), 2)
 
 
 class Below(NamedTuple):
@@ -54,7 +54,7 @@ def part_of(path: bytes, of: int) -> int:
 
 def parse(text: str) -> tuple[int, int]:
     """Read a share such as ``1/7``. Raises Refused for anything that is none."""
-    found = _SHARE.fullmatch(text)
+    found = _SUBSET.fullmatch(text)
     count, of = (int(found.group(1)), int(found.group(2))) if found else (0, 0)
     if not 1 <= count <= of:
         raise Refused(
@@ -64,7 +64,7 @@ def parse(text: str) -> tuple[int, int]:
     return count, of
 
 
-def next_share(count: int, of: int, last: dict[str, int]) -> tuple[Share, dict[str, int]]:
+def next_subset(count: int, of: int, last: dict[str, int]) -> tuple[Subset, dict[str, int]]:
     """Give the share of this run, and what to remember for the next; ``last`` is what the run before remembered.
 
     Within ``of / count`` runs, rounded up, every part has its turn. Another ``of`` begins from the start.
@@ -73,4 +73,4 @@ def next_share(count: int, of: int, last: dict[str, int]) -> tuple[Share, dict[s
     if not isinstance(first, int) or not 0 <= first < of:
         first = 0
     parts = frozenset((first + number) % of for number in range(count))
-    return Share(parts, of), {"of": of, "next": (first + count) % of}
+    return Subset(parts, of), {"of": of, "next": (first + count) % of}

@@ -26,8 +26,8 @@ from .._tree.content_hash import with_contents
 from .._tree.dirfd import Root
 from .._tree.record import Record
 from .._tree.walk import walk
+from .errors import Refused
 from .manifest import ManifestWriter, order
-from .refusal import Refused
 from .repository import Snapshot
 
 MAX_LISTED = 20
@@ -162,7 +162,9 @@ def _root_of(fd: int) -> Iterator[Root]:
         os.close(fd)
 
 
-def take(data_fd: int, before: Snapshot | None, algorithm: str, writer: ManifestWriter | None) -> tuple[Totals, str]:
+def build_manifest(
+    data_fd: int, before: Snapshot | None, algorithm: str, writer: ManifestWriter | None
+) -> tuple[Totals, str]:
     """Walk a tree that nothing writes to; give its totals, and why the manifest of the snapshot before is of no use.
 
     With a ``writer`` all contents that are not known yet are read, and the manifest is written. Without one the figures

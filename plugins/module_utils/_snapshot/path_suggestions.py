@@ -17,7 +17,7 @@ from .._model.paths import join
 _ALIKE = 0.5  # of difflib: how much two names must have in common
 
 
-def near(path: bytes, paths: Iterable[bytes], count: int = 5) -> list[bytes]:
+def suggest_paths(path: bytes, paths: Iterable[bytes], count: int = 5) -> list[bytes]:
     """Give up to ``count`` paths that are much like ``path``, the likeliest first.
 
     ``paths`` are all paths of the tree in the order of a walk. Names that are spelled much the same in the deepest

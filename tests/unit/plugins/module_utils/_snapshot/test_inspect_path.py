@@ -12,11 +12,11 @@ import shutil
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.near import near
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.refusal import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.restoring import look
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import inspect_path
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.path_suggestions import suggest_paths
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import FIRST, SECOND
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.test_snapshot_check_prune import flip
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.test_check_prune import flip
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def two(bench):
 
 def see(bench, name, path=b"", level="contents"):
     with bench.series() as series:
-        return look(series, name, path, level)
+        return inspect_path(series, name, path, level)
 
 
 def found(looked):
@@ -157,8 +157,8 @@ TREE = [b"", b"2026", b"2026/11", b"2026/11/a.jpg", b"2026/11/b.jpg", b"2026/12"
     ],
 )
 def test_near_names(path, meant):
-    assert sorted(near(path, TREE)) == sorted(meant)
+    assert sorted(suggest_paths(path, TREE)) == sorted(meant)
 
 
 def test_no_more_names_than_asked_for():
-    assert len(near(b"file", [b"", *(b"file%d" % number for number in range(50))], 3)) == 3
+    assert len(suggest_paths(b"file", [b"", *(b"file%d" % number for number in range(50))], 3)) == 3

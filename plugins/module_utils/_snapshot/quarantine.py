@@ -10,9 +10,9 @@ import os
 from typing import Callable
 
 from . import names
-from .disk import write_json
+from .atomic_io import write_json
+from .errors import Refused
 from .prune import remove_tree
-from .refusal import Refused
 from .repository import Series
 
 

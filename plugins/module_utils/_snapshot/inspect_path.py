@@ -17,19 +17,19 @@ from .._model.paths import components, escape
 from .._tree.dirfd import Root
 from . import names
 from .check import CONTENTS, STRUCTURE, Report, check_files, check_structure
-from .contents import check_contents
+from .check_contents import check_contents
+from .errors import Refused
 from .listing import UNFINISHED
-from .near import near
-from .reading import open_to_read
-from .refusal import Refused
+from .path_suggestions import suggest_paths
+from .read_lock import open_to_read
 from .repository import Series, Snapshot
-from .share import NONE, Below
+from .subset import NONE, Below
 
 _KINDS = {REGULAR: "file", DIRECTORY: "directory"}
 
 
 @dataclass
-class Look:
+class Inspection:
     """What is at the path, and what is not as it was."""
 
     kind: str = ""  # file, directory or other
@@ -40,7 +40,7 @@ class Look:
     report: Report = field(default_factory=Report)
 
 
-def look(series: Series, name: str, path: bytes, level: str) -> Look:
+def inspect_path(series: Series, name: str, path: bytes, level: str) -> Inspection:
     """Look at a path of the snapshot ``name`` (empty: its whole tree), to a level of ``check.LEVELS``.
 
     Where something is damaged, it is found out which complete snapshots have it intact. Raises Refused for a snapshot
@@ -55,7 +55,7 @@ def look(series: Series, name: str, path: bytes, level: str) -> Look:
     except FileNotFoundError:
         raise _unknown(series, name) from None
     with snapshot:
-        found = Look()
+        found = Inspection()
         if folder == names.UNFINISHED or not check_structure(series, snapshot, found.report):
             found.kind = _kind_on_disk(snapshot, path)
             return found
@@ -75,7 +75,7 @@ def _unknown(series: Series, name: str) -> Refused:
     return Refused(f"{series.path} has no snapshot {name} (any more). There are: {there}")
 
 
-def _count(snapshot: Snapshot, path: bytes, found: Look) -> None:
+def _count(snapshot: Snapshot, path: bytes, found: Inspection) -> None:
     below = Below(path)
     found.entries = found.files = found.bytes = 0
     with snapshot.manifest() as manifest:
@@ -92,7 +92,7 @@ def _count(snapshot: Snapshot, path: bytes, found: Look) -> None:
 
 def _no_path(snapshot: Snapshot, path: bytes) -> Refused:
     with snapshot.manifest() as manifest:
-        meant = near(path, (record.entry.path for record in manifest.records()))
+        meant = suggest_paths(path, (record.entry.path for record in manifest.records()))
     hint = f"Did you mean {', '.join(map(escape, meant))}?" if meant else "Nothing in it has a name like that."
     return Refused(
         f"there is no '{escape(path)}' in the snapshot {snapshot.name}, so there is nothing to restore. {hint} A path "
