@@ -154,8 +154,8 @@ import gzip
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnosis import Diagnosis, Request
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.explain import ERROR
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import ERROR
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.probe_modules import Diagnosis, Request
 
 _DEBIAN_CHANGELOGS = ("/usr/share/doc/rsync/changelog.Debian.gz", "/usr/share/doc/rsync/changelog.gz")
 

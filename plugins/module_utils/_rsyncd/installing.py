@@ -11,13 +11,13 @@ import subprocess
 import tempfile
 from typing import Any, Callable, Mapping, NamedTuple
 
-from . import host, identity
+from . import host_problems, identity
 from .check import all_problems, daemon_values, doubts, module_values, same_name, varies
 from .conf import Conf, effective, folder_names, load, load_from_disk, read_text
 from .identity import ROOT
 from .options import NOT_SHARED, OF_A_MODULE, OF_THE_DAEMON, READ_AT_START
 from .render import file_name, include_text, is_ours, module_text, whole_text
-from .staging import Verdict, try_files
+from .validate import Verdict, try_files
 
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 
@@ -128,7 +128,7 @@ class Installing:
         if wanted.mode == "whole":
             return {**offered, **asked}, shared
         daemon = {key: value for key, value in asked.items() if key in OF_THE_DAEMON | READ_AT_START}
-        said = {} if host.is_whole(self._before) else host.starting_options(self._before)
+        said = {} if host_problems.is_whole(self._before) else host_problems.starting_options(self._before)
         if not self._others():
             if "reverse_lookup" in asked:  # counts for the first look at a client too, before it names a module
                 daemon["reverse_lookup"] = asked["reverse_lookup"]
@@ -141,7 +141,7 @@ class Installing:
     def _others(self) -> bool:
         """Whether modules that are not the role's will be in the configuration, those beside ours included."""
         path = self._wanted.path
-        text = include_text("" if host.is_whole(self._before) else self._before, {}, self._folder)
+        text = include_text("" if host_problems.is_whole(self._before) else self._before, {}, self._folder)
         conf = load(path, lambda name: text if name == path else read_text(name), folder_names)
         return any(file == path or not is_ours(read_text(file)) for module in conf.modules for file in module.files)
 
@@ -171,17 +171,17 @@ class Installing:
 
     def _look_at_host(self) -> None:
         wanted = self._wanted
-        problems = host.daemon_problems(self.daemon, self._before, wanted.mode == "whole")
+        problems = host_problems.daemon_problems(self.daemon, self._before, wanted.mode == "whole")
         conf = self._conf
         if wanted.mode == "whole":  # what stands in rsyncd.conf itself will be gone
             for module in conf.modules:
                 module.files = [path for path in module.files if path != wanted.path]
-        problems += host.managed_secrets_problems(self._managed, self._folder)
-        problems += host.name_problems([values["name"] for values in self.modules], conf, self._folder)
+        problems += host_problems.managed_secrets_problems(self._managed, self._folder)
+        problems += host_problems.name_problems([values["name"] for values in self.modules], conf, self._folder)
         for values in self.modules:
-            found = host.path_problems(values) + host.file_problems(values, self._managed)
+            found = host_problems.path_problems(values) + host_problems.file_problems(values, self._managed)
             problems += found
-            self.warnings += doubts(values) + ([] if found else host.path_doubts(values))
+            self.warnings += doubts(values) + ([] if found else host_problems.path_doubts(values))
         if problems:
             raise Refused(_refusal("this host is not ready for the rsync daemon as it is asked for", problems))
 
@@ -197,7 +197,7 @@ class Installing:
         if wanted.mode == "whole":
             texts[wanted.path] = whole_text(self.daemon, self._folder, wanted.header)
         else:
-            existing = "" if host.is_whole(self._before) else self._before
+            existing = "" if host_problems.is_whole(self._before) else self._before
             texts[wanted.path] = include_text(existing, self.daemon, self._folder, wanted.header)
         for path, text in texts.items():
             there = read_text(path) if os.path.exists(path) else None
@@ -237,7 +237,7 @@ class Installing:
         if new is None:
             return False
         keys = OF_THE_DAEMON | READ_AT_START
-        sides = [host.starting_options_of(text) for text in (self._before, new)]
+        sides = [host_problems.starting_options_of(text) for text in (self._before, new)]
         return {k: v for k, v in sides[0].items() if k in keys} != {k: v for k, v in sides[1].items() if k in keys}
 
     def _make(self, values: Mapping[str, Any]) -> None:

@@ -21,9 +21,9 @@ from typing import Any, Mapping, NamedTuple, Sequence
 from . import access, identity
 from .check import may_write, plain_users, varies, write_as_root
 from .conf import Conf, Module, effective, load_from_disk, read_text
-from .explain import ERROR, NOTE, WARNING, Around, Finding, explain, mount_of
-from .holes import open_holes, version_of
-from .trial import Client, Daemon, Ran
+from .diagnose import ERROR, NOTE, WARNING, Around, Finding, diagnose, mount_of
+from .known_vulnerabilities import open_vulnerabilities, version_of
+from .local_client import Client, Daemon, Ran
 
 _PREFIX = ".longhaul-diagnose-"
 _STRANGER = 54321  # a user that files are said to belong to, to see whether owners are kept
@@ -64,8 +64,8 @@ class Diagnosis:
         """Find everything out. Raises OSError where rsyncd.conf cannot be read."""
         request = self._request
         conf = load_from_disk(request.config)
-        for hole in open_holes(version_of(request.version), request.changelog):
-            self._find("", "old_version", WARNING, f"the installed rsync has a known hole: {hole}. Update the package")
+        for text in open_vulnerabilities(version_of(request.version), request.changelog):
+            self._find("", "old_version", WARNING, f"the installed rsync has a known hole: {text}. Update the package")
         for path in conf.missing:
             self._find("", "missing_include", WARNING, f"{request.config} includes {path}, which is not there")
         unknown = [name for name in request.modules if conf.module(name) is None]
@@ -80,7 +80,7 @@ class Diagnosis:
         listed = client.listing()
         if listed.code:
             around = Around("", request.config, "", "", unit=request.unit)
-            said = explain(listed.said, around)
+            said = diagnose(listed.said, around)
             self._find("", said.code, ERROR, said.text.replace("module : ", "the daemon: ", 1))
         for module in wanted:
             if module is not None:
@@ -275,7 +275,7 @@ class _ModuleTrial:
         return ran.stdout.decode(errors="replace")[-_LOG_TAIL:]
 
     def _explain(self, ran: Ran) -> Finding:
-        return explain(ran.said, self._around(ran.log))
+        return diagnose(ran.said, self._around(ran.log))
 
     def _around(self, log: str) -> Around:
         path = os.path.normpath(str(self._values.get("path", "/")).replace("/./", "/"))

@@ -190,7 +190,7 @@ _WORDS: Mapping[str, str] = {
 _NOTES = frozenset(["filtered"])
 
 
-def explain(said: str, around: Around) -> Finding:
+def diagnose(said: str, around: Around) -> Finding:
     """Say why a client that should have got through did not. ``said`` is what it printed."""
     code, word = cause(said, around)
     log = next(

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which known holes an installed rsync has. Private to the collection. Pure.
+"""Which known vulnerabilities an installed rsync has. Private to the collection. Pure.
 
-A distribution mends holes without changing the version, so its package's changelog counts where there is one.
+A distribution mends them without changing the version, so its package's changelog counts where there is one.
 Sources: rsync's NEWS of 3.4.0, 3.4.3 and 3.5.0; the changelogs of Debian's packages, which name each CVE they mend.
 """
 
@@ -14,7 +14,7 @@ import re
 from typing import NamedTuple
 
 
-class Hole(NamedTuple):
+class Vulnerability(NamedTuple):
     """What was mended with a version. ``mark`` is one CVE of it: where a changelog names it, the package is mended."""
 
     since: tuple[int, int, int]  # the version that brought it
@@ -23,15 +23,17 @@ class Hole(NamedTuple):
     text: str
 
 
-HOLES = (
-    Hole((3, 2, 7), (3, 4, 0), "CVE-2024-12084", "a client that may read can run code in the daemon (CVE-2024-12084)"),
-    Hole(
+VULNERABILITIES = (
+    Vulnerability(
+        (3, 2, 7), (3, 4, 0), "CVE-2024-12084", "a client that may read can run code in the daemon (CVE-2024-12084)"
+    ),
+    Vulnerability(
         (0, 0, 0),
         (3, 4, 3),
         "CVE-2026-29518",
         "a local user can lead a daemon without chroot out of a module (CVE-2026-29518)",
     ),
-    Hole(
+    Vulnerability(
         (0, 0, 0),
         (3, 5, 0),
         "CVE-2026-53784",
@@ -46,6 +48,6 @@ def version_of(text: str) -> tuple[int, int, int]:
     return (int(found.group(1)), int(found.group(2)), int(found.group(3))) if found else (0, 0, 0)
 
 
-def open_holes(version: tuple[int, int, int], changelog: str) -> list[str]:
+def open_vulnerabilities(version: tuple[int, int, int], changelog: str) -> list[str]:
     """Give what is not mended. ``changelog`` is the package's; empty where there is none."""
-    return [hole.text for hole in HOLES if hole.since <= version < hole.version and hole.mark not in changelog]
+    return [one.text for one in VULNERABILITIES if one.since <= version < one.version and one.mark not in changelog]

@@ -7,7 +7,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import access, firewall, holes, selinux
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import (
+    access,
+    firewall,
+    known_vulnerabilities,
+    selinux,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_for_whom_a_firewall_is_opened(modules, wanted):
     ],
 )
 def test_known_holes(version, changelog, count):
-    assert len(holes.open_holes(version, changelog)) == count
+    assert len(known_vulnerabilities.open_vulnerabilities(version, changelog)) == count
 
 
 @pytest.mark.parametrize(
@@ -73,7 +78,7 @@ def test_known_holes(version, changelog, count):
     ],
 )
 def test_versions(text, version):
-    assert holes.version_of(text) == version
+    assert known_vulnerabilities.version_of(text) == version
 
 
 READS, WRITES = {"path": "/srv/a.b", "read_only": True}, {"path": "/srv/w/", "read_only": False}

@@ -17,8 +17,12 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnosis import Diagnosis, Request, choose_login
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.explain import Around, cause
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import Around, cause
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.probe_modules import (
+    Diagnosis,
+    Request,
+    choose_login,
+)
 
 pytestmark = pytest.mark.long
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import identity
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.installing import Installing, Refused, Wanted
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.staging import judge
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.validate import judge
 
 RSYNC = shutil.which("rsync") or "rsync"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
