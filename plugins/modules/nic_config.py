@@ -65,7 +65,7 @@ import tempfile
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.trial import try_files
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.validate import try_files
 
 
 def _now(path: str) -> str | None:

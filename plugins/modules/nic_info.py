@@ -80,7 +80,7 @@ own_files:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.look import look
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.discover import discover
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import look_at_ping
 
 
@@ -88,7 +88,7 @@ def main() -> None:
     """Look at the host."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     try:
-        found = look()
+        found = discover()
         found["ping"] = look_at_ping(found["system"])
     except (RuntimeError, OSError, ValueError) as error:
         module.fail_json(msg=f"nic_info: {error}")

@@ -137,9 +137,9 @@ def unwire() -> None:
 
 def networkd(raw, check) -> None:
     """Render what is wanted, let networkd make it, run the checks, and go back to what was before."""
-    from longhaul_network import live, look, plan
+    from longhaul_network import discover, live, plan
 
-    facts = look.look()
+    facts = discover.discover()
     facts["managers"]["networkd"]["present"] = True
     planned = plan.make_plan(raw, facts, "networkd")
     assert planned["problems"] == [], planned["problems"]
@@ -153,9 +153,11 @@ def networkd(raw, check) -> None:
     process = subprocess.Popen(["/lib/systemd/systemd-networkd"], stderr=subprocess.PIPE, text=True)
     try:
         try:
-            seconds = until("links as wanted", lambda: plan.make_plan(raw, look.look(), "networkd")["live"] == [])
+            seconds = until(
+                "links as wanted", lambda: plan.make_plan(raw, discover.discover(), "networkd")["live"] == []
+            )
         except AssertionError:
-            print("\n".join(plan.make_plan(raw, look.look(), "networkd").get("live", [])))
+            print("\n".join(plan.make_plan(raw, discover.discover(), "networkd").get("live", [])))
             raise
         print(f"networkd made {', '.join(planned['made'])} in {seconds:.1f} s")
         check()

@@ -4,6 +4,6 @@
 
 """Links of a host, their MTU, bonds and VLANs: facts, files, plan, path test, checkpoint. Private to the collection.
 
-What decides is pure: plain data in, plain data out. What touches the host is in ``look``, ``live``, ``saved``,
-``timer``, ``revert``, ``job`` and ``pinging``.
+What decides is pure: plain data in, plain data out. What touches the host is in ``discover``, ``live``, ``saved``,
+``validate``, ``timer``, ``arming``, ``revert_agent`` and ``pinging``.
 """

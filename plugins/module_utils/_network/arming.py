@@ -12,10 +12,10 @@ import secrets
 import time
 from typing import Any, Sequence
 
+from .agent_archive import build_archive
 from .checkpoint import Checkpoint, CheckpointError, armed_names, ended_sentence
 from .commands import boot_commands, restore_commands
 from .live import capture
-from .pack import pack
 from .saved import save
 from .timer import install_boot, remove_boot, start_service, start_timer, stop_timer, timer_lives
 
@@ -79,7 +79,7 @@ def arm(checkpoint: Checkpoint, parameters: dict[str, Any], check: bool) -> bool
         if there:  # its timer was killed: what it saved is still the state to go back to
             return _start(checkpoint, there, parameters["timeout"])
         checkpoint.create()
-        pack(checkpoint.program)
+        build_archive(checkpoint.program)
         request = {
             "token": secrets.token_hex(16),
             "wanted": want,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from .files import family
-from .links import Device
+from .interfaces import Device
 from .render_networkmanager import profile_name
 
 

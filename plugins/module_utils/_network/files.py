@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Iterable
 
-from .links import Entry
+from .interfaces import Entry
 
 MARK = "longhaul.fleet nic: "
 MAKES = "longhaul.fleet nic makes: "

@@ -16,7 +16,7 @@ import re
 import time
 from typing import Any, Mapping, Sequence
 
-from .look import look_at_links
+from .discover import look_at_links
 from .order import depth, mtu_steps
 from .programs import run
 

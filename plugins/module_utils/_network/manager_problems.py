@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from . import render_freebsd, render_ifcfg
-from .links import Device, Entry
+from .interfaces import Device, Entry
 
 
 def manager_problems(manager: str, entry: Entry, facts: Mapping[str, Any], edit_existing: bool) -> list[str]:

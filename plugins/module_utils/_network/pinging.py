@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .look import look_at_links, look_at_route
+from .discover import look_at_links, look_at_route
 from .ping import SMALL, Answer, judge, next_sizes, parse_ping, ping_argv
 from .programs import run, which
 

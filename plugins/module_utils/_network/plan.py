@@ -22,7 +22,7 @@ from . import (
 )
 from .files import File
 from .host_problems import problems_on_host
-from .links import Bond, Entry, parse_links
+from .interfaces import Bond, Entry, parse_links
 from .manager_problems import manager_problems
 from .order import mtu_steps
 

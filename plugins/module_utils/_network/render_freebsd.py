@@ -14,7 +14,7 @@ import re
 from typing import Any, Mapping
 
 from .files import File, family, make
-from .links import Bond, Device, Entry
+from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/rc.conf.d/netif"
 ROUTING = "/etc/rc.conf.d/routing"

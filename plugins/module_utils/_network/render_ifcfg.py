@@ -14,7 +14,7 @@ import re
 from typing import Any, Mapping
 
 from .files import File, family, make, of_family, owner_of
-from .links import MODES, Bond, Device, Entry
+from .interfaces import MODES, Bond, Device, Entry
 
 FOLDER = "/etc/sysconfig/network-scripts"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from .files import File, family, make, of_family
-from .links import Bond, Device, Entry
+from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/network/interfaces.d"
 

@@ -14,7 +14,7 @@ import json
 from typing import Any, Mapping
 
 from .files import File, make
-from .links import Bond, Device, Entry
+from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/netplan"
 _SECTIONS = {"bond": "bonds", "vlan": "vlans", "bridge": "bridges"}

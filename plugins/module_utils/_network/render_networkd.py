@@ -14,7 +14,7 @@ import posixpath
 from typing import Any, Mapping
 
 from .files import File, make
-from .links import Bond, Device, Entry
+from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/systemd/network"
 DROP_IN = "50-longhaul-nic.conf"

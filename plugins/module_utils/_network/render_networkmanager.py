@@ -14,7 +14,7 @@ import uuid
 from typing import Any, Mapping
 
 from .files import File, family, make, of_family
-from .links import Bond, Device, Entry
+from .interfaces import Bond, Device, Entry
 
 PROFILES = "/etc/NetworkManager/system-connections"
 SETTINGS = "/etc/NetworkManager/conf.d"

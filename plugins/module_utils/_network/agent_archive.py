@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pack the code of the checkpoint into one file that the host can run on its own. Private to the collection.
+"""Build the archive of the checkpoint's code: one file that the host can run on its own. Private to the collection.
 
 The way back must not need Ansible, which removes its module's files at once. So the modules of this package, which
 need nothing but the standard library, are packed into ``checkpoint.pyz``, beside what was saved.
@@ -16,17 +16,17 @@ import os
 import pkgutil
 import zipfile
 
-from . import host  # noqa: F401 # pylint: disable=unused-import # Ansible sends only what it sees imported
+from . import revert_agent  # noqa: F401 # pylint: disable=unused-import # Ansible sends only what it sees imported
 
 _MAIN = """\
 import sys
 
-from longhaul_network import host
-sys.exit(host.main(sys.argv[1:]))
+from longhaul_network import revert_agent
+sys.exit(revert_agent.main(sys.argv[1:]))
 """
 
 
-def pack(path: str) -> None:
+def build_archive(path: str) -> None:
     """Write the archive to ``path``, whether this code runs from a folder or from Ansible's own archive."""
     package_name = __name__.rsplit(".", 1)[0]
     package = importlib.import_module(package_name)

@@ -34,7 +34,7 @@ _BOND_FILES = ("mode", "miimon", "primary", "lacp_rate", "xmit_hash_policy", "mi
 _DMI = ("sys_vendor", "product_name", "chassis_asset_tag")
 
 
-def look() -> dict[str, Any]:
+def discover() -> dict[str, Any]:
     """Give everything that nic_info returns."""
     system = platform.system()
     links = look_at_links(system)

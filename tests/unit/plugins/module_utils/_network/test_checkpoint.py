@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.agent_archive import build_archive
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -19,7 +20,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint
     ended_sentence,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.live import way_back
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.pack import pack
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.saved import is_as_saved, restore, save
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import address, link
 
@@ -221,7 +221,7 @@ def test_names_that_would_be_no_unit_are_refused(name):
 
 def test_the_program_holds_all_that_it_imports(tmp_path):
     path = str(tmp_path / "checkpoint.pyz")
-    pack(path)
+    build_archive(path)
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
-    assert {f"longhaul_network/{name}.py" for name in ("host", "saved", "live", "timer", "checkpoint")} <= names
+    assert {f"longhaul_network/{name}.py" for name in ("revert_agent", "saved", "live", "timer", "checkpoint")} <= names
