@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.plan import make_commands
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.plan import make_commands
 
 DOCUMENTATION = r"""
 name: nic_commands

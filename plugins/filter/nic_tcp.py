@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.tcp import fastest, sysctl_file, tcp_settings
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.tcp import fastest, sysctl_file, tcp_settings
 
 DOCUMENTATION = r"""
 name: nic_tcp

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import sandbox
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.rsyncd import sandbox
 
 DOCUMENTATION = r"""
 name: rsyncd_sandbox

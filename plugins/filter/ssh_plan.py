@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.ciphers import choose_ciphers
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.ciphers import choose_ciphers
 
 DOCUMENTATION = r"""
 name: ssh_plan

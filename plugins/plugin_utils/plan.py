@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.ciphers import choose_ciphers, source_offer
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
 
 from .endpoint import Endpoint, Refusal
@@ -25,6 +24,7 @@ from .options import wanted_ports
 from .owners import Table, owner_table, refuse_lost_map
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
 from .rules import filter_rules, refuse_misread_rules
+from .ssh.ciphers import choose_ciphers, source_offer
 from .units import parse_rate
 
 PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")

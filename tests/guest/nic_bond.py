@@ -22,7 +22,7 @@ from pathlib import Path
 
 IMAGE = "longhaul-test:debian12"
 PACKAGES = ("user-mode-linux", "kmod")
-UTILS = "plugins/module_utils/_network"
+PACKAGES_TRIED = ("plugins/module_utils/_network", "plugins/plugin_utils/network")  # of the collection
 PATIENCE = 180  # seconds for the guest
 
 
@@ -67,11 +67,12 @@ def furnish(top: Path, root: Path) -> None:
     for name in ("modprobe", "depmod"):
         (root / "usr/sbin" / name).unlink(missing_ok=True)
         (root / "usr/sbin" / name).symlink_to("../bin/kmod")
-    shutil.copytree(
-        Path(__file__).resolve().parents[2] / UTILS,
-        root / "guest/longhaul_network",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    for package in PACKAGES_TRIED:
+        shutil.copytree(
+            Path(__file__).resolve().parents[2] / package,
+            root / "guest/ansible_collections/longhaul/fleet" / package,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
     shutil.copy2(__file__, root / "guest/guest.py")
     (root / "guest/init").write_text(INIT)
     (root / "guest/init").chmod(0o755)
@@ -137,7 +138,8 @@ def unwire() -> None:
 
 def networkd(raw, check) -> None:
     """Render what is wanted, let networkd make it, run the checks, and go back to what was before."""
-    from longhaul_network import discover, live, plan
+    from ansible_collections.longhaul.fleet.plugins.module_utils._network import discover, live
+    from ansible_collections.longhaul.fleet.plugins.plugin_utils.network import plan
 
     facts = discover.discover()
     facts["managers"]["networkd"]["present"] = True
@@ -272,7 +274,7 @@ def lacp() -> None:
 
 def sysctls() -> None:
     """The TCP settings, applied for real."""
-    from longhaul_network.tcp import sysctl_file, tcp_settings
+    from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.tcp import sysctl_file, tcp_settings
 
     names = ("tcp_rmem", "tcp_wmem", "tcp_available_congestion_control")
     current = {name: read(f"/proc/sys/net/ipv4/{name}") for name in names}

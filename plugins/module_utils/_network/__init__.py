@@ -2,8 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links of a host, their MTU, bonds and VLANs: facts, files, plan, path test, checkpoint. Private to the collection.
+"""Links of a host, their MTU, bonds and VLANs: what there is, new files tried out, and the way back.
 
-What decides is pure: plain data in, plain data out. What touches the host is in ``discover``, ``live``, ``saved``,
-``validate``, ``timer``, ``arming``, ``revert_agent`` and ``pinging``.
+* ``interfaces``: what the user wants of a host's links, as checked data. ``files``: what all files that are made share.
+* ``discover``: read a host's links and managers. ``facts`` and ``managers`` judge what was read. Both pure.
+* ``validate``: files tried out by the manager's own program.
+* ``ping``, ``pinging``: the largest packet on a path: what ping's answers mean, and how it is asked.
+* ``arming``, ``checkpoint``, ``saved``, ``live``: keep a checkpoint of files and running links, and go back to it.
+* ``commands``, ``order``: how a manager takes up old files, and in which order MTUs are changed. Both pure.
+* ``revert_agent``, ``agent_archive``, ``timer``: what goes back on its own, the file it runs from, what starts it.
+* ``programs``: run the host's programs.
+
+It must not import any other package. What only decides is in plugin_utils/network.
 """

@@ -4,7 +4,7 @@
 
 """What the methods over ssh share.
 
-* Driving end: ``client_command`` (how ssh is called), ``client_check`` (whether it works), ``ciphers``, ``failure``.
+* Driving end: ``client_command`` (how ssh is called), ``client_check`` (whether it works), ``failure``.
 * Serving end: ``server`` (takes connections), ``service`` (what it runs for one), ``authorized_keys`` and ``sshd`` (how
   the driving end gets in), ``forced_command`` and ``forced_command_socket`` (how its connection gets to the job).
 * ``sshd_config``: what OpenSSH's programs print of their configuration.

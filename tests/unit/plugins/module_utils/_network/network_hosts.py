@@ -76,3 +76,11 @@ LACP = {
     "gateway": "10.20.0.1",
     "vlans": [{"id": 30, "mtu": 9000, "addresses": ["10.30.0.11/24"]}],
 }
+
+
+FAMILY = {
+    "eth0": link("eth0", mtu=1500),
+    "eth1": link("eth1", mtu=1500),
+    "bond0": link("bond0", kind="bond", mtu=1500, ports=["eth0", "eth1"]),
+    "bond0.30": link("bond0.30", kind="vlan", mtu=1500, parent="bond0"),
+}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links in the language of RHEL's ifcfg files, up to version 9. Private to the collection.
+"""Links in the language of RHEL's ifcfg files, up to version 9.
 
 A link is one file, and there are no drop-ins: where the admin has a file, what was told is changed in it and the rest
 stays, which ``nic_edit_existing`` has to allow.
@@ -13,8 +13,14 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping
 
-from .files import File, family, make, of_family, owner_of
-from .interfaces import MODES, Bond, Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import (
+    File,
+    family,
+    make,
+    of_family,
+    owner_of,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import MODES, Bond, Device, Entry
 
 FOLDER = "/etc/sysconfig/network-scripts"
 

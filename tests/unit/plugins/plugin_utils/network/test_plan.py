@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.commands import boot_commands, restore_commands
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.order import depth, mtu_steps
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.plan import make_commands, make_plan
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.plan import make_commands, make_plan
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
     BOND,
+    FAMILY,
     LACP,
     address,
     host,
@@ -142,32 +141,6 @@ def test_problems_of_freebsd():
     assert "no mode like balance-alb" in said and "a name like lagg0" in said
     assert "move it to /etc/rc.conf.d/netif/local" in said and "names a VLAN bond0.5" in said
     assert "nothing like min_links" in problems([LACP], facts, manager="freebsd")
-
-
-FAMILY = {
-    "eth0": link("eth0", mtu=1500),
-    "eth1": link("eth1", mtu=1500),
-    "bond0": link("bond0", kind="bond", mtu=1500, ports=["eth0", "eth1"]),
-    "bond0.30": link("bond0.30", kind="vlan", mtu=1500, parent="bond0"),
-}
-
-
-def order(mtu: int, now: int) -> list[str]:
-    links = {name: dict(one, mtu=now) for name, one in FAMILY.items()}
-    return [argv[4] for argv in mtu_steps(dict.fromkeys(links, mtu), links)]
-
-
-def test_parents_are_raised_first_and_lowered_last():
-    assert order(9000, 1500) == ["eth0", "eth1", "bond0", "bond0.30"]
-    assert order(1500, 9000) == ["bond0.30", "bond0", "eth0", "eth1"]
-    assert order(1500, 1500) == []
-    assert depth("bond0.30", FAMILY) == 2 and depth("missing", FAMILY) == 0
-
-
-def test_steps_for_freebsd_and_for_links_that_are_not_there():
-    assert mtu_steps({"em0": 9000, "em9": 9000}, {"em0": link("em0")}, "FreeBSD") == [
-        ["ifconfig", "em0", "mtu", "9000"]
-    ]
 
 
 def commands(raw: list[dict[str, Any]], facts: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -316,12 +289,3 @@ def test_ifenslave():
     assert make_plan([BOND], facts, manager="ifupdown")["installs_ifenslave"]
     assert not make_plan([BOND], facts)["installs_ifenslave"]
     assert not make_plan(JUMBO, facts, manager="ifupdown")["installs_ifenslave"]
-
-
-def test_commands_for_the_way_back_by_manager():
-    assert restore_commands("netplan", ["eth0"]) == [["netplan", "apply"]]
-    assert restore_commands("networkd", ["eth0", "eth1"])[-1] == ["networkctl", "reconfigure", "eth0", "eth1"]
-    assert restore_commands("networkmanager", ["eth0"])[-1] == ["nmcli", "device", "connect", "eth0"]
-    assert restore_commands("ifupdown", ["eth0"]) == []
-    assert restore_commands("freebsd", ["em0"])[0] == ["service", "netif", "restart", "em0"]
-    assert boot_commands("networkd") == [] and boot_commands("netplan") == [["netplan", "generate"]]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links in the language of systemd-networkd. Private to the collection.
+"""Links in the language of systemd-networkd.
 
 Keys: systemd.network(5) and systemd.netdev(5). The first .network file that matches a link counts, so a link that has
 one already gets a drop-in beside it; a port gets a file of its own that sorts before the others.
@@ -13,8 +13,8 @@ from __future__ import annotations
 import posixpath
 from typing import Any, Mapping
 
-from .files import File, make
-from .interfaces import Bond, Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, make
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/systemd/network"
 DROP_IN = "50-longhaul-nic.conf"

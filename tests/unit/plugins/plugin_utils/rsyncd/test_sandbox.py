@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.filter.rsyncd_sandbox import rsyncd_sandbox
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import sandbox
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.rsyncd import sandbox
 
 DEBIAN = """\
 # /lib/systemd/system/rsync.service

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links in the language of ifupdown. Private to the collection.
+"""Links in the language of ifupdown.
 
 interfaces(5): several stanzas for one interface are all applied, so what is told of a link that the admin's file has
 stands in a stanza of our own. Bonds need the package ifenslave, VLANs none.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from .files import File, family, make, of_family
-from .interfaces import Bond, Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, family, make, of_family
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/network/interfaces.d"
 

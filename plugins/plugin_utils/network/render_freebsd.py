@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links in the language of FreeBSD's rc.conf. Private to the collection. Not run on FreeBSD.
+"""Links in the language of FreeBSD's rc.conf. Not run on FreeBSD.
 
 rc.conf(5): files in /etc/rc.conf.d/netif are read after /etc/rc.conf, so they can add to the admin's values. lagg(4)
 takes its MTU from its first port and the others must match; a VLAN in ``vlans_IF`` is made with its parent.
@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping
 
-from .files import File, family, make
-from .interfaces import Bond, Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, family, make
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/rc.conf.d/netif"
 ROUTING = "/etc/rc.conf.d/routing"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links in the language of netplan. Private to the collection.
+"""Links in the language of netplan.
 
 Keys: https://netplan.readthedocs.io/en/stable/netplan-yaml/. Files are merged in the order of their names, later ones
 win; a file may only name a link that it or an earlier file defines, so an item is one file.
@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-from .files import File, make
-from .interfaces import Bond, Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, make
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/netplan"
 _SECTIONS = {"bond": "bonds", "vlan": "vlans", "bridge": "bridges"}

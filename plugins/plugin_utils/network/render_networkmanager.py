@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Links in the language of NetworkManager. Private to the collection.
+"""Links in the language of NetworkManager.
 
 Keyfiles: nm-settings-keyfile(5). A profile has no drop-ins, but NetworkManager.conf(5) may give the MTU of all profiles
 that do not set one, for one device: that is how the MTU of a link is set whose profile is the admin's.
@@ -13,8 +13,8 @@ from __future__ import annotations
 import uuid
 from typing import Any, Mapping
 
-from .files import File, family, make, of_family
-from .interfaces import Bond, Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, family, make, of_family
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
 
 PROFILES = "/etc/NetworkManager/system-connections"
 SETTINGS = "/etc/NetworkManager/conf.d"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""TCP settings for fast links. Private to the collection.
+"""TCP settings for fast links.
 
 ESnet's advice, fasterdata.es.net/host-tuning/linux, as perfSONAR's packages apply it.
 """

@@ -2,14 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a manager cannot do, or would do only by changing what the admin wrote. Private to the collection."""
+"""What a manager cannot do, or would do only by changing what the admin wrote."""
 
 from __future__ import annotations
 
 from typing import Any, Mapping
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Device, Entry
+
 from . import render_freebsd, render_ifcfg
-from .interfaces import Device, Entry
 
 
 def manager_problems(manager: str, entry: Entry, facts: Mapping[str, Any], edit_existing: bool) -> list[str]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands in the way of the links that are wanted, on this host. Private to the collection.
+"""What stands in the way of the links that are wanted, on this host.
 
 ``facts`` is what ``longhaul.fleet.nic_info`` returns.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from .interfaces import Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Device, Entry
 
 
 def problems_on_host(entries: Sequence[Entry], facts: Mapping[str, Any]) -> list[str]:

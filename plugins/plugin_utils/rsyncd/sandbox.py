@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a systemd unit must open for the modules, and no more. Private to the collection. Pure. Source: systemd.exec(5).
+"""What a systemd unit must open for the modules, and no more. Pure. Source: systemd.exec(5).
 
 A path is opened only where the unit closes it: a path in ReadWritePaths is mounted upon itself in the daemon's view,
 and a file system that is mounted there later stays hidden from the daemon.
@@ -14,8 +14,8 @@ import os
 import re
 from typing import Any, Iterable, Mapping
 
-from .check import may_write, varies
-from .identity import ROOT
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import may_write, varies
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.identity import ROOT
 
 _LISTS = frozenset(["ReadWritePaths", "ReadOnlyPaths", "InaccessiblePaths", "ReadWriteDirectories"])
 _FULL = ("/usr", "/boot", "/efi", "/etc")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Everything that one run of the role will do to a host, decided before anything is done. Private to the collection.
+"""Everything that one run of the role will do to a host, decided before anything is done.
 
 ``make_plan`` says which files there shall be; ``make_commands`` what to run once it is known which of them changed.
 """
@@ -11,20 +11,15 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping, Sequence
 
-from . import (
-    commands,
-    render_freebsd,
-    render_ifcfg,
-    render_ifupdown,
-    render_netplan,
-    render_networkd,
-    render_networkmanager,
-)
-from .files import File
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.commands import boot_commands, restore_commands
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Entry, parse_links
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.order import mtu_steps
+
+from . import render_freebsd, render_ifcfg, render_ifupdown, render_netplan, render_networkd, render_networkmanager
+from .apply_commands import apply_commands, renderer_of
 from .host_problems import problems_on_host
-from .interfaces import Bond, Entry, parse_links
 from .manager_problems import manager_problems
-from .order import mtu_steps
 
 _Renderer = Callable[[Entry, Mapping[str, Any], str], Sequence[File]]
 RENDERERS: dict[str, _Renderer] = {
@@ -115,12 +110,12 @@ def make_commands(
         names = [name for name in touched if plan["managers"].get(name, fallback) == manager]
         devices = [device for name in sorted(names) for device in entries[name].devices]
         paths = [path for path in changed if owners.get(path) in names and path not in plan["absent"]]
-        apply += commands.apply_commands(manager, devices, facts, paths)
+        apply += apply_commands(manager, devices, facts, paths)
         simple = all(device.mtu_only for device in devices) and bool(devices)
-        renderer = commands.renderer_of(devices, facts)
+        renderer = renderer_of(devices, facts)
         there = [device.name for device in devices if device.name in facts["links"]]
-        restore += [one for one in commands.restore_commands(manager, there, simple, renderer) if one not in restore]
-        boot += commands.boot_commands(manager)
+        restore += [one for one in restore_commands(manager, there, simple, renderer) if one not in restore]
+        boot += boot_commands(manager)
     return {"apply": apply, "restore": restore, "boot": boot}
 
 

@@ -1,0 +1,15 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role nic decides about a host, from what its module nic_info said. Pure.
+
+* ``plan``: everything that one run will do to a host; it brings the others together.
+* ``host_problems``: what stands in the way on this host. ``manager_problems``: what a manager cannot do.
+* ``render_netplan``, ``render_networkd``, ``render_networkmanager``, ``render_ifupdown``, ``render_ifcfg``,
+  ``render_freebsd``: the files of each manager.
+* ``apply_commands``: the commands that bring changed files to life.
+* ``tcp``: TCP settings for fast links.
+
+What runs on the host is in module_utils/_network.
+"""

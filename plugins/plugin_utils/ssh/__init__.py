@@ -1,0 +1,10 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is decided about ssh before a host is asked to use it. Pure.
+
+* ``ciphers``: which ciphers a connection offers, the fastest first.
+
+What runs on hosts is in module_utils/_ssh and module_utils/_methods/ssh.
+"""
