@@ -2,16 +2,21 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Imports between the packages of module_utils go one way, those within functions and for type checkers included."""
+"""Imports between the packages of module_utils go one way, and everything there runs on a host.
+
+Imports within functions and for type checkers count, too.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins import module_utils
+from ansible_collections.longhaul.fleet.plugins.plugin_utils import engine
 
 ROOT = Path(next(iter(module_utils.__path__)))
 
@@ -43,6 +48,10 @@ ORDER = {
     "_network": set(),
     "_ssh": set(),
 }
+
+
+# Files that no host imports and that must be there nevertheless, each with its reason.
+OFF_HOST: dict[str, str] = {}
 
 
 def package_of(parts: tuple[str, ...]) -> str:
@@ -109,3 +118,40 @@ def test_the_table_has_no_circle_and_knows_every_package():
 def test_what_marks_a_package_holds_no_code(path):
     """It does not travel to the hosts; there an empty one takes its place."""
     assert all(isinstance(node, ast.Expr) for node in ast.parse(path.read_text()).body)
+
+
+def file_of(parts: tuple[str, ...]) -> Path | None:
+    """Return the file of a module below module_utils, or None if the parts name none."""
+    found = ROOT.joinpath(*parts).with_suffix(".py") if parts else ROOT
+    return found if found.is_file() else None
+
+
+def entry_points() -> set[Path]:
+    """Return the files from which everything starts on a host: what modules import, and what runs of the engine."""
+    names = set()
+    for path in sorted((ROOT.parent / "modules").glob("*.py")):
+        text = path.read_text()
+        names.update(re.findall(rf'import_module\("{engine.PACKAGE}\.([\w.]+)"\)', text))
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and ".module_utils." in f".{node.module}":
+                below = node.module.partition("module_utils.")[2]
+                names.update([below, *(f"{below}.{alias.name}" for alias in node.names)])
+    for node in ast.walk(ast.parse(engine._MAIN)):
+        if isinstance(node, ast.ImportFrom):
+            names.update(f"{node.module[len(engine.PACKAGE) + 1 :]}.{alias.name}" for alias in node.names)
+    return {found for found in (file_of(tuple(name.split("."))) for name in names) if found}
+
+
+def test_every_file_runs_on_a_host():
+    """What only the control node imports belongs into plugin_utils."""
+    entries = entry_points()
+    assert {ROOT / "_job/main.py", ROOT / "_methods/ssh/forced_command.py", ROOT / "_snapshot/prune.py"} <= entries
+    reached: set[Path] = set()
+    waiting = list(entries)
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            waiting += [found for _line, parts in imports(path) if (found := file_of(parts))]
+    there = {path for path in ROOT.rglob("*.py") if path.name != "__init__.py"}
+    assert {str(path.relative_to(ROOT)) for path in there - reached} == set(OFF_HOST)
