@@ -16,10 +16,10 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import chec
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.owner_census import take_census
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.owners import names_to_look_up, owner_table
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.parallel import run_parallel
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import transfer_id
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import child_name, resolve_roots
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.rules import filter_rules, refuse_misread_rules
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.side_by_side import side_by_side
 
 FIELDS = ("size", "mtime", "mode", "owner", "target", "acls", "xattrs", "links")
 _PATIENCE = 300.0  # seconds that a host may be out of reach
@@ -35,7 +35,7 @@ class ActionModule(PairAction):
         check_options(options)
         child = child_name(options["src"])
         owner_map = options["owner_map"]
-        described = side_by_side(
+        described = run_parallel(
             {
                 "source": lambda: source.run(
                     {"do": "describe", "path": options["src"], "owners": names_to_look_up(owner_map, "source")}

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.moments import as_text, read_moment
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.timespec import as_text, read_moment
 
 DOCUMENTATION = r"""
 name: restore_choose

@@ -124,14 +124,14 @@ def main():
         with open(archive, "wb") as file:
             file.write(packed)
     sys.path.insert(0, archive)
-    steps = importlib.import_module("longhaul._job.steps")
+    commands = importlib.import_module("longhaul._job.commands")
     try:
-        results = steps.run_steps(module.params["steps"], steps.Given(module.params["secrets"], archive))
-    except steps.StateError as error:
+        results = commands.run_steps(module.params["steps"], commands.Given(module.params["secrets"], archive))
+    except commands.StateError as error:
         module.fail_json(msg=str(error))
     if kept and archive != kept:
         with contextlib.suppress(OSError):  # it is quicker with it, and works without
-            importlib.import_module("longhaul._job.compiled").keep(archive, kept)
+            importlib.import_module("longhaul._job.bytecode_cache").keep(archive, kept)
     module.exit_json(changed=False, results=results)
 
 

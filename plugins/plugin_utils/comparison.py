@@ -18,11 +18,11 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import differing_buckets, report
 
 from .host_runner import HostFailed, HostRunner
-from .side_by_side import side_by_side
+from .parallel import run_parallel
 from .watching import watch
 
 _SHORT = 5.0  # seconds in which most trees are read, so that no poll is needed
-_GLANCE = 2.0  # seconds in which a small tree is read by the module itself, which costs less than a job
+_QUICK_DIGEST = 2.0  # seconds in which a small tree is read by the module itself, which costs less than a job
 SIDES = ("source", "dest")
 
 Steps = Mapping[str, list[dict[str, Any]]]
@@ -54,24 +54,24 @@ class Comparison:
     changed_after_ns: int | None = None  # by the source's clock; what changed later is "unstable"
     label: str = ""
     patience: float = 300.0  # seconds that a host may be out of reach
-    short: bool = False  # whether the trees are small as far as is known, and likely to be equal: a glance may do
+    short: bool = False  # whether the trees are small as far as is known, and likely to be equal: a quick digest may do
 
     def run(
         self,
         say: Callable[[str], None],
         before: Steps = _NO_STEPS,
         after: Steps = _NO_STEPS,
-        glanced: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+        quick_digests: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """Compare, and return ``differences`` (listed), ``differences_total``, ``unstable``, ``counts`` and ``owners``.
 
         ``unstable`` is a count, ``counts`` are those of both sides, and ``owners`` those of the source where they were
         to be counted. ``before`` and ``after`` are steps of the caller's that travel in the same executions of the
-        module. ``glanced`` has what ``glance_step`` gave for a side, whose own such steps are done.
+        module. ``quick_digests`` has what ``quick_digest_step`` gave for a side, whose own such steps are done.
         Raises ComparisonFailed where a tree could not be read completely, HostFailed where a host failed.
         """
         try:
-            digests = self._glance(before, after, glanced) if self.short else {}
+            digests = self._quick_digest(before, after, quick_digests) if self.short else {}
             if digests:
                 result: dict[str, Any] = {"differences": [], "differences_total": 0, "unstable": 0}
                 return dict(result, **self._counted(digests))
@@ -91,20 +91,26 @@ class Comparison:
             "owners": digests["source"].get("owners"),
         }
 
-    def glance_step(self, side: str, then: list[dict[str, Any]]) -> dict[str, Any]:
+    def quick_digest_step(self, side: str, then: list[dict[str, Any]]) -> dict[str, Any]:
         """Give the step that reads a small tree at once; ``then`` are the steps that follow where it is one."""
-        return {"do": "glance", "request": self._request(side), "seconds": _GLANCE, "then": then}
+        return {"do": "quick_digest", "request": self._request(side), "seconds": _QUICK_DIGEST, "then": then}
 
-    def _glance(self, before: Steps, after: Steps, glanced: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def _quick_digest(
+        self, before: Steps, after: Steps, quick_digests: Mapping[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
         """Give both digests where both trees can be read at once and are equal, which most often is so; else nothing.
 
         Nothing is kept of trees that are equal, so that no execution is needed to clear it.
         """
-        if any(found["digest"] is None for found in glanced.values()):
+        if any(found["digest"] is None for found in quick_digests.values()):
             return {}
-        steps = {side: [*before[side], self.glance_step(side, after[side])] for side in SIDES if side not in glanced}
-        given = side_by_side({side: partial(self.runners[side].run, *asked) for side, asked in steps.items()})
-        found = {**glanced, **{side: results[-1] for side, results in given.items()}}
+        steps = {
+            side: [*before[side], self.quick_digest_step(side, after[side])]
+            for side in SIDES
+            if side not in quick_digests
+        }
+        given = run_parallel({side: partial(self.runners[side].run, *asked) for side, asked in steps.items()})
+        found = {**quick_digests, **{side: results[-1] for side, results in given.items()}}
         digests = {side: found[side]["digest"] for side in SIDES}
         if any(digest is None or digest["errors_total"] for digest in digests.values()):
             return {}
@@ -112,7 +118,7 @@ class Comparison:
 
     def _end(self, after: Steps) -> None:
         """Leave nothing on either host, whatever happens to the other."""
-        side_by_side({side: partial(self._end_side, side, after[side]) for side in SIDES})
+        run_parallel({side: partial(self._end_side, side, after[side]) for side in SIDES})
 
     def _end_side(self, side: str, after: list[dict[str, Any]]) -> None:
         folder = self._folder(side)
@@ -122,7 +128,7 @@ class Comparison:
         return {"id": hashlib.sha256(f"compare {self.identity}".encode()).hexdigest()[:16], "side": side}
 
     def _digests(self, say: Callable[[str], None], before: Steps) -> dict[str, dict[str, Any]]:
-        started = side_by_side(
+        started = run_parallel(
             {side: partial(self.runners[side].run, *before[side], self._start_step(side)) for side in SIDES}
         )
         digests = {}

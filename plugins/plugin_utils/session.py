@@ -17,18 +17,18 @@ from typing import Any
 
 from . import credentials
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
-from .handoff import make_plan, plan_by_rsync
 from .host_runner import ControllerGone, HostFailed, HostRunner
 from .interruption import Interruption
 from .methods import METHODS, OWN_PORT
 from .options import check_options
 from .owner_census import Owners, judge, take_census
 from .owners import add_owners, merged, names_to_look_up
+from .parallel import run_parallel
 from .plan import CHANGES_LISTED, Plan, first_look, needs_all, transfer_id
 from .repair import WHOLE_PROGRAM, add_repair
 from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side, with_unreachable
 from .roots import child_name
-from .side_by_side import side_by_side
+from .rsync_fallback import make_plan, plan_by_rsync
 from .verification import Verification, comparison_of
 from .watching import watch
 
@@ -102,7 +102,7 @@ class Session:
     def _probe_for(self, methods: tuple[str, ...]) -> tuple[Endpoint, Endpoint]:
         """Ask both hosts for what they have, as far as the methods need it."""
         with self._phase("probe"):
-            ends = side_by_side(
+            ends = run_parallel(
                 {
                     "source": partial(self._probe_end, "source", "src", methods),
                     "dest": partial(self._probe_end, "dest", "dest", methods),
@@ -395,7 +395,7 @@ class Session:
         if not plan.short or met_by_name:
             return []
         comparison = comparison_of(plan, self._runners, self._options, self._label)
-        return [stop, comparison.glance_step(side, [clear])]
+        return [stop, comparison.quick_digest_step(side, [clear])]
 
     def _count_last_steps(self, status: dict[str, Any]) -> None:
         """Take the last steps out of the time of the transfer: most of it is one side's half of the comparison."""
@@ -406,7 +406,7 @@ class Session:
     def _finish(self, done: Collection[str]) -> None:
         """End what both sides have, but for those where that is done."""
         left = [side for side in self._runners if side not in done]
-        side_by_side({side: partial(self._stop_end, side, succeeded=True, clear=True) for side in left})
+        run_parallel({side: partial(self._stop_end, side, succeeded=True, clear=True) for side in left})
 
     def _verify(
         self,
@@ -414,7 +414,7 @@ class Session:
         source: Endpoint,
         dest: Endpoint,
         result: dict[str, Any],
-        glanced: Mapping[str, dict[str, Any]],
+        quick_digests: Mapping[str, dict[str, Any]],
     ) -> None:
         """Compare both trees by each host's own walk. The last steps of the transfer travel in the same executions."""
         verification = Verification(
@@ -428,7 +428,7 @@ class Session:
             phase=self._phase,
             send_again=lambda again: self._send_again(again, source, dest),
         )
-        counted = verification.run(result, glanced)
+        counted = verification.run(result, quick_digests)
         result["verified"] = self._options["verify"]
         if counted and self._owners is None:
             with self._phase("verify"):
@@ -438,7 +438,7 @@ class Session:
     def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, dict[str, Any]]:
         """Stop the job on both hosts; gives each side's last status. Of two errors the driving host's counts."""
         sides = (plan.driver, "dest" if plan.driver == "source" else "source")
-        return side_by_side({side: partial(self._stop_end, side, succeeded, clear) for side in sides})
+        return run_parallel({side: partial(self._stop_end, side, succeeded, clear) for side in sides})
 
     def _stop_end(self, side: str, succeeded: bool, clear: bool) -> dict[str, Any]:
         steps = [self._stop_step(side, succeeded), *([self._clear_step(side)] if clear else [])]
@@ -456,7 +456,7 @@ class Session:
             self._stop(plan, succeeded=False, clear=True)
 
     def _clear(self) -> None:
-        side_by_side({side: partial(runner.run, self._clear_step(side)) for side, runner in self._runners.items()})
+        run_parallel({side: partial(runner.run, self._clear_step(side)) for side, runner in self._runners.items()})
 
 
 def _has_not_met(status: dict[str, Any]) -> bool:

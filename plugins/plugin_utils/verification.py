@@ -38,13 +38,13 @@ class Verification:
     phase: Callable[[str], AbstractContextManager[None]]  # counts the seconds
     send_again: Callable[[Plan], Mapping[str, Any]]
 
-    def run(self, result: dict[str, Any], glanced: Mapping[str, dict[str, Any]] = MappingProxyType({})) -> Any:
+    def run(self, result: dict[str, Any], quick_digests: Mapping[str, dict[str, Any]] = MappingProxyType({})) -> Any:
         """Complete the transfer's result, and return the owners that were counted, or None.
 
-        Raises TransferError, with the result, where the trees are not the same. ``glanced`` is what Comparison.run
-        takes, for the first one.
+        Raises TransferError, with the result, where the trees are not the same. ``quick_digests`` is what
+        Comparison.run takes, for the first one.
         """
-        first = found = self._compare(self.comparison, result, glanced)
+        first = found = self._compare(self.comparison, result, quick_digests)
         suspects: set[str] | None = set()  # paths whose contents are in doubt; None: too many to list them
         number = 0
         while found["differences_total"] and self.repairs and number < ROUNDS:
@@ -72,11 +72,11 @@ class Verification:
         self,
         comparison: Comparison,
         result: dict[str, Any],
-        glanced: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+        quick_digests: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     ) -> dict[str, Any]:
         with self.phase("verify"):
             try:
-                found = comparison.run(self.say, before=self.before, after=self.after, glanced=glanced)
+                found = comparison.run(self.say, before=self.before, after=self.after, quick_digests=quick_digests)
             except ComparisonFailed as error:
                 raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
         result.update(unstable=found["unstable"], differences_total=found["differences_total"])

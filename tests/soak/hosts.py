@@ -145,7 +145,7 @@ def _be_host(connection: socket.socket, folder: Path, user: User, rsyncd_conf: s
         _become(user, folder)
         _settle_in(folder, rsyncd_conf)
         stream = connection.makefile("rwb")
-        steps = importlib.import_module(f"{_UTILS}._job.steps")
+        commands = importlib.import_module(f"{_UTILS}._job.commands")
         while True:
             try:
                 asked, secrets = pickle.load(stream)
@@ -155,7 +155,7 @@ def _be_host(connection: socket.socket, folder: Path, user: User, rsyncd_conf: s
                 if asked[0]["do"] == "die":
                     _DIES[:] = [asked[0]["changes"]] if asked[0]["changes"] is not None else []
                     asked = []
-                answer = (True, steps.run_steps(asked, steps.Given(secrets, str(engine))))
+                answer = (True, commands.run_steps(asked, commands.Given(secrets, str(engine))))
             except Exception as error:  # what the module would end with
                 known = type(error).__name__ in ("StateError", "TransferFailed")
                 answer = (False, str(error) if known else traceback.format_exc())

@@ -1,0 +1,16 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A transfer as a job on a host, and what the control node can ask of it.
+
+* ``commands``: the steps that the control node asks for; each imports what it needs.
+* ``probe``: what a host has, and what stands at a path.
+* ``launcher``: start a job as a process of its own, watch it, end it. ``cleanup``: what a killed one left.
+* ``main``: what such a process does. ``transfer_job``, ``digest_job``, ``owner_census``: its kinds.
+* ``owner_check``: whether a destination keeps owners, found out before a transfer.
+* ``state``: the folder of a job, its locks. ``reporter``: its status file.
+* ``bytecode_cache``: the engine as this host's Python compiled it.
+
+Nothing else may import it but the modules.
+"""

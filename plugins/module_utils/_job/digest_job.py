@@ -33,7 +33,7 @@ _WORKERS = 2  # threads that read and hash
 
 
 class _TooLong(Exception):
-    """There is more to read than a glance has time for."""
+    """There is more to read than a quick digest has time for."""
 
 
 def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
@@ -60,7 +60,7 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     return 0
 
 
-def glance(request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
+def quick_digest(request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
     """Give the digest of a tree that can be read in ``seconds``; None for any other. Nothing is kept on this host.
 
     It is for two trees that are likely to be small and equal. Where they are not, a job reads them, and keeps what

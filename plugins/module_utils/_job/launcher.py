@@ -19,8 +19,8 @@ import sys
 import time
 from typing import Any
 
+from .cleanup import clean_up
 from .state import JobFolder, StateError
-from .sweep import sweep
 
 _POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
 _RUNNING = ("starting", "running", "serving")
@@ -44,7 +44,7 @@ def start(
     folder.create()
     if folder.is_running():
         raise StateError(f"transfer {folder.transfer_id} is running already on this side ({folder.side})")
-    sweep(folder)
+    clean_up(folder)
     for name in ("status.json", "succeeded"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder.file(name))
@@ -133,5 +133,5 @@ def stop(folder: JobFolder, succeeded: bool, patience: float = 15.0) -> dict[str
                 os.killpg(pid, signal.SIGKILL)
             watch(folder, (), patience)
     if not folder.is_running():
-        sweep(folder)
+        clean_up(folder)
     return folder.status

@@ -10,7 +10,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, state, steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record_store import RecordStore, RecordWriter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import SIDES, Comparison, ComparisonFailed
 
@@ -25,7 +25,7 @@ class Host:
         self.asked.append([step["do"] for step in asked])
         if any(step["do"] == "start" for step in asked):
             return [{"alive": False, "state": "failed", "failure": "no job here"}]
-        return steps.run_steps(list(asked), steps.Given({}, "/no/engine"))
+        return commands.run_steps(list(asked), commands.Given({}, "/no/engine"))
 
 
 @pytest.fixture
@@ -51,31 +51,31 @@ def test_small_equal_trees_take_one_execution_a_side(hosts, tmp_path):
     assert (found["differences"], found["differences_total"], found["unstable"]) == ([], 0, 0)
     assert found["counts"]["source"] == found["counts"]["dest"]
     assert found["counts"]["source"]["entries"] == 2
-    assert [hosts[side].asked for side in SIDES] == [[["stop", "glance"]]] * 2
+    assert [hosts[side].asked for side in SIDES] == [[["stop", "quick_digest"]]] * 2
 
 
 def test_a_side_that_was_read_before_is_not_asked_again(hosts, tmp_path):
     compared = comparison(hosts, tmp_path)
-    (glanced,) = hosts["source"].run(compared.glance_step("source", []))
-    compared.run(print, around("stop"), around("clear"), {"source": glanced})
-    assert (hosts["source"].asked, hosts["dest"].asked) == ([["glance"]], [["stop", "glance"]])
+    (quick_digests,) = hosts["source"].run(compared.quick_digest_step("source", []))
+    compared.run(print, around("stop"), around("clear"), {"source": quick_digests})
+    assert (hosts["source"].asked, hosts["dest"].asked) == ([["quick_digest"]], [["stop", "quick_digest"]])
 
 
 @pytest.mark.parametrize("why", ["differs", "not short", "took too long", "cannot be read"])
 def test_anything_else_is_left_to_jobs(hosts, tmp_path, why):
-    glanced = {}
+    quick_digests = {}
     if why == "differs":
         (tmp_path / "dest/file").write_text("longer text")
     if why == "took too long":
-        glanced = {"source": {"digest": None}}
+        quick_digests = {"source": {"digest": None}}
     if why == "cannot be read":
         (tmp_path / "dest/file").unlink()
         (tmp_path / "dest").rmdir()
     with pytest.raises(ComparisonFailed, match="source: no job here"):
-        comparison(hosts, tmp_path, short=why != "not short").run(print, around("stop"), around("clear"), glanced)
-    at_a_glance = [["stop", "glance"]] if why in ("differs", "cannot be read") else []
+        comparison(hosts, tmp_path, short=why != "not short").run(print, around("stop"), around("clear"), quick_digests)
+    at_once = [["stop", "quick_digest"]] if why in ("differs", "cannot be read") else []
     for side in SIDES:
-        assert hosts[side].asked == [*at_a_glance, ["stop", "start"], ["stop", "clear", "clear"]]
+        assert hosts[side].asked == [*at_once, ["stop", "start"], ["stop", "clear", "clear"]]
 
 
 class Reader:

@@ -37,8 +37,8 @@ def test_it_holds_what_transfers_need_and_nothing_else():
 def test_its_modules_are_found_without_the_collection(tmp_path):
     engine = tmp_path / "engine.pyz"
     engine.write_bytes(base64.b64decode(engine_argument()))
-    load = "import longhaul._job.main, longhaul._job.transfer_job, longhaul._job.steps, longhaul._methods.stream"
-    code = f"import sys; sys.path.insert(0, {str(engine)!r}); {load}; print(longhaul._job.steps.__file__)"
+    load = "import longhaul._job.main, longhaul._job.transfer_job, longhaul._job.commands, longhaul._methods.stream"
+    code = f"import sys; sys.path.insert(0, {str(engine)!r}); {load}; print(longhaul._job.commands.__file__)"
     said = subprocess.run([sys.executable, "-I", "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout
     assert said.startswith(str(engine))
 

@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.digest_job import glance
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.digest_job import quick_digest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import (
     COMPARED,
     KNOWN,
@@ -240,7 +240,7 @@ def same(pair: Pair, *, content: bool = True) -> bool:
         "special_files": ["devices"],
         "algorithm": "blake2b",
     }
-    digests = [glance({**request, "root": str(root)}, 60.0) for root in (pair.source, pair.dest)]
+    digests = [quick_digest({**request, "root": str(root)}, 60.0) for root in (pair.source, pair.dest)]
     assert all(digest is not None and not digest["errors_total"] for digest in digests)
     return not differing_buckets(*digests)
 

@@ -13,7 +13,7 @@ import sys
 import zipfile
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import compiled
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import bytecode_cache
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import pack_engine
 
 
@@ -26,11 +26,11 @@ def archive(tmp_path):
 
 def test_it_runs_without_its_sources(tmp_path, archive):
     place = tmp_path / "kept" / "engine-x.pyz"
-    compiled.keep(archive, str(place))
-    load = "import longhaul._job.main, longhaul._job.transfer_job, longhaul._job.steps, longhaul._methods.stream"
-    code = f"import sys; sys.path.insert(0, {str(place)!r}); {load}; print(longhaul._job.steps.__file__)"
+    bytecode_cache.keep(archive, str(place))
+    load = "import longhaul._job.main, longhaul._job.transfer_job, longhaul._job.commands, longhaul._methods.stream"
+    code = f"import sys; sys.path.insert(0, {str(place)!r}); {load}; print(longhaul._job.commands.__file__)"
     said = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, stdout=subprocess.PIPE, text=True)
-    assert said.stdout.strip() == f"{place}/longhaul/_job/steps.pyc"
+    assert said.stdout.strip() == f"{place}/longhaul/_job/commands.pyc"
     failed = subprocess.run([sys.executable, "-I", "-S", place, "job"], stderr=subprocess.PIPE, text=True, check=False)
     assert 'File "engine.pyz/longhaul/_job/main.py", line ' in failed.stderr
     assert [path.name for path in place.parent.iterdir()] == ["engine-x.pyz"]
@@ -48,14 +48,14 @@ def test_what_cannot_be_kept_leaves_nothing(tmp_path, archive, monkeypatch):
     def full(_descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiled.os, "fsync", full)
+    monkeypatch.setattr(bytecode_cache.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        compiled.keep(archive, str(place))
+        bytecode_cache.keep(archive, str(place))
     assert list(place.parent.iterdir()) == []
     place.parent.rmdir()
     place.parent.symlink_to(tmp_path)
     with pytest.raises(OSError, match="not a folder of this user"):
-        compiled.keep(archive, str(place))
+        bytecode_cache.keep(archive, str(place))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["engine.pyz", "kept"]
 
 
@@ -66,5 +66,5 @@ def test_what_was_not_used_for_long_goes(tmp_path, archive):
         (place.parent / name).touch()
     for name in ("engine-old.pyz", "notes"):
         os.utime(place.parent / name, (1, 1))
-    compiled.keep(archive, str(place))
+    bytecode_cache.keep(archive, str(place))
     assert {path.name for path in place.parent.iterdir()} == {"engine-new.pyz", "engine-x.pyz", "notes"}

@@ -21,7 +21,7 @@ from .._core.errors import TransferFailed
 from .state import JobFolder
 
 
-def sweep(folder: JobFolder) -> None:
+def clean_up(folder: JobFolder) -> None:
     """Clear up after the dead job of a folder, whose request says what it made. Never call it while the job lives."""
     request = folder.request
     serve = request.get("serve") or {}

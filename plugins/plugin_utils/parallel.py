@@ -14,7 +14,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def side_by_side(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+def run_parallel(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Do the work of all sides at once, and give what each gave, once all have ended.
 
     Where some raise, the first of them in the mapping's order counts. Each runs in a copy of this thread's context,

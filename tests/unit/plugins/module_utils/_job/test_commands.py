@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Steps that save an execution: a glance at a tree, and what follows a job that has ended already."""
+"""Steps that save an execution: a quick digest of a tree, and what follows a job that has ended already."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import time
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import StagingLeft
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import digest_job, launcher, state, steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, launcher, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.reporter import Reporter
 
 ID = "0123456789abcdef"
-GIVEN = steps.Given({}, "/no/engine")
+GIVEN = commands.Given({}, "/no/engine")
 CLEAR = {"do": "clear", "id": ID, "side": "source"}
 
 
@@ -43,37 +43,37 @@ def request_for(root, **more):
     return dict(request, owner_map=None, special_files=["devices"], algorithm="blake2b", **more)
 
 
-def glance(root, seconds=20.0, **more):
-    step = {"do": "glance", "request": request_for(root, **more), "seconds": seconds, "then": [CLEAR]}
-    return steps.run_steps([step], GIVEN)[0]["digest"]
+def quick_digest(root, seconds=20.0, **more):
+    step = {"do": "quick_digest", "request": request_for(root, **more), "seconds": seconds, "then": [CLEAR]}
+    return commands.run_steps([step], GIVEN)[0]["digest"]
 
 
-def test_a_glance_gives_the_digest_and_does_what_follows(folder, tree):
-    digest = glance(tree)
+def test_a_quick_digest_gives_the_digest_and_does_what_follows(folder, tree):
+    digest = quick_digest(tree)
     assert (digest["entries"], digest["bytes"], digest["errors_total"]) == (3, 4, 0)
     assert not os.path.exists(folder.path)
     (tree / "folder/file").chmod(0o600)
-    assert glance(tree)["sums"] != digest["sums"]
+    assert quick_digest(tree)["sums"] != digest["sums"]
 
 
 def test_the_folders_of_other_transfers_are_no_part_of_a_source(tree):
     """No source offers them, so a transfer without them is complete; at a destination they are seen."""
-    digest = glance(tree)
+    digest = quick_digest(tree)
     when = os.stat(tree).st_mtime_ns
     (tree / ".longhaul-0123456789abcdef" / "partial").mkdir(parents=True)
     os.utime(tree, ns=(when, when))
-    assert glance(tree, side="source") == digest
-    assert glance(tree, side="dest")["entries"] == digest["entries"] + 2
+    assert quick_digest(tree, side="source") == digest
+    assert quick_digest(tree, side="dest")["entries"] == digest["entries"] + 2
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 20.0])
-def test_a_glance_that_fails_leaves_all_to_a_job(folder, tree, seconds):
+def test_a_quick_digest_that_fails_leaves_all_to_a_job(folder, tree, seconds):
     root = tree if seconds < 0 else tree / "missing"
-    assert glance(root, seconds) is None
+    assert quick_digest(root, seconds) is None
     assert os.path.isdir(folder.path)
 
 
-def test_a_glance_and_a_job_see_the_same(folder, tree):
+def test_a_quick_digest_and_a_job_see_the_same(folder, tree):
     class Said:
         progress = type("Progress", (), {"phase": "", "files_done": 0, "bytes_done": 0})()
 
@@ -83,7 +83,7 @@ def test_a_glance_and_a_job_see_the_same(folder, tree):
     said = Said()
     folder.request = request_for(tree, fields=["size", "mode", "mtime", "content"])
     assert digest_job.run_digest(folder, {}, said) == 0
-    assert said.digest == digest_job.glance(folder.request, 20.0)
+    assert said.digest == digest_job.quick_digest(folder.request, 20.0)
     assert (said.progress.files_done, said.state) == (3, "finished")
 
 
@@ -100,7 +100,7 @@ def test_a_glance_and_a_job_see_the_same(folder, tree):
 def test_what_follows_a_start_follows_a_finished_job_only(folder, monkeypatch, status, follows):
     monkeypatch.setattr(launcher, "start", lambda *_given: dict(status))
     step = {"do": "start", "kind": "job", "request": {}, "until": [], "wait": 2.0, "then": [CLEAR]}
-    (given,) = steps.run_steps([{**step, "id": ID, "side": "source"}], GIVEN)
+    (given,) = commands.run_steps([{**step, "id": ID, "side": "source"}], GIVEN)
     assert (given.pop("then_seconds", -1) >= 0) == follows
     assert given == (dict(status, then=[{}]) if follows else status)
     assert os.path.exists(folder.path) != follows
@@ -112,10 +112,10 @@ def test_a_staging_folder_that_stays_is_said_when_a_job_is_stopped(folder, succe
         raise StagingLeft("all of the source is in place, but")
     stop = {"do": "stop", "id": ID, "side": "source", "succeeded": succeeded}
     if not succeeded:  # there is a worse failure to tell
-        assert steps.run_steps([stop], GIVEN)[0]["failure"].startswith("all of")
+        assert commands.run_steps([stop], GIVEN)[0]["failure"].startswith("all of")
         return
     with pytest.raises(state.StateError, match="all of the source is in place"):
-        steps.run_steps([stop, CLEAR], GIVEN)
+        commands.run_steps([stop, CLEAR], GIVEN)
     assert not os.path.exists(folder.path)
 
 

@@ -10,7 +10,7 @@ import contextvars
 import threading
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.side_by_side import side_by_side
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.parallel import run_parallel
 
 
 def test_both_run_at_once_and_each_gives_its_own():
@@ -20,7 +20,7 @@ def test_both_run_at_once_and_each_gives_its_own():
         meeting.wait()
         return side.upper()
 
-    assert side_by_side({side: lambda side=side: work(side) for side in ("source", "dest")}) == {
+    assert run_parallel({side: lambda side=side: work(side) for side in ("source", "dest")}) == {
         "source": "SOURCE",
         "dest": "DEST",
     }
@@ -34,7 +34,7 @@ def test_the_first_failure_counts_after_both_have_ended():
         raise ValueError(side)
 
     with pytest.raises(ValueError, match="source"):
-        side_by_side({side: lambda side=side: work(side) for side in ("source", "dest")})
+        run_parallel({side: lambda side=side: work(side) for side in ("source", "dest")})
     assert sorted(ended) == ["dest", "source"]
 
 
@@ -47,5 +47,5 @@ def test_each_sees_the_callers_context_and_changes_only_its_own():
         task.set("changed")
         return seen
 
-    assert side_by_side({"source": work, "dest": work}) == {"source": "mine", "dest": "mine"}
+    assert run_parallel({"source": work, "dest": work}) == {"source": "mine", "dest": "mine"}
     assert task.get() == "mine"

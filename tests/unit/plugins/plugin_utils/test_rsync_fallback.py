@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.handoff import make_plan, plan_by_rsync
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.rsync_fallback import make_plan, plan_by_rsync
 from ansible_collections.longhaul.fleet.tests.unit.plugins.plugin_utils.test_plan import end, options, without
 
 

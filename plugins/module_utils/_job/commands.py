@@ -99,11 +99,11 @@ def _clear(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     return {}
 
 
-def _glance(step: dict[str, Any], given: Given) -> dict[str, Any]:
+def _quick_digest(step: dict[str, Any], given: Given) -> dict[str, Any]:
     """Give the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``."""
-    from .digest_job import glance
+    from .digest_job import quick_digest
 
-    digest = glance(step["request"], float(step["seconds"]))
+    digest = quick_digest(step["request"], float(step["seconds"]))
     if digest is not None:
         run_steps(step["then"], given)
     return {"digest": digest}
@@ -130,7 +130,7 @@ _STEPS: dict[str, Callable[[dict[str, Any], Given], dict[str, Any]]] = {
     "poll": _poll,
     "stop": _stop,
     "clear": _clear,
-    "glance": _glance,
+    "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,
 }
