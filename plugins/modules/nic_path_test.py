@@ -117,11 +117,7 @@ received:
 import ipaddress
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import (
-    LARGEST,
-    SMALLEST_IPV4,
-    SMALLEST_IPV6,
-)
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import LARGEST, SMALLEST_IPV4, SMALLEST_IPV6
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import NoPing, test_path
 
 

@@ -4,12 +4,11 @@
 
 """Links of a host, their MTU, bonds and VLANs: what there is, new files tried out, and the way back.
 
-* ``interfaces``: what the user wants of a host's links, as checked data. ``files``: what all files that are made share.
 * ``discover``: read a host's links and managers. ``facts`` and ``managers`` judge what was read. Both pure.
-* ``validate``: files tried out by the manager's own program.
+* ``file_marks``: whose a file is. ``validate``: files tried out by the manager's own program.
 * ``ping``, ``pinging``: the largest packet on a path: what ping's answers mean, and how it is asked.
 * ``arming``, ``checkpoint``, ``saved``, ``live``: keep a checkpoint of files and running links, and go back to it.
-* ``commands``, ``order``: how a manager takes up old files, and in which order MTUs are changed. Both pure.
+* ``commands``, ``mtu``: how a manager takes up old files, and in which order MTUs are changed. Both pure.
 * ``revert_agent``, ``agent_archive``, ``timer``: what goes back on its own, the file it runs from, what starts it.
 * ``programs``: run the host's programs.
 

@@ -17,7 +17,7 @@ import re
 from typing import Any
 
 from . import facts, managers
-from .files import made_by, owner_of
+from .file_marks import made_by, owner_of
 from .programs import run, which
 
 _OWN = (

@@ -17,7 +17,7 @@ import time
 from typing import Any, Mapping, Sequence
 
 from .discover import look_at_links
-from .order import depth, mtu_steps
+from .mtu import depth, mtu_steps
 from .programs import run
 
 SETTLED = 2  # comparisons in a row without a difference

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.commands import RELOAD
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import family
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Device
 
+from .files import family
+from .interfaces import Device
 from .render_networkmanager import profile_name
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Device, Entry
+from .interfaces import Device, Entry
 
 
 def problems_on_host(entries: Sequence[Entry], facts: Mapping[str, Any]) -> list[str]:

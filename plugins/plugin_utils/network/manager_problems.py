@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Device, Entry
-
 from . import render_freebsd, render_ifcfg
+from .interfaces import Device, Entry
 
 
 def manager_problems(manager: str, entry: Entry, facts: Mapping[str, Any], edit_existing: bool) -> list[str]:

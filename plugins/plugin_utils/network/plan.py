@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Any, Callable, Mapping, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.commands import boot_commands, restore_commands
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Entry, parse_links
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.order import mtu_steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import mtu_steps
 
 from . import render_freebsd, render_ifcfg, render_ifupdown, render_netplan, render_networkd, render_networkmanager
 from .apply_commands import apply_commands, renderer_of
+from .files import File
 from .host_problems import problems_on_host
+from .interfaces import Bond, Entry, parse_links
 from .manager_problems import manager_problems
 
 _Renderer = Callable[[Entry, Mapping[str, Any], str], Sequence[File]]

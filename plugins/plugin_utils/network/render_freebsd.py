@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, family, make
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
+from .files import File, family, make
+from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/rc.conf.d/netif"
 ROUTING = "/etc/rc.conf.d/routing"

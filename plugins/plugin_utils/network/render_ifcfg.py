@@ -13,14 +13,10 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import (
-    File,
-    family,
-    make,
-    of_family,
-    owner_of,
-)
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import MODES, Bond, Device, Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.file_marks import owner_of
+
+from .files import File, family, make, of_family
+from .interfaces import MODES, Bond, Device, Entry
 
 FOLDER = "/etc/sysconfig/network-scripts"
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, family, make, of_family
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
+from .files import File, family, make, of_family
+from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/network/interfaces.d"
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import File, make
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import Bond, Device, Entry
+from .files import File, make
+from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/netplan"
 _SECTIONS = {"bond": "bonds", "vlan": "vlans", "bridge": "bridges"}

@@ -10,8 +10,8 @@ import subprocess
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.files import made_by, owner_of
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.interfaces import parse_links
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.file_marks import made_by, owner_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.interfaces import parse_links
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.plan import RENDERERS
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
     BOND,

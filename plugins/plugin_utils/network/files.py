@@ -2,19 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all renderers share: the files that they give, and how a file says whose it is. Private to the collection."""
+"""What all renderers share: the files that they give, and the addresses of one family."""
 
 from __future__ import annotations
 
 import ipaddress
-import re
 from dataclasses import dataclass
 from typing import Iterable
 
-from .interfaces import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.file_marks import MAKES, MARK
 
-MARK = "longhaul.fleet nic: "
-MAKES = "longhaul.fleet nic makes: "
+from .interfaces import Entry
 
 
 @dataclass(frozen=True)
@@ -35,18 +33,6 @@ def make(path: str, entry: Entry, header: str, lines: Iterable[str], mode: int =
     if made:
         top.append(f"# {MAKES}{' '.join(made)}")
     return File(path, "\n".join([*top, *lines]) + "\n", mode, entry.name)
-
-
-def owner_of(content: str) -> str | None:
-    """Give the entry that a file of ours belongs to, or None where it is somebody else's."""
-    found = re.search(rf"^# {re.escape(MARK)}(\S+)$", content, re.MULTILINE)
-    return found[1] if found else None
-
-
-def made_by(content: str) -> list[str]:
-    """Give the names of the devices that the entry of a file of ours makes."""
-    found = re.search(rf"^# {re.escape(MAKES)}(.+)$", content, re.MULTILINE)
-    return found[1].split() if found else []
 
 
 def family(address: str) -> int:

@@ -14,6 +14,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import LARGEST, SMALLEST_IPV4, SMALLEST_IPV6
+
 # The kernel's names of the bonding modes and their numbers: Documentation/networking/bonding.rst
 MODES = {
     "balance-rr": 0,
@@ -29,8 +31,6 @@ WITH_HASH = ("balance-xor", "802.3ad", "balance-tlb")
 HASHES = ("layer2", "layer2+3", "layer3+4", "encap2+3", "encap3+4")
 LACP_RATES = ("slow", "fast")
 MIIMON = 100  # milliseconds. The kernel's own default is 0, which means that a dead port is never noticed.
-SMALLEST_IPV4, SMALLEST_IPV6 = 68, 1280  # bytes: RFC 791, RFC 8200
-LARGEST = 65535
 NAME_LENGTH = 15  # IFNAMSIZ of Linux and FreeBSD, without the null
 
 _LINK_KEYS = {"name", "state", "mtu", "bond", "addresses", "gateway", "vlans"}

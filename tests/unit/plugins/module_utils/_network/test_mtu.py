@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.order import depth, mtu_steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import depth, mtu_steps
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import FAMILY, link
 
 

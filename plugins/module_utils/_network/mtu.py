@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""In which order MTUs are changed. Private to the collection.
+"""MTUs: their bounds, and in which order they are changed. Private to the collection.
 
 What lies on top must fit into what is below at every moment: the kernel refuses a VLAN that is larger than its parent,
 and cuts a VLAN down with its parent. So children are lowered before their parents, and parents raised before children.
@@ -11,6 +11,9 @@ and cuts a VLAN down with its parent. So children are lowered before their paren
 from __future__ import annotations
 
 from typing import Any, Mapping
+
+SMALLEST_IPV4, SMALLEST_IPV6 = 68, 1280  # bytes: RFC 791, RFC 8200
+LARGEST = 65535
 
 
 def depth(name: str, links: Mapping[str, Mapping[str, Any]], seen: tuple[str, ...] = ()) -> int:

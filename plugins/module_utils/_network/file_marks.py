@@ -1,0 +1,24 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a file that the role made says whose it is. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+
+MARK = "longhaul.fleet nic: "
+MAKES = "longhaul.fleet nic makes: "
+
+
+def owner_of(content: str) -> str | None:
+    """Give the entry that a file of ours belongs to, or None where it is somebody else's."""
+    found = re.search(rf"^# {re.escape(MARK)}(\S+)$", content, re.MULTILINE)
+    return found[1] if found else None
+
+
+def made_by(content: str) -> list[str]:
+    """Give the names of the devices that the entry of a file of ours makes."""
+    found = re.search(rf"^# {re.escape(MAKES)}(.+)$", content, re.MULTILINE)
+    return found[1].split() if found else []
