@@ -25,6 +25,7 @@ WORDS = {
     "devices": "-D",
     "sparse": "--sparse",
 }
+_PATIENCE = 60  # seconds without anything to do, after which rsync ends with 30: it may wait for itself
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _ends(place: Place) -> list[str]:
 def argv(place: Place) -> list[str]:
     """Give rsync's options for a case."""
     case, row = place.case, place.case.row
-    words = ["rsync", "--recursive", "--links", "--mkpath"]
+    words = ["rsync", "--recursive", "--links", "--mkpath", f"--timeout={_PATIENCE}"]
     words += [WORDS[name] for name in case.preserve]
     if case.user.uid and row["preserve"] is None:
         words += ["--group", "--specials"]  # a user may set the groups that are his, and make FIFOs
