@@ -48,6 +48,7 @@ sys.path[:0] = {path!r}
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import server_command
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
 context = Context({side!r}, "serve", {root!r}, {settings!r}, {folder!r})
 if {adopting!r}:
@@ -61,7 +62,7 @@ if {uid!r} is not None:
     os.setgroups([])
     os.setgid({uid!r})
     os.setuid({uid!r})
-os.execvpe(argv[0], argv, server_command.clean_environment())
+os.execvpe(argv[0], argv, environment(server_command.user_variables()))
 """
 
 

@@ -16,17 +16,17 @@ from typing import Any, Callable
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
-def follow_parent(end: signal.Signals = signal.SIGTERM, folder: int | None = None) -> Callable[[], None]:
-    """Give a ``preexec_fn`` that has the kernel send ``end`` to the program when its parent is gone, killed or not.
+def follow_parent(folder: int | None = None) -> Callable[[], None]:
+    """Return a ``preexec_fn`` that has the kernel end the program (SIGTERM) when its parent is gone, killed or not.
 
     Linux only; elsewhere it does nothing. The kernel takes the *thread* that starts the program for the parent, so
-    that thread must live as long as the program shall. ``folder`` is an open directory for it to work in, whatever its
+    that thread must live as long as the program. ``folder`` is an open directory for it to work in, whatever its
     name leads to by now.
     """
     parent, ask = os.getpid(), _prctl()
 
     def set_up() -> None:
-        if not _follow(parent, end, ask):
+        if not _follow(parent, signal.SIGTERM, ask):
             os._exit(1)
         if folder is not None:
             os.fchdir(folder)

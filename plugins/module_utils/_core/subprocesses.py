@@ -2,38 +2,136 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find a program on this host, and run it."""
+"""Find programs on this host, and start them. Nothing else in the collection starts a child process.
+
+A child sees the search path and plain English, and nothing else of this process's environment, which may hold
+passwords and options of programs. What a child needs beyond that, its caller names and says why.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
+from typing import IO, Any, Mapping, Sequence, Union
 
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_ELSEWHERE = {  # programs that no search path leads to, and their folders on the distributions
+    "sftp-server": (
+        *("/usr/lib/openssh", "/usr/libexec/openssh", "/usr/libexec", "/usr/lib/ssh", "/usr/lib64/ssh"),
+        "/usr/local/libexec",
+    )
+}
 _PATIENCE = 20  # seconds
+
+Stream = Union[int, IO[Any], None]  # None: this process's own
+Words = Sequence[Union[str, bytes]]
+Folder = Union[str, bytes, int]  # an open directory, too
+
+
+def search_path() -> str:
+    """Return where programs are looked for: this process's own PATH, then the system's folders, each once."""
+    folders = f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}".split(":")
+    return ":".join(dict.fromkeys(folder for folder in folders if folder.startswith("/")))
 
 
 def find_program(name: str) -> str | None:
-    """Give the path of a program, also where it stands in a folder that only root's path names."""
-    return shutil.which(name, path=os.environ.get("PATH", "") + ":" + _SYSTEM_FOLDERS)
+    """Return the path of a program, also where it stands in a folder that only root's path names."""
+    return shutil.which(name, path=":".join((search_path(), *_ELSEWHERE.get(name, ()))))
 
 
-def run_command(argv: list[str]) -> str:
-    """Give what a program prints to both of its outputs, whatever its exit code; empty where there is no such program.
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return all that a child sees: the search path, plain English, and ``extra``."""
+    return {"PATH": search_path(), "LC_ALL": "C", **(extra or {})}
 
-    It is looked for in the system's own folders too, and speaks English.
+
+def own_variables(*names: str) -> dict[str, str]:
+    """Return those of this process's own variables that are set, for ``extra_environment``."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def start(
+    argv: Words,
+    *,
+    stdin: Stream = subprocess.DEVNULL,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    cwd: Folder = "/",
+    extra_environment: Mapping[str, str] | None = None,
+    new_session: bool = False,
+    die_with_parent: bool = False,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a program and return its process, which the caller waits for. Raises OSError where it cannot be started.
+
+    ``new_session``: it leads a session and a process group, and has no terminal. ``die_with_parent``: on Linux the
+    kernel ends it with this process, however that ends; call it from a thread that lives as long as the program.
     """
+    prepare = functools.partial(os.fchdir, cwd) if isinstance(cwd, int) else None
+    if die_with_parent:
+        from .die_with_parent import follow_parent  # with ctypes, which those who only ask a program do without
+
+        prepare = follow_parent(cwd if isinstance(cwd, int) else None)
+    return subprocess.Popen(  # pylint: disable=ansible-bad-function
+        list(argv),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        cwd=None if isinstance(cwd, int) else cwd,
+        env=environment(extra_environment),
+        start_new_session=new_session,
+        preexec_fn=prepare,
+        pass_fds=pass_fds,
+    )
+
+
+def run(
+    argv: Words,
+    *,
+    given: bytes = b"",
+    stdout: Stream = subprocess.PIPE,
+    stderr: Stream = subprocess.PIPE,
+    extra_environment: Mapping[str, str] | None = None,
+    new_session: bool = False,
+    pass_fds: Sequence[int] = (),
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end, in the root folder; return its exit code and what it printed, whatever that is.
+
+    ``given`` is all that it can read. Raises OSError where it cannot be started, subprocess.TimeoutExpired (it is
+    killed) where it takes longer than ``timeout`` seconds.
+    """
+    with start(
+        argv,
+        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        extra_environment=extra_environment,
+        new_session=new_session,
+        pass_fds=pass_fds,
+    ) as process:
+        try:
+            out, err = process.communicate(given or None, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def end(process: subprocess.Popen[bytes], patience: float) -> None:
+    """Wait for a process that is about to end, and kill it after ``patience`` seconds."""
     try:
-        done = subprocess.run(  # pylint: disable=ansible-bad-function
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_PATIENCE,
-            env={"PATH": os.environ.get("PATH", "") + ":" + _SYSTEM_FOLDERS, "LC_ALL": "C"},
-            check=False,
-        )
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def run_command(argv: Words) -> str:
+    """Return what a program prints to both of its outputs, whatever its exit code; empty where it cannot be run."""
+    try:
+        done = run(argv, stderr=subprocess.STDOUT, timeout=_PATIENCE)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.decode(errors="replace")

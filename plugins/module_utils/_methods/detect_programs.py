@@ -24,13 +24,6 @@ _PROGRAMS = {  # at either end: who connects is decided when both have been look
     "scp": ("ssh", "scp", "sshd"),
     "sftp": ("ssh", "sftp", "sftp_server", "sshd"),
 }
-_SFTP_SERVERS = (
-    "/usr/lib/openssh/sftp-server",
-    "/usr/libexec/openssh/sftp-server",
-    "/usr/libexec/sftp-server",
-    "/usr/lib/ssh/sftp-server",
-    "/usr/lib64/ssh/sftp-server",
-)
 
 
 def programs_of(methods: Iterable[str]) -> list[str]:
@@ -42,14 +35,10 @@ def look_at_programs(methods: Iterable[str]) -> dict[str, Any]:
     """Give what is known of each program that one of the methods may run; a missing one has no key."""
     found = {}
     for name in programs_of(methods):
-        path = _sftp_server() if name == "sftp_server" else find_program(name)
+        path = find_program(name.replace("_", "-"))  # sftp_server: the keys are identifiers
         if path:
             found[name] = {"path": path, **_LOOKS.get(name, _nothing_more)(path)}
     return found
-
-
-def _sftp_server() -> str | None:
-    return next((path for path in _SFTP_SERVERS if os.access(path, os.X_OK)), None)
 
 
 def _nothing_more(_path: str) -> dict[str, Any]:

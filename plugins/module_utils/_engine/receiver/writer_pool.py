@@ -217,15 +217,16 @@ def _start(connection: int, memory: int, staging: int, number: int) -> subproces
     """Start the other process with the code that this one runs, from wherever that comes. Raises OSError."""
     import subprocess  # which most transfers do without
 
+    from ..._core import subprocesses
+
     package, _dot, _own = __name__.rpartition(".")
     place = __file__[: __file__.rindex(__name__.replace(".", os.sep))]
     code = (
         f"import sys; sys.path.insert(0, {place.rstrip(os.sep)!r}); "
         f"from {package}.writer_process import main; main({connection}, {memory}, {staging}, {number}, {os.getpid()})"
     )
-    return subprocess.Popen(  # pylint: disable=ansible-bad-function
+    return subprocesses.start(
         [sys.executable, "-I", "-S", "-B", "-c", code],
-        stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=(connection, memory, staging),
     )

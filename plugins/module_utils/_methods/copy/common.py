@@ -22,8 +22,8 @@ import tempfile
 import threading
 from typing import Any, Callable
 
+from ..._core import subprocesses
 from ..._core.context import Context
-from ..._core.die_with_parent import follow_parent
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sent, SourceCarrier, Wanted
@@ -105,14 +105,13 @@ class Runner:
         with tempfile.TemporaryFile() as batch, tempfile.TemporaryFile() as errors:
             batch.write(given.encode())
             batch.seek(0)
-            process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            process = subprocesses.start(
                 argv,
                 stdin=batch,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                cwd=cwd if isinstance(cwd, str) else None,
-                env=dict(os.environ, LC_ALL="C"),
-                preexec_fn=follow_parent(folder=cwd if isinstance(cwd, int) else None),
+                cwd=cwd,
+                die_with_parent=True,
             )
             self._running.add(process)
             try:
@@ -336,14 +335,12 @@ def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> 
     check_connection(ssh, peer["address"], context.settings["id"])
     runner = Runner(scp_options(peer, identity, known, ciphers, timeout=timeout), peer["address"])
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+        process = subprocesses.start(
             [*ssh, ssh_host(peer["address"]), SESSION],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            bufsize=0,
-            env=dict(os.environ, LC_ALL="C"),
-            preexec_fn=follow_parent(),
+            die_with_parent=True,
         )
         reader, writer = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
         process.stdin.close()
@@ -357,12 +354,4 @@ def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> 
             said = errors.read().decode(errors="replace").strip()
             raise TransferFailed(f"{error}{' (' + said.splitlines()[-1] + ')' if said else ''}") from error
         finally:
-            _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+            subprocesses.end(process, 5)

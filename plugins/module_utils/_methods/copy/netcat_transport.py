@@ -20,7 +20,7 @@ import threading
 import time
 from typing import Callable, NamedTuple
 
-from ..._core.die_with_parent import follow_parent
+from ..._core import subprocesses
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..._core.ports import LISTEN, free_port, has_socket
 from ..._engine.wire.handshake import (
@@ -55,20 +55,12 @@ class Wire(NamedTuple):
             with contextlib.suppress(OSError):
                 os.close(fd)
         if self.process is not None:
-            _end(self.process, 0)
+            subprocesses.end(self.process, 0)
 
     def end(self) -> None:
         """End the process; what it still had to send is sent first where the other end takes it in time."""
         if self.process is not None:
-            _end(self.process, LINGER_SECONDS)
-
-
-def _end(process: subprocess.Popen[bytes], patience: float) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(patience)
-    if process.poll() is None:
-        process.kill()
-        process.wait()
+            subprocesses.end(self.process, LINGER_SECONDS)
 
 
 def _read_exactly(fd: int, count: int, seconds: float, stop: threading.Event) -> bytes:
@@ -88,13 +80,12 @@ def _read_exactly(fd: int, count: int, seconds: float, stop: threading.Event) ->
 
 def _start(argv: list[str]) -> tuple[int, int, subprocess.Popen[bytes]]:
     """Start nc; gives what it receives, what it sends, and the process. It ends with the thread that called."""
-    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+    process = subprocesses.start(
         argv,
-        bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=follow_parent(),  # one that still listens, or whose line is dead, does not see its input's end
+        die_with_parent=True,  # one that still listens, or whose line is dead, does not see its input's end
     )
     reader, writer = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
     process.stdin.close()
@@ -207,13 +198,13 @@ class Listener:
                 os.close(reader)
                 os.close(writer)
                 if process is not None:
-                    _end(process, 0)
+                    subprocesses.end(process, 0)
                 continue
             if self._socket is not None:
                 self._socket.close()
             self._arrived(self._number, Wire(reader, writer, keys, process))
             if process is not None:
-                process.wait()  # nc ends with the thread that started it: see follow_parent
+                process.wait()  # nc ends with the thread that started it: see subprocesses.start
             return
         if self._socket is not None:
             self._socket.close()
@@ -250,7 +241,7 @@ class Listener:
         if self._first is not None:
             os.close(self._first[0])
             os.close(self._first[1])
-            _end(self._first[2], 0)
+            subprocesses.end(self._first[2], 0)
 
 
 def connect(
@@ -298,7 +289,7 @@ def _connect_once(
         os.close(reader)
         os.close(writer)
         if process is not None:
-            _end(process, 0)
+            subprocesses.end(process, 0)
             said = _said(process)
             if said:
                 raise HandshakeError(said) from error

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 
 from ..._core.context import Context, Server
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
+from ..._core.subprocesses import find_program
 from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
 from ..._tree.staging import Staging, open_staging
@@ -81,7 +81,7 @@ class ScpMover(Mover):
 
 
 def _handler(context: Context) -> Handler:
-    program = shutil.which("scp", path=os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin")
+    program = find_program("scp")
     if program is None:
         raise TransferFailed("there is no scp on the host that is connected to: install it, or use another method")
     mover = ScpMover(context)

@@ -13,11 +13,11 @@ crashed cannot be trusted.
 from __future__ import annotations
 
 import os
-import shutil
 
 from ..._core.context import Context, Server
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
+from ..._core.subprocesses import find_program
 from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
 from ..._tree.staging import Staging, open_staging
@@ -27,18 +27,10 @@ from ..ssh.service import Service, Work
 from .common import SESSION, VIEWS, Conversation, Mover, drive_over_ssh, partial_name, split_command
 from .fd_symlinks import view_name
 
-SERVERS = (
-    "/usr/lib/openssh/sftp-server",
-    "/usr/libexec/sftp-server",
-    "/usr/libexec/openssh/sftp-server",
-    "/usr/lib/ssh/sftp-server",
-    "/usr/lib64/ssh/sftp-server",
-)
-
 
 def find_server() -> str:
     """Give the path of this host's sftp-server; raises TransferFailed where there is none."""
-    found = next((path for path in SERVERS if os.access(path, os.X_OK)), None) or shutil.which("sftp-server")
+    found = find_program("sftp-server")
     if found is None:
         raise TransferFailed(
             "there is no sftp-server on the host that is connected to: install it (Debian: openssh-sftp-server), or "

@@ -12,13 +12,13 @@ convert) follow behind it as they are, each after a RAW frame that names it.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import subprocess
 import tempfile
 import zlib
 from typing import IO, Any
 
+from ..._core import subprocesses
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sent, SourceCarrier, Wanted
@@ -34,7 +34,6 @@ from ..._tree.staging import open_staging
 from . import tar_command
 
 _STDERR_TAIL = 2000  # bytes
-_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin", "TAR_OPTIONS": ""}
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "Disc quota exceeded")
 
 
@@ -102,9 +101,7 @@ class TarSource(SourceCarrier):
         with tempfile.TemporaryFile(dir=self._context.folder) as names, tempfile.TemporaryFile() as errors:
             names.write(tar_command.name_list(file.entry.path for file in files))
             names.seek(0)
-            process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-                self.argv, stdin=names, stdout=subprocess.PIPE, stderr=errors, env=_ENVIRONMENT, bufsize=0
-            )
+            process = subprocesses.start(self.argv, stdin=names, stdout=subprocess.PIPE, stderr=errors)
             self._running.add(process)
             try:
                 length, crc = self._relay(process.stdout.fileno(), meter, tell)
@@ -261,14 +258,8 @@ class TarDest(DestCarrier):
 
     def _start(self, shard: _Incoming) -> None:
         shard.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when tar has ended
-        shard.process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-            self.argv,
-            stdin=subprocess.PIPE,
-            stdout=shard.errors,
-            stderr=shard.errors,
-            env=_ENVIRONMENT,
-            bufsize=0,
-            preexec_fn=functools.partial(os.fchdir, shard.folder),
+        shard.process = subprocesses.start(
+            self.argv, stdin=subprocess.PIPE, stdout=shard.errors, stderr=shard.errors, cwd=shard.folder
         )
         enlarge_pipe(shard.process.stdin.fileno())
 

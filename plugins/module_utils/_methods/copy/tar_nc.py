@@ -15,14 +15,13 @@ secret of both ends. ``Server.ready`` and so ``context.peer``: ``address``, ``po
 
 from __future__ import annotations
 
-import os
-import shutil
 from typing import Any
 
 from ..._core.context import Context, Server
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._core.ports import free_port
+from ..._core.subprocesses import find_program
 from ..._engine.net.control_channel import Channel
 from ..._engine.net.session import Session
 from ..._engine.net.session_server import SessionServer
@@ -35,7 +34,7 @@ from .tar_carrier import TarDest, TarSource
 def _dialect(context: Context) -> tuple[str, str]:
     """Give this host's dialect and the path of its nc; without a usable nc the built-in one."""
     dialect = str((context.settings.get("nc") or {}).get(context.side) or "")
-    program = shutil.which("nc", path=os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin") or ""
+    program = find_program("nc") or ""
     if dialect not in netcat.DIALECTS or dialect == netcat.BUILTIN or not program:
         return netcat.BUILTIN, ""
     return dialect, program

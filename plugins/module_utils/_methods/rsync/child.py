@@ -15,8 +15,8 @@ import threading
 import time
 from typing import Callable, Sequence
 
-from ..._core.die_with_parent import follow_parent
-from .server_command import clean_environment
+from ..._core import subprocesses
+from .server_command import user_variables
 from .watch import Watch
 
 GRACE = 5.0  # seconds between the request to end and SIGKILL: time to keep what has arrived as a partial
@@ -40,15 +40,14 @@ def run(
     says that it has stalled, it is ended, and so it is when the job dies. Raises OSError where it cannot be started.
     Call it from a thread that waits for it.
     """
-    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-        list(argv),
-        cwd="/",
+    process = subprocesses.start(
+        argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=clean_environment(),
-        start_new_session=True,
-        preexec_fn=follow_parent(),
+        extra_environment=user_variables(),
+        new_session=True,
+        die_with_parent=True,
     )
     end = None if limit is None else time.monotonic() + limit
     try:

@@ -10,8 +10,8 @@ import os
 import subprocess
 from typing import Callable
 
+from ..._core import subprocesses
 from ..._core.context import Context, Server
-from ..._core.die_with_parent import follow_parent
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._tree.staging import open_staging
@@ -28,11 +28,11 @@ from .run import Line
 from .server_command import (
     LISTS,
     CommandRefused,
-    clean_environment,
     is_rsync,
     own_descriptors,
     own_folders,
     server_argv,
+    user_variables,
 )
 from .shards import Lists, decode_lists, divide, encode_lists, for_files_from
 from .source_list import list_source
@@ -89,7 +89,7 @@ def rsync_handler(context: Context, alone: Callable[[], bool]) -> Handler:
             raise Refused(str(refused)) from refused
         if context.side == "dest" and not context.settings["check"] and alone():
             adopt(open_staging(context))  # an earlier receiver may have been killed
-        return Service(argv=argv, cwd=context.root, env=clean_environment(), keeps=keeps)
+        return Service(argv=argv, cwd=context.root, extra_environment=user_variables(), keeps=keeps)
 
     return handle
 
@@ -143,12 +143,8 @@ def _divide(context: Context, stdout: int) -> int:
 
 def _divide_far(context: Context, ssh: list[str]) -> Lists:
     """Have the source divided by the other end. Raises ValueError where that fails."""
-    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-        [*ssh, ssh_host(context.peer["address"]), DIVIDE],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        env=clean_environment(),
-        preexec_fn=follow_parent(),
+    process = subprocesses.start(
+        [*ssh, ssh_host(context.peer["address"]), DIVIDE], stdout=subprocess.PIPE, die_with_parent=True
     )
     try:
         while True:

@@ -16,12 +16,12 @@ import shlex
 from typing import Any, Mapping
 
 from ..._core.context import Context
+from ..._core.subprocesses import own_variables
 from ..._tree.staging import PARTIAL, TEMPORARY, open_staging
 from .argv import FAR_LINK, FAR_LIST, FAR_PARTIAL, FAR_TMP
 from .server_options import NotPlanned, check_options
 
 LISTS = "lists"  # in the source's job folder: the names that it lets rsync send
-ENVIRONMENT_DROPPED = "RSYNC_"  # rsync reads options and passwords from such variables
 
 
 class CommandRefused(Exception):
@@ -87,9 +87,10 @@ def own_descriptors(context: Context) -> tuple[int, ...]:
     return () if context.side == "source" or context.settings["check"] else open_staging(context).descriptors
 
 
-def clean_environment() -> dict[str, str]:
-    """Give this process's environment for a run of rsync: messages in English, no options from variables."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_DROPPED)}
-    for name in [name for name in kept if name.startswith("LC_") or name in ("LANG", "LANGUAGE")]:
-        del kept[name]
-    return dict(kept, LC_ALL="C")
+def user_variables() -> dict[str, str]:
+    """Return what a run of rsync sees beyond the environment of all programs: whose run it is.
+
+    ``--cvs-exclude`` and popt read files below HOME. Variables of its own (``RSYNC_*``), which hold options and
+    passwords, it does not see.
+    """
+    return own_variables("HOME", "USER", "LOGNAME")

@@ -17,6 +17,7 @@ import tempfile
 import time
 from typing import Any, Sequence
 
+from ..._core import subprocesses
 from ..._core.context import Context, Server
 from ..._core.die_with_parent import descendants
 from ..._core.errors import TransferFailed
@@ -24,7 +25,7 @@ from ..._core.ports import ESTABLISHED, free_port, has_socket
 from ..._tree.staging import open_staging
 from ..rsync.child import end_group
 from ..rsync.leftover import adopt
-from ..rsync.server_command import clean_environment
+from ..rsync.server_command import user_variables
 from .conf import USER, DaemonPlan, daemon_conf
 
 _PATIENCE = 10.0  # seconds until the daemon listens
@@ -167,26 +168,23 @@ class OwnDaemon(Server):
             os.fchmod(stream.fileno(), 0o600)
             stream.write(text)
         try:
-            self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            self._process = subprocesses.start(
                 self._argv(),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=clean_environment(),
-                start_new_session=True,
+                extra_environment=user_variables(),
+                new_session=True,
             )
         except OSError as error:
             raise TransferFailed(
                 f"rsync cannot be started on this host: {error.strerror}. Install it, or choose another method"
             ) from error
-        self._guard = subprocess.Popen(  # pylint: disable=ansible-bad-function
+        self._guard = subprocesses.start(
             [sys.executable, "-I", "-S", "-c", _GUARD, str(self._process.pid), *self._files],
-            cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            new_session=True,
         )
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:

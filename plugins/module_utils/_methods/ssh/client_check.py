@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import Sequence
 
+from ..._core import subprocesses
 from ..._core.errors import PeerUnreachable, TransferFailed
 from .client_command import CONNECT_TIMEOUT, HELLO, hello_answer, ssh_host
 from .failure import explain, unreachable
@@ -26,14 +26,7 @@ def check_connection(
     """
     argv = [*ssh, ssh_host(address), HELLO]
     try:
-        done = subprocess.run(  # pylint: disable=ansible-bad-function
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=patience,
-            check=False,
-            env=dict(os.environ, LC_ALL="C"),  # explain() knows the English words
-        )
+        done = subprocesses.run(argv, timeout=patience)
     except FileNotFoundError:
         raise TransferFailed(
             "There is no ssh on this host, and it has to connect to the other end. Install the OpenSSH client, or let "

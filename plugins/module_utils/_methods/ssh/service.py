@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import traceback
@@ -16,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence, Union
 
+from ..._core import subprocesses
 from ..._core.die_with_parent import follow_parent
 from .forced_command_socket import Handed
 
@@ -25,8 +25,8 @@ class Service:
     """A program to run for one connection, on its standard input and output."""
 
     argv: Sequence[str | bytes]
-    cwd: str | bytes | int | None = None  # an open directory, too; None: the job's own
-    env: Mapping[str, str] | None = None  # None: the job's own
+    cwd: subprocesses.Folder = "/"
+    extra_environment: Mapping[str, str] | None = None
     keeps: Sequence[int] = ()  # descriptors of the job that it gets under their own numbers
 
 
@@ -67,15 +67,15 @@ def start(work: Work, connection: Handed) -> Program:
 
 
 def _start_program(service: Service, connection: Handed) -> Program:
-    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-        list(service.argv),
+    process = subprocesses.start(
+        service.argv,
         stdin=connection.stdin,
         stdout=connection.stdout,
         stderr=connection.stderr,
-        cwd=None if isinstance(service.cwd, int) else service.cwd,
-        env=service.env,
-        start_new_session=True,
-        preexec_fn=follow_parent(folder=service.cwd if isinstance(service.cwd, int) else None),
+        cwd=service.cwd,
+        extra_environment=service.extra_environment,
+        new_session=True,
+        die_with_parent=True,
         pass_fds=service.keeps,
     )
     return Program(process.pid, process.wait)

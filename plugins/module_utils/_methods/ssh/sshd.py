@@ -11,7 +11,6 @@ import glob
 import os
 import pwd
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -19,13 +18,13 @@ import threading
 import time
 from typing import Any, Callable, Sequence
 
-from ..._core.die_with_parent import descendants, follow_parent, send
+from ..._core import subprocesses
+from ..._core.die_with_parent import descendants, send
 from ..._core.errors import TransferFailed
 from ..._core.ports import free_port
-from ..._core.subprocesses import run_command
+from ..._core.subprocesses import find_program, run_command
 from .sshd_config import parse_sshd_config
 
-_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin", "/usr/libexec")
 _POLICY_FILE = "/etc/crypto-policies/back-ends/opensshserver.config"  # RHEL and its kin
 _POLICY_NAMES = (
     "Ciphers",
@@ -40,14 +39,14 @@ _START_PATIENCE = 20.0  # seconds until sshd listens
 
 
 def find_sshd() -> str:
-    """Give the path of sshd, which insists on being started by an absolute one. Raises TransferFailed."""
-    path = shutil.which("sshd", path=os.pathsep.join((os.environ.get("PATH", ""),) + _FOLDERS))
+    """Return the path of sshd, which insists on being started by an absolute one. Raises TransferFailed."""
+    path = find_program("sshd")
     if path is None:
         raise TransferFailed(
             "There is no sshd on this host, and it has to answer the other end's ssh. Install the OpenSSH server "
             "(openssh-server), or let the transfer connect the other way round (connect: pull or push)."
         )
-    return os.path.abspath(path)
+    return path
 
 
 def parse_version(text: str) -> tuple[int, int]:
@@ -196,7 +195,7 @@ class PrivateSshd:
         self, sshd: str, address: str, ports: Sequence[int], config: Callable[[int], str], log: Callable[[str], None]
     ):
         self._sshd, self._config, self._log = sshd, config, log
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._said: list[str] = []
         self._listening = threading.Event()
         self._stop = threading.Event()
@@ -228,21 +227,18 @@ class PrivateSshd:
         return True
 
     def _keep(self, config: str, ended: threading.Event) -> None:
-        """Be the thread that starts sshd and outlives it (see follow_parent), and read what it says."""
+        """Be the thread that starts sshd and outlives it (see subprocesses.start), and read what it says."""
         try:
-            with subprocess.Popen(  # pylint: disable=ansible-bad-function
+            with subprocesses.start(
                 [self._sshd, "-D", "-e", "-f", config],
-                stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                preexec_fn=follow_parent(),
-                start_new_session=True,
-                text=True,
-                errors="replace",
+                new_session=True,
+                die_with_parent=True,
             ) as process:
                 self._process = process
-                for line in process.stderr or ():
-                    line = line.strip()
+                for said in process.stderr or ():
+                    line = said.decode(errors="replace").strip()
                     self._said = self._said[-20:] + [line]
                     if line.startswith("Server listening on"):
                         self._listening.set()

@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.server_command import clean_environment
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ID, Pair, settings
 
@@ -39,7 +39,7 @@ def run(pair: Pair, side: str, options: list[str], **plan: object) -> int:
     pair.context(side, "serve", given)
     argv = ["rsync", "--no-protect-args", *options, f"--rsh={pair.shell(side, given)}"]
     argv += [f"{pair.source}/", "peer:./"] if side == "dest" else ["peer:./", f"{pair.dest}/"]
-    code = subprocess.run(argv, env=clean_environment(), capture_output=True, check=False).returncode
+    code = subprocess.run(argv, env=environment(), capture_output=True, check=False).returncode
     pair.close()
     return code
 

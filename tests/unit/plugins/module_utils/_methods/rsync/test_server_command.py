@@ -14,11 +14,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Far, Run, build_argv
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.server_command import (
     CommandRefused,
-    clean_environment,
     server_argv,
+    user_variables,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import KNOWN, REFUSED
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ALL, settings
@@ -50,7 +51,7 @@ def _sent(argv: tuple[str, ...]) -> str:
         said = Path(folder, "said")
         shell.write_text(f"import json, sys; open({str(said)!r}, 'w').write(json.dumps(sys.argv[2:]))")
         words = [word.replace("SHELL", f"{sys.executable} {shell}") for word in argv]
-        subprocess.run(words, capture_output=True, check=False, env=clean_environment())
+        subprocess.run(words, capture_output=True, check=False, env=environment(user_variables()))
         assert said.exists(), subprocess.run(words, capture_output=True, check=False).stderr
         return " ".join(json.loads(said.read_text()))
 
@@ -331,6 +332,7 @@ def test_the_environment_decides_nothing(monkeypatch):
     monkeypatch.setenv("RSYNC_PROTECT_ARGS", "1")
     monkeypatch.setenv("RSYNC_PASSWORD", "x")
     monkeypatch.setenv("LC_MESSAGES", "de_DE")
-    found = clean_environment()
-    assert found["LC_ALL"] == "C"
+    monkeypatch.setenv("HOME", "/home/somebody")
+    found = environment(user_variables())
+    assert (found["LC_ALL"], found["HOME"]) == ("C", "/home/somebody")
     assert not [name for name in found if name.startswith("RSYNC") or name == "LC_MESSAGES"]

@@ -68,7 +68,7 @@ def handler(command: str):
     if command == "nothing":
         return Service(["/no/such/program"])
     if command == "env":
-        return Service(["/usr/bin/env"], env={"ONLY": "this"})
+        return Service(["/usr/bin/printenv", "ONLY"], extra_environment={"ONLY": "this"})
     raise Refused(f"{command} is no part of this transfer")
 
 
@@ -158,7 +158,7 @@ def test_the_hello_proves_the_connection(private):
         ("raise", b"", 1, b"", b"ZeroDivisionError"),
         ("die", b"", 137, b"", b""),
         ("nothing", b"", 126, b"", b"No such file or directory"),
-        ("env", b"", 0, b"ONLY=this\n", b""),
+        ("env", b"", 0, b"this\n", b""),
         ("id; touch x", b"", 126, b"", b"longhaul: id; touch x is no part of this transfer\n"),
         ("", b"", 126, b"", b"no part of this transfer"),
         ("'ü\n\"$HOME`id`", b"", 126, b"", "'ü\n\"$HOME`id` is no part".encode()),
