@@ -12,7 +12,7 @@ from typing import Any
 from ..wire.frames import Payload
 from . import zstd
 
-WORTH = 0.85  # what is left of data must be less than this, or packing does not pay
+_WORTH = 0.85  # what is left of data must be less than this, or packing does not pay
 _SAMPLE = 64 << 10
 # The quickest level of zlib. Of zstd's, the one below which little is won: measured with log lines, level 1 packs 440
 # MB/s a core into 0.17, levels 2 and 3 pack 430 and 320 into 0.17 and 0.16, levels -1, -5 and -10 pack 440, 510 and 490
@@ -30,19 +30,27 @@ class Algorithm:
         level = compress.get("level")
         level = level if isinstance(level, int) else _LEVEL
         self._level = level if self.zstd else max(1, min(9, level))
+        self._paid = False
 
     def __bool__(self) -> bool:
         return bool(self._name)
 
-    def compress(self, data: Payload) -> bytes:
-        """Pack it."""
-        return self._pack(data, self._level)
+    def compress(self, data: Payload) -> bytes | None:
+        """Return the data compressed, or None where that saves too little to be worth while.
 
-    def pays(self, data: Payload) -> bool:
+        Where the last data shrank, so that more of the kind may be expected, it needs no sample.
+        """
+        if not (self._paid or self._pays(data)):
+            return None
+        compressed = self._pack(data, self._level)
+        self._paid = len(compressed) < _WORTH * len(data)
+        return compressed
+
+    def _pays(self, data: Payload) -> bool:
         """Whether packing data like this saves enough, judged by a sample from its middle; never for encrypted data."""
         start = max(0, (len(data) - _SAMPLE) // 2)
         sample = data[start : start + _SAMPLE]
-        return len(sample) > 0 and len(self._pack(sample, _LEVEL)) < WORTH * len(sample)
+        return len(sample) > 0 and len(self._pack(sample, _LEVEL)) < _WORTH * len(sample)
 
     def _pack(self, data: Payload, level: int) -> bytes:
         return zstd.compress(data, level) if self.zstd else zlib.compress(data, level)

@@ -17,7 +17,7 @@ from ..wire import frames
 from ..wire.frames import MAX_DATA, Frame, FrameError, Payload
 from ..wire.messages import inflate
 from . import zstd
-from .algorithm import WORTH, Algorithm
+from .algorithm import Algorithm
 from .compression_gain import Gain
 
 SMALL_BYTES = 256 << 10  # up to this a file travels in a bundle
@@ -35,15 +35,13 @@ class Packer:
 
     def __init__(self, compress: dict[str, Any]) -> None:
         self._algorithm = Algorithm(compress)
-        self._paid = False  # the last bundle shrank, so the next one needs no sample
         self.gain = Gain(always=not compress.get("auto"))
 
     def pack(self, data: Payload) -> tuple[int, Payload]:
         """Give the frame's type and payload."""
-        if self._algorithm and self.gain.pack and (self._paid or self._algorithm.pays(data)):
+        if self._algorithm and self.gain.pack:
             packed = self._algorithm.compress(data)
-            self._paid = len(packed) < WORTH * len(data)
-            if len(packed) + _LENGTH.size < len(data):
+            if packed is not None and len(packed) + _LENGTH.size < len(data):
                 if self._algorithm.zstd:
                     return frames.ZSTD, _LENGTH.pack(len(data)) + packed
                 return frames.DEFLATED, packed

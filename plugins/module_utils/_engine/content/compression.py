@@ -13,7 +13,7 @@ from typing import Any
 from ..wire.frames import FrameError, Payload
 from ..wire.records import ZLIB, ZSTD
 from . import zstd
-from .algorithm import WORTH, Algorithm
+from .algorithm import Algorithm
 from .compression_gain import Gain
 
 PIECE_BYTES = 1 << 20  # packed at once
@@ -21,14 +21,13 @@ _ROUND = 32  # pieces until one is sampled again
 
 
 class Compressor:
-    """Packs with the algorithm of the settings; keeps track of whether it pays for what comes. For one thread."""
+    """Packs with the algorithm of the settings; samples what does not shrink now and then. For one thread."""
 
     def __init__(self, compress: dict[str, Any]) -> None:
         self._algorithm = Algorithm(compress)
         self.active = bool(self._algorithm)
         self.gain = Gain(always=not compress.get("auto"))
         self._buffer = memoryview(bytearray(PIECE_BYTES if self.active else 0))
-        self._paid = False  # the last piece shrank, so the next one needs no sample
         self._skip = 0  # pieces that are sent as they are before one is sampled again
 
     def pack(self, fd: int, start: int, count: int) -> tuple[int, int, bytes] | None:
@@ -42,11 +41,10 @@ class Compressor:
             self._skip -= 1
             return None
         data = self._buffer[:count]
-        if os.preadv(fd, [data], start) < len(data) or not (self._paid or self._algorithm.pays(data)):
+        packed = None if os.preadv(fd, [data], start) < len(data) else self._algorithm.compress(data)
+        if packed is None:
             self._skip = _ROUND
             return None
-        packed = self._algorithm.compress(data)
-        self._paid = len(packed) < WORTH * len(data)
         return (ZSTD if self._algorithm.zstd else ZLIB, len(data), packed) if len(packed) < len(data) else None
 
 
