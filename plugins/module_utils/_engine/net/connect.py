@@ -12,25 +12,18 @@ import socket
 import ssl
 import threading
 import time
+from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from ..._core.context import Context
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..wire import hello
-from ..wire.handshake import (
-    ANSWER_BYTES,
-    CONFIRM_BYTES,
-    OFFER_BYTES,
-    DriveHandshake,
-    HandshakeError,
-    Keys,
-    ServeHandshake,
-)
-from . import tls
+from ..wire.handshake import HandshakeError, Keys
+from . import authenticate, tls
+from .authenticate import HANDSHAKE_SECONDS, read_exactly
 from .control_channel import Channel
 from .data_connection import DataConnection, TlsChannel
 
-HANDSHAKE_SECONDS = 10.0
 FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
 _RETRY_SECONDS = 0.2
 _AGAIN_SECONDS = 0.5
@@ -98,10 +91,8 @@ def connect(
     connection = socket.create_connection((address, port), timeout=seconds)
     try:
         connection = parameters.wrap(connection)
-        shake = DriveHandshake(parameters.secret, number)
-        connection.sendall(hello.encode(number) + shake.offer())
-        confirmation, keys = shake.answer(_read(connection, ANSWER_BYTES))
-        connection.sendall(confirmation)
+        read, send = partial(read_exactly, connection.recv), connection.sendall
+        keys = authenticate.drive(parameters.secret, number, read, send, hello.encode(number))
     except BaseException:
         connection.close()
         raise
@@ -183,10 +174,9 @@ class Listener:
         """Find out who connected, for a few seconds at most."""
         try:
             connection = self._parameters.wrap(connection)
-            number = hello.decode(_read(connection, hello.HELLO_BYTES))
-            shake = ServeHandshake(self._parameters.secret, number)
-            connection.sendall(shake.answer(_read(connection, OFFER_BYTES)))
-            keys = shake.confirm(_read(connection, CONFIRM_BYTES))
+            read = partial(read_exactly, connection.recv)
+            number = hello.decode(read(hello.HELLO_BYTES))
+            keys = authenticate.serve(self._parameters.secret, number, read, connection.sendall)
         except (OSError, HandshakeError) as error:
             if not self._stop.is_set():
                 self._log(f"port {self.port}: {error}; listening on")
@@ -225,15 +215,3 @@ def _listen(address: str, ports: list[Any]) -> socket.socket:
         f"this host cannot listen at {named} of {address} ({reason}). Name another port or a wider port_range; where "
         "the address is not its own, set longhaul_address to one at which the other host reaches it"
     )
-
-
-def _read(connection: socket.socket, count: int) -> bytes:
-    deadline, data = time.monotonic() + HANDSHAKE_SECONDS, b""
-    while len(data) < count:
-        if time.monotonic() > deadline:
-            raise HandshakeError("who is at the other end said too little")
-        piece = connection.recv(count - len(data))
-        if not piece:
-            raise HandshakeError("the connection ended during the handshake")
-        data += piece
-    return data

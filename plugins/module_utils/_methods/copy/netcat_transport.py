@@ -18,23 +18,17 @@ import socket
 import subprocess
 import threading
 import time
+from functools import partial
 from typing import Callable, NamedTuple
 
 from ..._core import subprocesses
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..._core.ports import LISTEN, free_port, has_socket
-from ..._engine.wire.handshake import (
-    ANSWER_BYTES,
-    CONFIRM_BYTES,
-    OFFER_BYTES,
-    DriveHandshake,
-    HandshakeError,
-    Keys,
-    ServeHandshake,
-)
+from ..._engine.net import authenticate
+from ..._engine.net.authenticate import HANDSHAKE_SECONDS
+from ..._engine.wire.handshake import HandshakeError, Keys
 from . import netcat
 
-HANDSHAKE_SECONDS = 10.0
 _SOON = 0.3  # seconds in which nc listens, where nothing tells that it does
 RENEW_SECONDS = 30.0  # a listener to which nobody spoke may be held by a silent stranger: listen anew
 LINGER_SECONDS = 5.0
@@ -63,19 +57,21 @@ class Wire(NamedTuple):
             subprocesses.end(self.process, LINGER_SECONDS)
 
 
-def _read_exactly(fd: int, count: int, seconds: float, stop: threading.Event) -> bytes:
-    deadline, data = time.monotonic() + seconds, b""
-    while len(data) < count:
-        if stop.is_set() or time.monotonic() > deadline:
-            raise HandshakeError("who is at the other end said nothing")
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        if poll.poll(200):
-            piece = os.read(fd, count - len(data))
-            if not piece:
-                raise HandshakeError("the connection ended during the handshake")
-            data += piece
-    return data
+def _receive(fd: int, stop: threading.Event, count: int) -> bytes | None:
+    if stop.is_set():
+        raise HandshakeError("this end was told to stop")
+    return os.read(fd, count) if _is_readable(fd) else None
+
+
+def _is_readable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(200))
+
+
+def _messages(reader: int, writer: int, stop: threading.Event) -> tuple[authenticate.Read, authenticate.Send]:
+    """Return what reads and sends the messages by which both ends prove who they are."""
+    return partial(authenticate.read_exactly, partial(_receive, reader, stop)), partial(os.write, writer)
 
 
 def _start(argv: list[str]) -> tuple[int, int, subprocess.Popen[bytes]]:
@@ -227,12 +223,11 @@ class Listener:
         return fd, os.dup(fd), None
 
     def _shake_hands(self, reader: int, writer: int) -> Keys:
-        shake = ServeHandshake(self._secret, self._number)
-        patience = HANDSHAKE_SECONDS if self._socket is not None else RENEW_SECONDS
-        first = _read_exactly(reader, 1, patience, self._stop)
-        offer = first + _read_exactly(reader, OFFER_BYTES - 1, HANDSHAKE_SECONDS, self._stop)
-        os.write(writer, shake.answer(offer))
-        return shake.confirm(_read_exactly(reader, CONFIRM_BYTES, HANDSHAKE_SECONDS, self._stop))
+        deadline = time.monotonic() + (HANDSHAKE_SECONDS if self._socket is not None else RENEW_SECONDS)
+        while not _is_readable(reader):
+            if self._stop.is_set() or time.monotonic() > deadline:
+                raise HandshakeError("who is at the other end said nothing")
+        return authenticate.serve(self._secret, self._number, *_messages(reader, writer, self._stop))
 
     def close(self) -> None:
         """Stop waiting; whoever has the wire has ended it."""
@@ -281,10 +276,7 @@ def _connect_once(
     else:
         reader, writer, process = _start(netcat.connect_argv(dialect, address, port, program))
     try:
-        shake = DriveHandshake(secret, number)
-        os.write(writer, shake.offer())
-        confirmation, keys = shake.answer(_read_exactly(reader, ANSWER_BYTES, HANDSHAKE_SECONDS, stop))
-        os.write(writer, confirmation)
+        keys = authenticate.drive(secret, number, *_messages(reader, writer, stop))
     except (HandshakeError, OSError) as error:
         os.close(reader)
         os.close(writer)
