@@ -10,7 +10,7 @@ import contextlib
 import queue
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -126,6 +126,18 @@ class Session:
     def _send_failure(self, reason: str) -> None:
         with contextlib.suppress(ChannelBroken, FrameError):
             self.channels[0].send(frames.FAILED, dump_message({"reason": reason}))
+
+    @contextlib.contextmanager
+    def failures_told(self) -> Iterator[None]:
+        """Tell the other end of what ends the conversation here. Raises TransferFailed for a FrameError, too."""
+        try:
+            yield
+        except TransferFailed as error:
+            self.fail(str(error))
+            raise
+        except FrameError as error:
+            self.fail(str(error))
+            raise impossible(error) from error
 
     def abort(self, reason: str) -> None:
         """Let the conversation end here and now, from any thread."""

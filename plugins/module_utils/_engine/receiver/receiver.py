@@ -23,9 +23,9 @@ from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
 from ..content.file_hash import hash_fd
 from ..net.carrier import Arrived, DestCarrier
-from ..net.session import Session, check_hello, hello, impossible
+from ..net.session import Session, check_hello, hello
 from ..wire import frames
-from ..wire.frames import Frame, FrameError
+from ..wire.frames import Frame
 from ..wire.messages import Shard, by_index, dump_message, number, parse_message, parse_shard
 from ..wire.summary import continue_from, outcome_from, outcome_values
 from .apply import Applier
@@ -72,14 +72,9 @@ class Receiver:
         time_accounting.begin()
         time_accounting.enter(time_accounting.LEAD, time_accounting.WRITE)
         try:
-            self._session.start(self._on_frame)
-            return self._converse()
-        except TransferFailed as error:
-            self._session.fail(str(error))
-            raise
-        except FrameError as error:
-            self._session.fail(str(error))
-            raise impossible(error) from error
+            with self._session.failures_told():
+                self._session.start(self._on_frame)
+                return self._converse()
         except OSError as error:
             self._session.fail(f"the destination failed: {error}")
             raise

@@ -24,7 +24,7 @@ from ..._tree.owners import Names
 from ..._tree.walk import walk
 from ..content.file_hash import hash_fd
 from ..net.carrier import Sent, SourceCarrier, Wanted
-from ..net.session import Session, check_hello, hello, impossible
+from ..net.session import Session, check_hello, hello
 from ..wire import frames
 from ..wire.frames import Frame, FrameError
 from ..wire.messages import Shard, by_index, dump_message, dump_shard, indexes, number, parse_message
@@ -75,15 +75,10 @@ class Sender:
         time_accounting.begin()
         time_accounting.enter(time_accounting.LEAD, time_accounting.READ)
         try:
-            self._session.start(self._on_frame)
-            self._employ(self._streams)
-            return self._converse()
-        except TransferFailed as error:
-            self._session.fail(str(error))
-            raise
-        except FrameError as error:
-            self._session.fail(str(error))
-            raise impossible(error) from error
+            with self._session.failures_told():
+                self._session.start(self._on_frame)
+                self._employ(self._streams)
+                return self._converse()
         finally:
             self._carrier.close()
             for _worker in self._workers:
