@@ -21,6 +21,7 @@ import sys
 import time
 from typing import Any, Sequence
 
+from .._core.files import nearest_existing
 from .._core.subprocesses import find_program, run_command
 from .._methods.detect_programs import SSH_METHODS, look_at_programs
 from .._tree.walk import walk
@@ -170,9 +171,7 @@ def describe_path(path: str) -> dict[str, Any]:
         found.update(type="unreachable", reason=error.strerror)
     if found["type"] == "missing":
         found["no_way"] = no_way(path)
-    existing = real
-    while not os.path.lexists(existing) and existing != b"/":
-        existing = os.path.dirname(existing)
+    existing = nearest_existing(real)
     found["existing"] = os.fsdecode(existing)
     found["existing_is_directory"] = os.path.isdir(existing)
     found["readable"] = os.access(existing, os.R_OK | os.X_OK if os.path.isdir(existing) else os.R_OK)

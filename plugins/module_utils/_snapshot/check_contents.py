@@ -19,9 +19,10 @@ import os
 import resource
 from typing import Iterator
 
+from .._core.files import BUFFER
 from .._model.entry import REGULAR
 from .._model.entry_codec import ManifestError
-from .._tree.content_hash import BUFFER, hash_file
+from .._tree.content_hash import hash_file
 from .._tree.dirfd import Root
 from .._tree.record import Record
 from .check import STRUCTURE, Problem, Report, is_file

@@ -25,9 +25,9 @@ import struct
 import zlib
 from typing import Any, BinaryIO, Iterator
 
+from .._core.files import ALGORITHMS
 from .._model.entry import Entry
 from .._model.entry_codec import RECORD_LIMIT, Decoder, ManifestError, encode
-from .._tree.content_hash import ALGORITHMS
 from .._tree.record import Record
 
 MAGIC = b"LHSNAP1\n"

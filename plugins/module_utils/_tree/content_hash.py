@@ -6,19 +6,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import threading
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Callable, Iterable, Iterator, Union
 
+from .._core.files import ALGORITHMS, BUFFER, hash_and_close, new_hash
 from .._model.entry import REGULAR, Entry
 from .dirfd import Root
 
-ALGORITHMS = ("blake2b", "sha256")  # 32 bytes each; which is faster depends on the processor
-BUFFER = 1 << 20  # bytes
 _BATCH_FILES, _BATCH_BYTES = 64, 1 << 20  # what makes a task for a thread: a lot of small files, or one large
 _PROBE_BYTES = 8 << 20
 
@@ -31,7 +28,7 @@ def speeds() -> dict[str, float]:
     found = {}
     for name in ALGORITHMS:
         started = time.perf_counter()
-        _new(name).update(data)
+        new_hash(name).update(data)
         found[name] = _PROBE_BYTES / (time.perf_counter() - started)
     return found
 
@@ -43,19 +40,7 @@ def common_algorithm(*ends: dict[str, float]) -> str:
 
 def hash_file(root: Root, path: bytes, algorithm: str, buffer: bytearray | None = None) -> bytes:
     """Hash a regular file below a root, 32 bytes. Raises OSError; never follows a symlink, never opens a device."""
-    digest = _new(algorithm)
-    view = memoryview(buffer if buffer is not None else bytearray(BUFFER))
-    fd = root.open_file(path)
-    try:
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-        while True:
-            count = os.readv(fd, [view])
-            if not count:
-                return digest.digest()
-            digest.update(view[:count])
-    finally:
-        os.close(fd)
+    return hash_and_close(root.open_file(path), algorithm, buffer)
 
 
 def with_contents(
@@ -118,9 +103,3 @@ def _batches(entries: Iterable[Entry], known: Callable[[Entry], bytes] | None) -
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _new(algorithm: str) -> hashlib._Hash:
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"the hash algorithm '{algorithm}' is not known here; known are {', '.join(ALGORITHMS)}")
-    return hashlib.blake2b(digest_size=32) if algorithm == "blake2b" else hashlib.sha256()

@@ -20,6 +20,7 @@ from typing import Any, Callable, Collection, Iterator
 
 from .._core.context import Context, staging_name
 from .._core.errors import TransferFailed
+from .._core.files import missing_of
 
 TEMPORARY, PARTIAL = b"tmp", b"partial"
 _WRITABLE_BY_OTHERS, _OPEN_TO_OTHERS, _OWNERS_OWN = 0o022, 0o077, 0o700
@@ -28,10 +29,7 @@ _PROBE = b".longhaul-probe-%s"  # a file that shows whom, and with which modes, 
 
 def make_root(root: bytes) -> list[bytes]:
     """Make the root and its parents where they are missing; give what was made, the root first. Raises OSError."""
-    made, folder = [], root
-    while not os.path.lexists(folder):
-        made.append(folder)
-        folder = os.path.dirname(folder)
+    made = missing_of(root)
     os.makedirs(root, exist_ok=True)
     return made
 

@@ -6,7 +6,7 @@
 
 * ``bundles``: small files, many to a frame.
 * ``compression``: pieces of large files. ``algorithm`` and ``zstd`` do it, ``compression_gain`` says whether it pays.
-* ``delta``: what changed within a large file. ``file_hash``: whether anything did.
+* ``delta``: what changed within a large file.
 * ``sparse``: files with holes.
 
 It may import ``_engine/wire``, ``_model`` and ``_core``.

@@ -20,11 +20,11 @@ import threading
 import time
 from typing import Any, NamedTuple
 
+from ..._core.files import ALGORITHMS
 from ..._core.time_accounting import cores
 from ..wire.frames import FrameError
 
 SUM_BYTES = 16
-ALGORITHMS = ("blake2b", "sha256")
 _SAMPLED = 64  # blocks of a file that are looked at, spread over it
 _FEWEST = 16  # blocks of a file; with fewer there is nothing to gain
 _MOVED = 1 / 8  # at most this part of the sampled blocks is in its place where content has moved

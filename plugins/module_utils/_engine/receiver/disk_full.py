@@ -10,6 +10,7 @@ import errno
 import os
 
 from ..._core.errors import TransferFailed
+from ..._core.files import nearest_existing
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -26,9 +27,7 @@ def full(root: bytes, found: str) -> TransferFailed:
 
 def mount_point(path: bytes) -> bytes:
     """Give the folder at which the file system of a path begins, as far up as this user may look."""
-    path = os.path.realpath(path)
-    while not os.path.lexists(path):
-        path = os.path.dirname(path)
+    path = nearest_existing(os.path.realpath(path))
     try:
         device = os.lstat(path).st_dev
         while path != b"/" and os.lstat(os.path.dirname(path)).st_dev == device:

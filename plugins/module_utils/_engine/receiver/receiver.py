@@ -15,13 +15,13 @@ from typing import Any
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._core.files import hash_and_close
 from ..._core.outcome import Outcome
 from ..._model.entry import REGULAR, Entry, contents_of
 from ..._model.paths import escape
 from ..._tree.compare import Verdict
 from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
-from ..content.file_hash import hash_fd
 from ..net.carrier import Arrived, DestCarrier
 from ..net.session import Session, check_hello, hello
 from ..wire import frames
@@ -381,11 +381,7 @@ class Receiver:
 
     @staticmethod
     def _sum_at(folder_fd: int, name: bytes) -> str:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder_fd)
-        try:
-            return hash_fd(fd)
-        finally:
-            os.close(fd)
+        return hash_and_close(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder_fd)).hex()
 
     def _acknowledge(self, work: OpenShard) -> None:
         """Tell the source that a shard is done with, where it is: other processes may be at some of its files."""

@@ -15,11 +15,11 @@ import os
 from functools import partial
 
 from ..._core.context import Context
+from ..._core.files import hash_and_close
 from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
 from ..._model.paths import unescape
 from ..._tree.compare import ATTRIBUTES, NONE, Verdict
 from ..._tree.dirfd import InTheWay, Root
-from ..content.file_hash import hash_fd
 from ..wire.messages import Shard
 from .apply import Applier
 from .delete import Extras
@@ -297,8 +297,4 @@ class Reconciler:
 
 
 def _hash(root: Root, path: bytes) -> str:
-    fd = root.open_file(path)
-    try:
-        return hash_fd(fd)
-    finally:
-        os.close(fd)
+    return hash_and_close(root.open_file(path)).hex()

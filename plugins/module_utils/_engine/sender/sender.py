@@ -15,6 +15,7 @@ from typing import Any, Iterator
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._core.files import hash_and_close
 from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, REGULAR, Entry, contents_of
 from ..._model.filters import Filters
@@ -22,7 +23,6 @@ from ..._model.paths import escape
 from ..._tree.dirfd import Root
 from ..._tree.owners import Names
 from ..._tree.walk import walk
-from ..content.file_hash import hash_fd
 from ..net.carrier import Sent, SourceCarrier, Wanted
 from ..net.session import Session, check_hello, hello
 from ..wire import frames
@@ -301,18 +301,10 @@ class Sender:
         sums = {}
         for index in wanted:
             try:
-                sums[index] = self._hash_one(root, shard.entries[index])
+                sums[index] = hash_and_close(root.open_file(shard.entries[index].path)).hex()
             except OSError:
                 sums[index] = ""  # equal to nothing: it is asked for, and fails in its own right
         self._session.send(frames.SUMS, dump_message({"id": shard.id, "sums": sums}))
-
-    @staticmethod
-    def _hash_one(root: Root, entry: Entry) -> str:
-        fd = root.open_file(entry.path)
-        try:
-            return hash_fd(fd)
-        finally:
-            os.close(fd)
 
     def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
         files = self._wanted(shard, values)
@@ -324,7 +316,7 @@ class Sender:
         for file in files:
             if (file.have or sent.doubtful) and file.index not in problems:
                 try:
-                    sums[file.index] = self._hash_one(root, file.entry)
+                    sums[file.index] = hash_and_close(root.open_file(file.entry.path)).hex()
                 except OSError as error:
                     problems[file.index] = f"cannot be read: {error.strerror}"
         self._tell_sent(shard, problems, sums, sent.bytes, stream)

@@ -43,7 +43,7 @@ ORDER = {
     },
     "_rsyncd": set(),
     "_job": {"_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_rsyncd", "_tree", "_model", "_core"},
-    "_snapshot": {"_tree", "_model"},
+    "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": set(),
     "_network": set(),
     "_ssh": set(),
