@@ -14,9 +14,9 @@ import os
 import pwd
 import shutil
 import signal
-import subprocess
 from typing import Any
 
+from .._core import subprocesses
 from .._core.errors import TransferFailed
 from .state import JobFolder
 
@@ -69,6 +69,5 @@ def _command_line(pid: int) -> str:
         pass
     with contextlib.suppress(OSError):
         argv = ["ps", "-ww", "-o", "args=", "-p", str(pid)]
-        asked = subprocess.run(argv, stdout=subprocess.PIPE, check=False)  # pylint: disable=ansible-bad-function
-        return os.fsdecode(asked.stdout)
+        return os.fsdecode(subprocesses.run(argv).stdout)
     return ""

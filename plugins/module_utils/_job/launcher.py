@@ -19,6 +19,7 @@ import sys
 import time
 from typing import Any
 
+from .._core import subprocesses
 from .cleanup import clean_up
 from .state import JobFolder, StateError
 
@@ -53,14 +54,13 @@ def start(
     shutil.copyfile(engine, f"{own}.{os.getpid()}")
     os.replace(f"{own}.{os.getpid()}", own)
     with open(folder.file("log"), "ab") as log:
-        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+        process = subprocesses.start(
             [sys.executable, "-I", "-S", "-B", own, kind, folder.path],  # it needs only what comes with Python
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
-            cwd="/",
-            env=_environment(),
-            start_new_session=True,
+            extra_environment=_environment(),
+            new_session=True,
         )
     with contextlib.suppress(BrokenPipeError):  # it died at once: the log says why
         process.stdin.write(json.dumps(secrets).encode())
@@ -69,10 +69,8 @@ def start(
 
 
 def _environment() -> dict[str, str]:
-    """Give what programs shall see: plain messages, the system's own folders, nothing of the caller's session."""
-    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME", "XDG_STATE_HOME") if name in os.environ}
-    path = os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-    return dict(kept, LC_ALL="C", PATH=path.lstrip(":"), PYTHONDONTWRITEBYTECODE="1")
+    """Return what a job needs beyond the environment of all programs: to find its user's folders where this does."""
+    return subprocesses.own_variables("HOME", "USER", "LOGNAME", "XDG_STATE_HOME")
 
 
 def watch(

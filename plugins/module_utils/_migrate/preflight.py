@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import socket
 import stat
-import subprocess
+
+from .._core.files import nearest_existing
+from .._core.subprocesses import find_program, run
 
 TOOLS = ("rsync", "ssh", "scp", "sftp", "tar", "nc", "zfs")
-SEARCH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/libexec")
 
 # File systems that tell no difference between a.txt and A.TXT, and the largest file of those that have a low limit.
 CASE_INSENSITIVE = frozenset({"vfat", "msdos", "exfat", "ntfs", "ntfs3", "hfsplus", "cifs", "smb3", "smbfs", "msdosfs"})
@@ -28,13 +28,6 @@ NETWORK = {
 LARGEST_FILE = {"vfat": 4 * 2**30 - 1, "msdos": 4 * 2**30 - 1, "msdosfs": 4 * 2**30 - 1}
 
 ZFS_PROPERTIES = ("recordsize", "sync", "atime", "xattr", "acltype", "compression", "available", "readonly")
-
-
-def nearest_existing(path: str) -> str:
-    """Give the path, or the nearest of its parents that exists."""
-    while not os.path.lexists(path) and path != os.path.dirname(path):
-        path = os.path.dirname(path)
-    return path
 
 
 def mount_of(path: str, table: str) -> dict:
@@ -60,9 +53,7 @@ def read_mounts() -> str:
     except OSError:
         pass
     try:  # FreeBSD: mount -p prints the form of fstab, with tabs
-        said = subprocess.run(  # pylint: disable=ansible-bad-function
-            ["mount", "-p"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
-        )
+        said = run(["mount", "-p"])
     except OSError:
         return ""
     return "\n".join(" ".join(line.split()) for line in said.stdout.decode(errors="replace").splitlines())
@@ -120,10 +111,7 @@ def ask_zfs(mount_point: str, program: str) -> tuple:
     """Give the properties of the dataset that is mounted there, and the state of its pool."""
 
     def said(*argv: str) -> str:
-        done = subprocess.run(  # pylint: disable=ansible-bad-function
-            argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
-        )
-        return done.stdout.decode(errors="replace")
+        return run(argv).stdout.decode(errors="replace")
 
     properties = {}
     dataset = ""
@@ -144,8 +132,7 @@ def look(side: str, path: str, peer: str, port: int) -> dict:
     Sizes are bytes; ``files_free`` is None where the file system has no fixed number of inodes.
     """
     problems, warnings = [], []
-    search = os.pathsep.join([os.environ.get("PATH", ""), *SEARCH])
-    tools = {tool: shutil.which(tool, path=search) for tool in TOOLS}
+    tools = {tool: find_program(tool) for tool in TOOLS}
     base = os.path.realpath(nearest_existing(path.rstrip("/") or "/"))
     room = os.statvfs(base)
     mount = mount_of(base, read_mounts())

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from typing import Iterator, Mapping, NamedTuple, Sequence
 
+from .._core import subprocesses
 from .conf import Module
 from .options import OPTIONS
 
@@ -82,19 +83,15 @@ class Client:
         return " ".join(shlex.quote(word) for word in argv)
 
     def _run(self, words: list[str], password: str, environment: Mapping[str, str], files: tuple[int, ...]) -> Ran:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("RSYNC_", "LC_", "LANG"))}
         try:
-            ran = subprocess.run(  # pylint: disable=ansible-bad-function
+            ran = subprocesses.run(
                 [self._rsync, f"--timeout={_SECONDS}", "--no-motd", *words],
-                input=f"{password}\n".encode() if password else b"",
-                stdout=subprocess.PIPE,
+                given=f"{password}\n".encode() if password else b"",
                 stderr=subprocess.STDOUT,
-                env={**kept, "LC_ALL": "C", **environment},
-                cwd="/",
+                extra_environment=environment,
                 pass_fds=files,
                 timeout=_PATIENCE,
-                check=False,
-                start_new_session=True,  # without a terminal nobody is asked for a password
+                new_session=True,  # without a terminal nobody is asked for a password
             )
         except subprocess.TimeoutExpired:
             return Ran(30, f"no answer for {_PATIENCE} seconds: timeout waiting for daemon")

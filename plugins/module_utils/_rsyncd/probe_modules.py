@@ -13,11 +13,11 @@ import fnmatch
 import os
 import secrets
 import shutil
-import subprocess
 import tempfile
 import time
 from typing import Any, Mapping, NamedTuple, Sequence
 
+from .._core.subprocesses import run
 from . import access, identity
 from .check import may_write, plain_users, varies, write_as_root
 from .conf import Conf, Module, effective, load_from_disk, read_text
@@ -269,9 +269,7 @@ class _ModuleTrial:
             return ""
         tag = self._conf.start.get("syslog_tag", "rsyncd")
         argv = [self._request.journalctl, "--quiet", "--no-pager", "--output=cat", f"--identifier={tag}"]
-        ran = subprocess.run(  # pylint: disable=ansible-bad-function
-            [*argv, f"--since=@{begun}"], capture_output=True, stdin=subprocess.DEVNULL, check=False
-        )
+        ran = run([*argv, f"--since=@{begun}"])
         return ran.stdout.decode(errors="replace")[-_LOG_TAIL:]
 
     def _explain(self, ran: Ran) -> Finding:

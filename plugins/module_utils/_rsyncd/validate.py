@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from typing import Mapping
 
+from .._core.subprocesses import run
 from .conf import folder_names, read_text
 from .render import redirected
 
@@ -78,15 +78,8 @@ def try_files(rsync: str, config: str, folder: str, changes: Mapping[str, str | 
 
 def _ask(rsync: str, place: str) -> Verdict:
     log = os.path.join(place, "log")
-    ran = subprocess.run(  # pylint: disable=ansible-bad-function
-        [rsync, "--server", "--daemon", f"--log-file={log}", f"--config={place}/rsyncd.conf", "."],
-        input=_GREETING,
-        capture_output=True,
-        cwd="/",
-        env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"},
-        timeout=_PATIENCE,
-        check=False,
-    )
+    argv = [rsync, "--server", "--daemon", f"--log-file={log}", f"--config={place}/rsyncd.conf", "."]
+    ran = run(argv, given=_GREETING, timeout=_PATIENCE)
     said = read_text(log) if os.path.exists(log) else ""
     return judge(said.replace(f"{place}/d/", "") + "\n" + ran.stderr.decode(errors="replace"), ran.stdout)
 

@@ -41,10 +41,10 @@ ORDER = {
         *("_methods.copy", "_methods.rsyncd", "_methods.rsync", "_methods.ssh"),
         *("_engine.sender", "_engine.receiver", "_engine.net", "_engine.wire", "_tree", "_core"),
     },
-    "_rsyncd": set(),
+    "_rsyncd": {"_core"},
     "_job": {"_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_rsyncd", "_tree", "_model", "_core"},
     "_snapshot": {"_tree", "_model", "_core"},
-    "_migrate": set(),
+    "_migrate": {"_core"},
     "_network": set(),
     "_ssh": set(),
 }

@@ -28,14 +28,8 @@ STARTING = {
 # the network.
 ALLOWED = {
     "module_utils/_core/subprocesses.py": {"subprocess.Popen"},
-    "module_utils/_job/launcher.py": {"subprocess.Popen"},
-    "module_utils/_job/sweep.py": {"subprocess.run"},
-    "module_utils/_migrate/preflight.py": {"subprocess.run"},
     "module_utils/_network/programs.py": {"subprocess.run"},
     "module_utils/_network/timer.py": {"subprocess.run"},
-    "module_utils/_rsyncd/diagnosis.py": {"subprocess.run"},
-    "module_utils/_rsyncd/staging.py": {"subprocess.run"},
-    "module_utils/_rsyncd/trial.py": {"subprocess.run"},
     "module_utils/_methods/ssh/service.py": {"os.fork"},  # serves a connection with a function of this very process
     "module_utils/_rsyncd/identity.py": {"os.fork"},  # looks at a folder as another user
 }

@@ -69,12 +69,6 @@ def test_judge_zfs(side, properties, pool, problems, warnings):
     assert (len(verdict["problems"]), len(verdict["warnings"])) == (problems, warnings)
 
 
-def test_nearest_existing(tmp_path):
-    assert preflight.nearest_existing(str(tmp_path / "a" / "b")) == str(tmp_path)
-    assert preflight.nearest_existing(str(tmp_path)) == str(tmp_path)
-    assert preflight.nearest_existing("/") == "/"
-
-
 def test_reach_tells_open_from_closed():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
