@@ -36,7 +36,7 @@ from ..._engine.wire.messages import dump_message
 from ..._model.entry import Entry
 from ..._tree.staging import Staging, open_staging
 from ..ssh.client_check import check_connection
-from ..ssh.client_command import known_hosts_lines, scp_options, ssh_command, ssh_host
+from ..ssh.client_command import common_options, known_hosts_lines, ssh_command, ssh_host
 from ..ssh.failure import explain
 from ..ssh.server import Refused
 from .fd_symlinks import View, fd_room, raise_fd_limit, view_name
@@ -333,7 +333,7 @@ def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> 
     ciphers, timeout = context.settings["ciphers"], int(context.settings["timeout"] or 90)
     ssh = ssh_command(peer, identity, known, ciphers, timeout=timeout)
     check_connection(ssh, peer["address"], context.settings["id"])
-    runner = Runner(scp_options(peer, identity, known, ciphers, timeout=timeout), peer["address"])
+    runner = Runner(common_options(peer, identity, known, ciphers, timeout=timeout), peer["address"])
     with tempfile.TemporaryFile() as errors:
         process = subprocesses.start(
             [*ssh, ssh_host(peer["address"]), SESSION],

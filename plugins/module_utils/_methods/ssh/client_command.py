@@ -38,9 +38,17 @@ def hello_answer(transfer_id: str) -> bytes:
 
 
 def common_options(
-    peer: dict[str, Any], identity: str, known_hosts: str, *, timeout: int = 90, config: str | None = None
+    peer: dict[str, Any],
+    identity: str,
+    known_hosts: str,
+    ciphers: str = "",
+    *,
+    timeout: int = 90,
+    config: str | None = None,
 ) -> list[str]:
-    """Give the options that ssh, scp and sftp understand alike: ``-F`` and ``-o``.
+    """Return the options that ssh, scp and sftp understand alike: ``-F``, ``-o`` and ``-c``.
+
+    scp and sftp have ``-P`` and ``-l`` of their own, so user and port are ``-o``.
 
     ``peer`` is the driving end's ``Context.peer``: ``alias``, ``user``, ``port`` (see ``SshServer.ready``).
     ``identity`` and ``known_hosts`` are paths. ``timeout``: seconds of silence after which ssh gives up (90 when 0).
@@ -79,7 +87,7 @@ def common_options(
     options = ["-F", config or system_config()]
     for name, value in pairs:
         options += ["-o", f"{name}={value}"]
-    return options
+    return options + (["-c", ciphers] if ciphers else [])
 
 
 def _alive_options(timeout: int) -> list[tuple[str, str]]:
@@ -100,23 +108,8 @@ def ssh_command(
 ) -> list[str]:
     """Give the argv of ssh up to, but without, the destination. The arguments are those of ``common_options``."""
     argv = ["ssh", "-T", "-x"]
-    argv += common_options(peer, identity, known_hosts, timeout=timeout, config=config)
-    argv += ["-c", ciphers] if ciphers else []
+    argv += common_options(peer, identity, known_hosts, ciphers, timeout=timeout, config=config)
     return argv + list(extra)
-
-
-def scp_options(
-    peer: dict[str, Any],
-    identity: str,
-    known_hosts: str,
-    ciphers: str = "",
-    *,
-    timeout: int = 90,
-    config: str | None = None,
-) -> list[str]:
-    """Give the options for scp and for sftp (which has ``-P`` and ``-l`` of its own, so user and port are ``-o``)."""
-    options = common_options(peer, identity, known_hosts, timeout=timeout, config=config)
-    return options + (["-c", ciphers] if ciphers else [])
 
 
 def ssh_host(address: str) -> str:

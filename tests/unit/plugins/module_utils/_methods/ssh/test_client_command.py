@@ -80,7 +80,7 @@ def test_the_systems_crypto_policy_stays_in_force(tmp_path):
 
 
 def test_scp_and_sftp_get_options_that_they_have_too():
-    options = ssh.scp_options(PEER, "/i", "/k", "aes128-ctr", config="none")
+    options = ssh.common_options(PEER, "/i", "/k", "aes128-ctr", config="none")
     assert set(options[::2]) == {"-F", "-o", "-c"}
     assert "Port=2222" in options
     assert "User=backup" in options

@@ -182,7 +182,7 @@ def test_the_forced_command_is_all_that_the_key_opens(private, keys, tmp_path):
     terminal = run([*argv, "-tt"], "where")
     assert b"PTY allocation request failed" in terminal.stderr
     known = tmp_path / "known"
-    options = ssh.scp_options(server.ready, str(keys / "driver"), str(known), config="none")
+    options = ssh.common_options(server.ready, str(keys / "driver"), str(known), config="none")
     sftp = subprocess.run(["sftp", *options, HERE], input=b"ls\n", capture_output=True, timeout=30, check=False)
     assert sftp.returncode != 0
     assert "refused: 'internal-sftp': internal-sftp is no part of this transfer" in server.said
