@@ -20,22 +20,8 @@ from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
-# A service that writes into a tree for as long as it runs: app start TREE, app stop.
-APP = """\
-#!/usr/bin/python3
-import os, signal, subprocess, sys, time
-PID = "/run/app.pid"
-if sys.argv[1] == "serve":
-    for number in range(1_000_000):
-        for name in ("log", f"entry-{number % 20}"):
-            with open(os.path.join(sys.argv[2], name), "a") as opened:
-                opened.write(f"{number}\\n")
-        time.sleep(0.05)
-elif sys.argv[1] == "start":
-    run = [sys.executable, __file__, "serve", sys.argv[2]]
-    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    with open(PID, "w") as opened:
-        opened.write(str(subprocess.Popen(run, start_new_session=True, **quiet).pid))
+# How the program of a test's service ends itself: it is gone when this has returned.
+STOP_PROGRAM = """\
 elif os.path.exists(PID):
     with open(PID) as opened:
         pid = int(opened.read())
@@ -46,6 +32,23 @@ elif os.path.exists(PID):
     except ProcessLookupError:
         os.unlink(PID)
 """
+# A service that writes into a tree for as long as it runs: app start TREE, app stop.
+APP = f"""\
+#!/usr/bin/python3
+import os, signal, subprocess, sys, time
+PID = "/run/app.pid"
+if sys.argv[1] == "serve":
+    for number in range(1_000_000):
+        for name in ("log", f"entry-{{number % 20}}"):
+            with open(os.path.join(sys.argv[2], name), "a") as opened:
+                opened.write(f"{{number}}\\n")
+        time.sleep(0.05)
+elif sys.argv[1] == "start":
+    run = [sys.executable, __file__, "serve", sys.argv[2]]
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with open(PID, "w") as opened:
+        opened.write(str(subprocess.Popen(run, start_new_session=True, **quiet).pid))
+{STOP_PROGRAM}"""
 # Makes a stray file in a tree again and again; ends with the tree.
 STRAY = "import os, sys, time\nwhile True:\n    open(sys.argv[1] + '/stray', 'w').close()\n    time.sleep(0.02)\n"
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.longhaul.fleet.tests.integration import test_migrate
-from ansible_collections.longhaul.fleet.tests.integration.test_migrate import Migration, trees
+from ansible_collections.longhaul.fleet.tests.integration.test_migrate import STOP_PROGRAM, Migration, trees
 from ansible_collections.longhaul.fleet.tests.support import compare
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 migration = test_migrate.migration  # its fixture
 
 # A database rewrites pages of its large log all the time: database run TREE, database stop.
-DATABASE = """\
+DATABASE = f"""\
 #!/usr/bin/python3
 import os, signal, sys, time
 PID = "/run/database.pid"
@@ -27,16 +27,7 @@ if sys.argv[1] == "run":
     for number in range(10_000_000):
         os.pwrite(log, b"%08d" % number, (number * 4096) % size)
         time.sleep(0.002)
-elif os.path.exists(PID):
-    with open(PID) as opened:
-        pid = int(opened.read())
-    try:
-        while True:
-            os.kill(pid, signal.SIGKILL)
-            time.sleep(0.01)
-    except ProcessLookupError:
-        os.unlink(PID)
-"""
+{STOP_PROGRAM}"""
 
 
 def test_a_live_database_reaches_the_cutover(hosts: Testbed, migration: Migration) -> None:
