@@ -25,6 +25,7 @@ extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.action
   - longhaul.fleet._attributes.change
+  - longhaul.fleet._owner_map
 attributes:
   check_mode:
     details:
@@ -206,24 +207,6 @@ options:
         long as listing it.
     type: bool
     default: true
-  owner_map:
-    description:
-      - Whose files become whose at the destination, V(users) and V(groups). A key is a name or a number on O(src_host), its value
-        a name or a number on O(dest_host). Entries in ACLs go by it, too.
-      - Each name is looked up once, by the host that has it, and the transfer and its comparison work with the numbers. So two
-        users may swap their numbers. Who is not in the map keeps the number, or with O(numeric_ids=false) the name.
-      - Refused before anything is done are names that O(dest_host) does not have, two keys that are the same user on O(src_host),
-        and numbers in quotes.
-    type: dict
-    suboptions:
-      users:
-        description: Users.
-        type: dict
-        default: {}
-      groups:
-        description: Groups.
-        type: dict
-        default: {}
   owner_warnings:
     description:
       - Whether RV(warnings) speaks of RV(owner_mismatches). A copy that nobody uses where it lies, such as a backup, is meant to

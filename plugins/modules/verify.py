@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.action
   - longhaul.fleet._attributes.info
+  - longhaul.fleet._owner_map
 attributes:
   platform:
     details:
@@ -89,23 +90,6 @@ options:
         as listing it.
     type: bool
     default: true
-  owner_map:
-    description:
-      - Whose files are whose at the destination, as in M(longhaul.fleet.transfer), V(users) and V(groups). A key is a name or a
-        number on O(src_host), its value a name or a number on O(dest_host). Entries in ACLs go by it, too.
-      - Who is not in the map must have the same number, or with O(numeric_ids=false) the same name.
-      - Refused before anything is done are names that O(dest_host) does not have, two keys that are the same user on O(src_host),
-        and numbers in quotes.
-    type: dict
-    suboptions:
-      users:
-        description: Users.
-        type: dict
-        default: {}
-      groups:
-        description: Groups.
-        type: dict
-        default: {}
   one_file_system:
     description:
       - Do not cross into other file systems that are mounted inside the trees.

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import yaml
 
+_FRAGMENTS = "ansible_collections.longhaul.fleet.plugins.doc_fragments"
 _COPIED = ("type", "elements", "default", "choices", "required", "no_log", "aliases")
 
 
@@ -18,7 +20,18 @@ def spec_from_documentation(documentation: str) -> dict[str, dict[str, Any]]:
 
     ``no_log`` is not part of the documentation's format: an option whose name ends in ``password`` has it.
     """
-    return _spec(yaml.safe_load(documentation)["options"])
+    return _spec(documented_options(documentation))
+
+
+def documented_options(documentation: str) -> dict[str, dict[str, Any]]:
+    """Return the options of a DOCUMENTATION string, those of the fragments that it names included."""
+    parsed = yaml.safe_load(documentation)
+    options = {}
+    for fragment in parsed.get("extends_documentation_fragment", ()):
+        file, _dot, part = fragment.partition("longhaul.fleet.")[2].partition(".")
+        found = import_module(f"{_FRAGMENTS}.{file}").ModuleDocFragment
+        options.update(yaml.safe_load(getattr(found, (part or "documentation").upper())).get("options", {}))
+    return {**options, **parsed["options"]}
 
 
 def _spec(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import TOOLS
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import documented_options
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import TRANSFER
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 
@@ -27,7 +28,7 @@ def options_of(role: str) -> dict:
 
 
 def transfer_options() -> dict:
-    options = yaml.safe_load(DOCUMENTATION)["options"]
+    options = documented_options(DOCUMENTATION)
     # These two are the role's own business: it waits always, and it compares at the right moment.
     return {name: option for name, option in options.items() if name not in ("wait", "verify")}
 
