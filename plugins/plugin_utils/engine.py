@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import base64
 import functools
-import io
-import zipfile
 from pathlib import Path
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.archives import build_archive
 
 PACKAGE = "longhaul"  # its name in the archive
 _PACKAGES = ("_core", "_model", "_tree", "_engine", "_methods", "_rsyncd", "_job")  # below module_utils
@@ -42,11 +42,7 @@ def pack_engine() -> bytes:
         for file in sorted((_MODULE_UTILS / package).rglob("*.py")):
             is_map = file.name == "__init__.py"  # which tells people what is where, and holds no code
             files[f"{PACKAGE}/{file.relative_to(_MODULE_UTILS).as_posix()}"] = b"" if is_map else file.read_bytes()
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # of 1980, whenever it is packed
-    return packed.getvalue()
+    return build_archive(files)
 
 
 @functools.lru_cache(maxsize=1)

@@ -9,6 +9,7 @@
 * ``outcome``: what a transfer did, in counts and in words.
 * ``subprocesses``: find a program and start it; the only place that starts any.
 * ``files``: the hash of a file, and what exists of a path.
+* ``archives``: archives that Python runs.
 * ``die_with_parent``: programs that end with the process that started them.
 * ``time_accounting``: what the threads of an end spend their time on.
 

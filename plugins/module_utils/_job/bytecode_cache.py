@@ -19,6 +19,7 @@ import os
 import time
 import zipfile
 
+from .._core.archives import build_archive
 from .state import StateError, private_folder
 
 _UNUSED = 30 * 86400  # seconds after which another version, or that of another Python, is removed
@@ -27,12 +28,12 @@ _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # 
 
 def compile_archive(packed: bytes) -> bytes:
     """Give an archive of sources as one of compiled code, without docstrings."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(packed)) as sources, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as compiled:
+    compiled = {}
+    with zipfile.ZipFile(io.BytesIO(packed)) as sources:
         for name in sources.namelist():
             code = compile(sources.read(name), f"engine.pyz/{name}", "exec", dont_inherit=True, optimize=2)
-            compiled.writestr(f"{name}c", _HEADER + marshal.dumps(code))
-    return made.getvalue()
+            compiled[f"{name}c"] = _HEADER + marshal.dumps(code)
+    return build_archive(compiled, zipfile.ZIP_STORED)
 
 
 def keep(archive: str, place: str) -> None:
