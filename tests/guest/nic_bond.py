@@ -22,7 +22,11 @@ from pathlib import Path
 
 IMAGE = "longhaul-test:debian12"
 PACKAGES = ("user-mode-linux", "kmod")
-PACKAGES_TRIED = ("plugins/module_utils/_network", "plugins/plugin_utils/network")  # of the collection
+PACKAGES_TRIED = (  # of the collection
+    "plugins/module_utils/_core",
+    "plugins/module_utils/_network",
+    "plugins/plugin_utils/network",
+)
 PATIENCE = 180  # seconds for the guest
 
 

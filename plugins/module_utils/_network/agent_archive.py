@@ -4,8 +4,8 @@
 
 """Build the archive of the checkpoint's code: one file that the host can run on its own. Private to the collection.
 
-The way back must not need Ansible, which removes its module's files at once. So the modules of this package, which
-need nothing but the standard library, are packed into ``checkpoint.pyz``, beside what was saved.
+The way back must not need Ansible, which removes its module's files at once. So the modules of this package and what
+they need of ``_core`` are packed into ``checkpoint.pyz``, beside what was saved.
 """
 
 from __future__ import annotations
@@ -14,29 +14,31 @@ import importlib
 import importlib.util
 import os
 import pkgutil
-import zipfile
 
+from .._core import archives
 from . import revert_agent  # noqa: F401 # pylint: disable=unused-import # Ansible sends only what it sees imported
 
 _MAIN = """\
 import sys
 
-from longhaul_network import revert_agent
+from longhaul._network import revert_agent
 sys.exit(revert_agent.main(sys.argv[1:]))
 """
 
 
 def build_archive(path: str) -> None:
     """Write the archive to ``path``, whether this code runs from a folder or from Ansible's own archive."""
-    package_name = __name__.rsplit(".", 1)[0]
-    package = importlib.import_module(package_name)
-    temporary = f"{path}.{os.getpid()}"
-    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("__main__.py", _MAIN)
-        archive.writestr("longhaul_network/__init__.py", "")
+    above, own = __name__.rsplit(".", 2)[:2]
+    files = {"__main__.py": _MAIN.encode(), "longhaul/__init__.py": b""}
+    for folder in ("_core", own):
+        package = importlib.import_module(f"{above}.{folder}")
+        files[f"longhaul/{folder}/__init__.py"] = b""
         for info in pkgutil.iter_modules(package.__path__):
-            name = f"{package_name}.{info.name}"
+            name = f"{package.__name__}.{info.name}"
             spec = importlib.util.find_spec(name)
             source = spec.loader.get_source(name) if spec and spec.loader else ""  # type: ignore[attr-defined]
-            archive.writestr(f"longhaul_network/{info.name}.py", source or "")
+            files[f"longhaul/{folder}/{info.name}.py"] = (source or "").encode()
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "wb") as stream:
+        stream.write(archives.build_archive(files))
     os.replace(temporary, path)

@@ -16,9 +16,10 @@ import platform
 import re
 from typing import Any
 
+from .._core.subprocesses import find_program
 from . import facts, managers
 from .file_marks import made_by, owner_of
-from .programs import run, which
+from .programs import run
 
 _OWN = (
     "/etc/netplan/*longhaul-nic-*",
@@ -107,8 +108,10 @@ def _ssh_connection() -> str:
 
 def _evidence(system: str, links: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Read what ``managers.managers_of`` wants, and what each manager is like here."""
-    networkctl = managers.parse_networkctl(_networkctl(links)) if which("networkctl") else {}
-    nm_devices = run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"]) if which("nmcli") else None
+    networkctl = managers.parse_networkctl(_networkctl(links)) if find_program("networkctl") else {}
+    nm_devices = (
+        run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"]) if find_program("nmcli") else None
+    )
     nm_runs = bool(nm_devices and nm_devices.code == 0)
     nmcli = managers.parse_nmcli_devices(nm_devices.out) if nm_devices and nm_runs else {}
     files = managers.parse_nmcli_files(run(["nmcli", "-t", "-f", "UUID,FILENAME", "connection"]).out) if nm_runs else {}
@@ -123,14 +126,14 @@ def _evidence(system: str, links: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "freebsd": dict.fromkeys(links) if system == "FreeBSD" else None,
     }
     found = {
-        "netplan": {"present": bool(which("netplan")), "configured": bool(glob.glob("/etc/netplan/*.yaml"))},
+        "netplan": {"present": bool(find_program("netplan")), "configured": bool(glob.glob("/etc/netplan/*.yaml"))},
         "networkd": {
-            "present": bool(which("networkctl")),
+            "present": bool(find_program("networkctl")),
             "configured": os.path.isdir("/run/systemd/netif/links"),
         },
-        "networkmanager": {"present": bool(which("nmcli")), "configured": nm_runs, "running": nm_runs},
+        "networkmanager": {"present": bool(find_program("nmcli")), "configured": nm_runs, "running": nm_runs},
         "ifupdown": {
-            "present": bool(which("ifup")) and os.path.isdir("/etc/network"),
+            "present": bool(find_program("ifup")) and os.path.isdir("/etc/network"),
             "configured": bool(set(interfaces) - {"lo"}) or os.path.exists("/etc/network/interfaces"),
             "suffix": managers.include_suffix(includes),
             "ifenslave": os.path.exists("/etc/network/if-pre-up.d/ifenslave"),

@@ -11,9 +11,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from .._core.subprocesses import find_program
 from .discover import look_at_links, look_at_route
 from .ping import SMALL, Answer, judge, next_sizes, parse_ping, ping_argv
-from .programs import run, which
+from .programs import run
 
 _SMALL_IPV6 = 104  # bytes: ping's default payload in IPv6
 
@@ -24,7 +25,7 @@ class NoPing(Exception):
 
 def check_ping(system: str) -> None:
     """Raise NoPing where ping is missing, or cannot forbid fragmentation."""
-    if not which("ping"):
+    if not find_program("ping"):
         raise NoPing(
             "ping is missing on this host, and the path cannot be proven without it; install iputils-ping (iputils)"
         )
@@ -45,7 +46,7 @@ def look_at_ping(system: str) -> dict[str, Any]:
         usable = False
     else:
         usable = True
-    return {"usable": usable, "package": "iputils-ping" if which("apt-get") else "iputils"}
+    return {"usable": usable, "package": "iputils-ping" if find_program("apt-get") else "iputils"}
 
 
 def test_path(address: str, mtu: int | None, count: int, patience: float) -> dict[str, Any]:

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from typing import NamedTuple, Sequence
 
-_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+from .._core import subprocesses
 
 
 class Ran(NamedTuple):
@@ -27,30 +25,15 @@ class Ran(NamedTuple):
         return " ".join(f"{self.err}\n{self.out}".split())
 
 
-def environment() -> dict[str, str]:
-    """Give what programs shall see: plain messages, and the folders of system programs."""
-    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
-    path = os.environ.get("PATH", "")
-    return dict(kept, LC_ALL="C", PATH=f"{path}:{_FOLDERS}".lstrip(":"), SYSTEMD_PAGER="", SYSTEMD_COLORS="0")
-
-
-def which(program: str) -> str | None:
-    """Give the path of a program, or None where it is missing."""
-    return shutil.which(program, path=environment()["PATH"])
+def user_variables() -> dict[str, str]:
+    """Return what programs see beyond the environment of all: scripts that ifupdown and others call may want it."""
+    return subprocesses.own_variables("HOME", "USER", "LOGNAME")
 
 
 def run(argv: Sequence[str], timeout: float = 30.0) -> Ran:
     """Run a program to its end, at most ``timeout`` seconds, with nothing on its standard input."""
     try:
-        ended = subprocess.run(  # pylint: disable=ansible-bad-function
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            env=environment(),
-            cwd="/",
-            check=False,
-        )
+        ended = subprocesses.run(argv, extra_environment=user_variables(), timeout=timeout)
     except FileNotFoundError:
         return Ran(127, "", f"{argv[0]} is not installed")
     except PermissionError as error:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 from typing import Any
 
+from .._core import subprocesses
 from .checkpoint import Checkpoint
-from .programs import environment, run, which
+from .programs import run, user_variables
 
 _UNITS = "/etc/systemd/system"
 _CRON = "/etc/cron.d"
@@ -29,7 +29,7 @@ def unit_of(name: str, purpose: str = "revert") -> str:
 
 def runs_systemd() -> bool:
     """Whether systemd runs here and starts processes in the network that this process is in."""
-    if not os.path.isdir("/run/systemd/system") or not which("systemd-run"):
+    if not os.path.isdir("/run/systemd/system") or not subprocesses.find_program("systemd-run"):
         return False
     with contextlib.suppress(OSError):
         return os.readlink("/proc/1/ns/net") == os.readlink("/proc/self/ns/net")
@@ -89,21 +89,18 @@ def start_process(checkpoint: Checkpoint, arguments: list[str]) -> int:
     argv = [sys.executable, checkpoint.program, word, checkpoint.root, checkpoint.name, *more]
     reading, writing = os.pipe()
     with open(checkpoint.log, "ab") as log:
-        # the process in between ends at once, and init takes the one that stays
+        # The process in between ends at once, and init takes the one that stays. It has no file, so it cannot import.
         between = (
             "import subprocess, sys\n"
             "print(subprocess.Popen(sys.argv[1:], stdin=0, stdout=2, stderr=2, start_new_session=True).pid, flush=True)"
         )
-        subprocess.run(  # pylint: disable=ansible-bad-function
+        subprocesses.run(
             [sys.executable, "-c", between, *argv],
-            stdin=subprocess.DEVNULL,
             stdout=writing,
             stderr=log,
-            cwd="/",
-            env=environment(),
-            start_new_session=True,
-            check=True,
-        )
+            extra_environment=user_variables(),
+            new_session=True,
+        ).check_returncode()
     os.close(writing)
     with os.fdopen(reading) as pipe:
         return int(pipe.read())

@@ -11,8 +11,9 @@ import os
 import shutil
 from typing import Mapping, Sequence
 
+from .._core.subprocesses import find_program
 from .managers import parse_interfaces
-from .programs import run, which
+from .programs import run
 
 NETPLAN_FOLDERS = ("/lib/netplan", "/etc/netplan", "/run/netplan")
 
@@ -23,13 +24,13 @@ def try_files(contents: Mapping[str, str], absent: Sequence[str], folder: str) -
     systemd-networkd and NetworkManager have no program that checks a file; both say in their journal what they ignore.
     """
     problems = []
-    if any(path.startswith("/etc/netplan/") for path in [*contents, *absent]) and which("netplan"):
+    if any(path.startswith("/etc/netplan/") for path in [*contents, *absent]) and find_program("netplan"):
         problems += _netplan(contents, absent, os.path.join(folder, "root"))
     for number, (path, content) in enumerate(sorted(contents.items())):
         copy = os.path.join(folder, str(number))
         with open(copy, "w", encoding="utf-8") as opened:
             opened.write(content)
-        if path.startswith("/etc/network/interfaces.d/") and which("ifup"):
+        if path.startswith("/etc/network/interfaces.d/") and find_program("ifup"):
             names = sorted(parse_interfaces(content)[0])
             problems += _said(path, ["ifup", "--no-act", "--force", "-i", copy, *names]) if names else []
         elif path.startswith("/etc/rc.conf.d/"):

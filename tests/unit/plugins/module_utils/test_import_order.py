@@ -45,7 +45,7 @@ ORDER = {
     "_job": {"_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_rsyncd", "_tree", "_model", "_core"},
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_core"},
-    "_network": set(),
+    "_network": {"_core"},
     "_ssh": set(),
 }
 

@@ -28,8 +28,6 @@ STARTING = {
 # the network.
 ALLOWED = {
     "module_utils/_core/subprocesses.py": {"subprocess.Popen"},
-    "module_utils/_network/programs.py": {"subprocess.run"},
-    "module_utils/_network/timer.py": {"subprocess.run"},
     "module_utils/_methods/ssh/service.py": {"os.fork"},  # serves a connection with a function of this very process
     "module_utils/_rsyncd/identity.py": {"os.fork"},  # looks at a folder as another user
 }

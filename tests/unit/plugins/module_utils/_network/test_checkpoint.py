@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -224,4 +226,8 @@ def test_the_program_holds_all_that_it_imports(tmp_path):
     build_archive(path)
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
-    assert {f"longhaul_network/{name}.py" for name in ("revert_agent", "saved", "live", "timer", "checkpoint")} <= names
+    modules = ("revert_agent", "saved", "live", "timer", "checkpoint")
+    assert {"longhaul/_core/subprocesses.py", *(f"longhaul/_network/{name}.py" for name in modules)} <= names
+    argv = [sys.executable, "-I", path, "wait", str(tmp_path), "name", "token", "60"]  # for what is not armed
+    ended = subprocess.run(argv, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
