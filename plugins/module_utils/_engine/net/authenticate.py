@@ -5,7 +5,7 @@
 """Both ends of a new connection prove that they know the transfer's secret, over whatever carries their messages.
 
 ``read`` returns exactly so many bytes, and ``send`` sends all that it is given. What they raise comes out, and
-HandshakeError where the other end is a stranger.
+HandshakeError where the peer is a stranger.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_exactly(receive: Callable[[int], bytes | None], count: int) -> bytes:
     deadline, data = time.monotonic() + HANDSHAKE_SECONDS, b""
     while len(data) < count:
         if time.monotonic() > deadline:
-            raise HandshakeError("who is at the other end said too little")
+            raise HandshakeError("the peer said too little")
         piece = receive(count - len(data))
         if piece is None:
             continue

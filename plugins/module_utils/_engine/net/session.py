@@ -129,7 +129,7 @@ class Session:
 
     @contextlib.contextmanager
     def failures_told(self) -> Iterator[None]:
-        """Tell the other end of what ends the conversation here. Raises TransferFailed for a FrameError, too."""
+        """Tell the peer of what ends the conversation here. Raises TransferFailed for a FrameError, too."""
         try:
             yield
         except TransferFailed as error:

@@ -226,7 +226,7 @@ class Listener:
         deadline = time.monotonic() + (HANDSHAKE_SECONDS if self._socket is not None else RENEW_SECONDS)
         while not _is_readable(reader):
             if self._stop.is_set() or time.monotonic() > deadline:
-                raise HandshakeError("who is at the other end said nothing")
+                raise HandshakeError("the peer said nothing")
         return authenticate.serve(self._secret, self._number, *_messages(reader, writer, self._stop))
 
     def close(self) -> None:
