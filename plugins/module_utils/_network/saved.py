@@ -17,6 +17,8 @@ import shutil
 import stat
 from typing import Any, Sequence
 
+from .._core.files import missing_of
+
 
 def save(paths: Sequence[str], folder: str) -> list[dict[str, Any]]:
     """Keep files and folders, and give their records. A folder is kept with all that is in it."""
@@ -150,10 +152,8 @@ def _remove(path: str) -> None:
 
 
 def _highest_missing(path: str) -> str:
-    """Give the topmost folder on the way to a path that is not there yet, or the path itself."""
-    while os.path.dirname(path) != path and not os.path.lexists(os.path.dirname(path)):
-        path = os.path.dirname(path)
-    return path
+    """Return the topmost folder on the way to a path that is not there yet, or the path itself."""
+    return [path, *missing_of(os.path.dirname(path))][-1]
 
 
 def _xattrs(path: str) -> dict[str, str]:
