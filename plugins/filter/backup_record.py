@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health import seconds_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import seconds_of
 
 DOCUMENTATION = r"""
 name: backup_record

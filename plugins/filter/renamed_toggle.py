@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.utils.display import Display
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.toggles import renamed_toggle
 
 DOCUMENTATION = r"""
 name: renamed_toggle
@@ -55,16 +54,6 @@ _value:
   description: Whether it is on.
   type: bool
 """
-
-
-def renamed_toggle(value: Any, old_value: Any, old: str, new: str) -> bool:
-    """Return whether the toggle is on."""
-    if old_value is None:
-        return boolean(value)
-    Display().deprecated(
-        f"The variable {old} is called {new} now. Use {new}.", version="0.3.0", collection_name="longhaul.fleet"
-    )
-    return boolean(value) and boolean(old_value)
 
 
 class FilterModule:

@@ -6,20 +6,12 @@
 
 from __future__ import annotations
 
-import calendar
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .units import format_seconds
+from .units import format_seconds, seconds_of
 
 OK, FAILED, ASIDE, STALE, NEVER = STATES = ("ok", "failed", "aside", "stale", "never")
-_ISO = "%Y-%m-%dT%H:%M:%SZ"
-
-
-def seconds_of(text: str | None) -> int | None:
-    """Give the seconds since 1970 of a time as reports have it; None for none."""
-    return calendar.timegm(time.strptime(text, _ISO)) if text else None
 
 
 def judge(

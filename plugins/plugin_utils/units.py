@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import calendar
 import re
+import time
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_ISO = "%Y-%m-%dT%H:%M:%SZ"
 _RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?(?:/s)?\s*$", re.IGNORECASE)
 
 
@@ -38,6 +41,11 @@ def format_seconds(seconds: float) -> str:
     hours, rest = divmod(rest, 3600)
     clock = f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
     return f"{days}d {clock}" if days else clock
+
+
+def seconds_of(text: str | None) -> int | None:
+    """Return the seconds since 1970 of a time as reports have it, ``2026-11-21T12:00:00Z``; None for none."""
+    return calendar.timegm(time.strptime(text, _ISO)) if text else None
 
 
 def progress_line(pair: str, progress: dict, rate: float | None) -> str:

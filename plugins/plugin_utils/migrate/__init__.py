@@ -4,9 +4,14 @@
 
 """What a migration decides, as typed, pure functions of the state that the role keeps of a job.
 
+* ``job_problems``: what is wrong with the jobs themselves;
 * ``stages``: how far a job is;
 * ``steps``: what a run does with a job, by the phase that was asked for and the stage, as a table;
-* ``advice``: what a person should do next.
+* ``preflight``: what the answers of both hosts mean; ``deletions``: what would be deleted, and whether that was agreed
+to; * ``source_changes``: what changed at the source while a transfer read it;
+* ``switch``: which hooks of the switch have run;
+* ``advice``: what a person should do next; ``report``: what a report says beside the state.
 
-Nothing here asks a host, reads a file or imports a role's filter.
+Nothing here asks a host, reads a file or imports a role's filter: ``plugins/filter/migrate_logic.py`` is how the role
+asks.
 """

@@ -80,12 +80,14 @@ TABLE: Mapping[Phase, Mapping[Stage, tuple[Step, ...] | None]] = {
 }
 
 
-def decide(state: Mapping[str, Any], phase: Phase, *, compares: bool, check_mode: bool) -> Decision:
+def decide(
+    state: Mapping[str, Any], phase: Phase | str, *, compares: bool = True, check_mode: bool = False
+) -> Decision:
     """Return what a run does with a job.
 
     ``compares`` says whether the job wants its trees compared. Check mode runs the preflight alone.
     """
-    steps = TABLE[phase][stage_of(state)]
+    steps = TABLE[Phase(phase)][stage_of(state)]
     if steps is None:
         return Decision(
             (),

@@ -11,9 +11,11 @@ from pathlib import Path
 import jinja2
 import pytest
 import yaml
-from ansible_collections.longhaul.fleet.plugins.filter import renamed_toggle
+from ansible_collections.longhaul.fleet.plugins.filter import migrate_logic, renamed_toggle
+from ansible_collections.longhaul.fleet.plugins.plugin_utils import toggles
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
+FILTERS = (migrate_logic, renamed_toggle)
 RENAMED = {
     "migrate_install_packages": "migrate_manage_packages",
     "nic_install_packages": "nic_manage_packages",
@@ -31,7 +33,7 @@ def warned(monkeypatch) -> list[tuple[str, str]]:
             assert collection_name == "longhaul.fleet"
             found.append((msg, version))
 
-    monkeypatch.setattr(renamed_toggle, "Display", Display)
+    monkeypatch.setattr(toggles, "Display", Display)
     return found
 
 
@@ -39,7 +41,9 @@ def is_on(new: str, **given) -> str:
     """Evaluate what the tasks of the role look at."""
     role = new.partition("_")[0]
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
-    environment.filters["longhaul.fleet.renamed_toggle"] = renamed_toggle.renamed_toggle
+    for plugin in FILTERS:
+        for name, ask in plugin.FilterModule().filters().items():
+            environment.filters[f"longhaul.fleet.{name}"] = ask
     defaults = yaml.safe_load((ROLES / role / "defaults/main.yml").read_text())
     variables = yaml.safe_load((ROLES / role / "vars/main.yml").read_text())
     return environment.from_string(variables[f"__{new}"]).render({new: defaults[new], **given})

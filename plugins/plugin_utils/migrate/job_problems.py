@@ -13,51 +13,16 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import inside
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import child_name
 
-DOCUMENTATION = r"""
-name: migrate_problems
-short_description: "Internal: say what is wrong with a list of migration jobs"
-version_added: 0.1.0
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Looks at C(migrate_jobs) of the role P(longhaul.fleet.migrate#role) without asking any host.
-  - Part of that role.
-positional: _input
-options:
-  _input:
-    description: The jobs, with the options that count for all of them applied.
-    type: list
-    elements: dict
-    required: true
-  hosts:
-    description: The names of the hosts in the inventory.
-    type: list
-    elements: str
-    required: true
-"""
-
-EXAMPLES = r"""
-- name: Show what is wrong with the jobs
-  ansible.builtin.debug:
-    msg: "{{ migrate_jobs | longhaul.fleet.migrate_problems(hosts=groups['all']) }}"
-"""
-
-RETURN = r"""
-_value:
-  description: A sentence for each problem.
-  type: list
-  elements: str
-"""
+from ..folders import inside
+from ..roots import child_name
 
 REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
-def migrate_problems(jobs: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> list[str]:
-    """Give a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work."""
+def find_problems(jobs: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> list[str]:
+    """Return a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work."""
     problems = []
     for number, job in enumerate(jobs, 1):
         called = f"job {job['name']}" if job.get("name") else f"job number {number}"
@@ -69,7 +34,7 @@ def migrate_problems(jobs: Sequence[Mapping[str, Any]], hosts: Sequence[str]) ->
 
 
 def arrival(job: Mapping[str, Any]) -> str:
-    """Give the directory at the destination that will hold what the source directory holds now."""
+    """Return the directory at the destination that will hold what the source directory holds now."""
     src, dest = str(job["src"]), str(job["dest"])
     return os.path.normpath(dest if src.endswith("/") else os.path.join(dest, child_name(src)))
 
@@ -126,11 +91,3 @@ def _problems_of_two(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
         if inside(path, arrival(outer)) and outer.get("delete"):
             return [f"delete of job {outer['name']} would remove {path}, which job {inner['name']} brings"]
     return []
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
-        return {"migrate_problems": migrate_problems}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_failure import migrate_failure
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.task_failure import tell_failure
 
 COMMAND = {"host": "source", "command": ["/bin/flush", "--all", "a b"]}
 RESULT = {
@@ -23,7 +23,7 @@ RESULT = {
 
 
 def told(hook, result, task="a task", **more):
-    return migrate_failure(result, task, tell_hook(hook, "before_cutover", "old"), **more)
+    return tell_failure(result, task, tell_hook(hook, "before_cutover", "old"), **more)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,7 @@ def test_a_task_of_a_hook_that_hides_its_own_result_is_named_only():
 
 
 def test_without_a_hook_it_is_what_the_task_said():
-    assert migrate_failure({"msg": " the disk is full\n"}) == "the disk is full"
-    assert migrate_failure({"msg": "MODULE FAILURE", "module_stderr": "no python"}) == "MODULE FAILURE: no python"
-    assert (
-        migrate_failure({"cmd": {"source": ["rsync"]}, "msg": "lost", "stderr": "rsync: lost"}) == "lost: rsync: lost"
-    )
-    assert migrate_failure({}, "Transfer data") == "Transfer data failed"
+    assert tell_failure({"msg": " the disk is full\n"}) == "the disk is full"
+    assert tell_failure({"msg": "MODULE FAILURE", "module_stderr": "no python"}) == "MODULE FAILURE: no python"
+    assert tell_failure({"cmd": {"source": ["rsync"]}, "msg": "lost", "stderr": "rsync: lost"}) == "lost: rsync: lost"
+    assert tell_failure({}, "Transfer data") == "Transfer data failed"

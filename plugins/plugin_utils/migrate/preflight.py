@@ -9,60 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.owner_problems import owner_problems
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_bytes
-
-DOCUMENTATION = r"""
-name: migrate_preflight
-short_description: "Internal: judge what two hosts said before a migration"
-version_added: 0.1.0
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Gathers everything that stands in the way of a migration job, so that it can be reported together.
-  - Part of the role P(longhaul.fleet.migrate#role).
-positional: _input
-options:
-  _input:
-    description:
-      - What the role's probe printed on both hosts, C(source) and C(dest).
-    type: dict
-    required: true
-  job:
-    description: The job, with the options that count for all jobs applied.
-    type: dict
-    required: true
-  needed:
-    description: The programs that the method needs on both hosts.
-    type: list
-    elements: str
-    required: true
-  predicted:
-    description: What the transfer predicted in check mode. Empty where it was not asked.
-    type: dict
-    default: {}
-"""
-
-EXAMPLES = r"""
-- name: Show what stands in the way
-  ansible.builtin.debug:
-    msg: "{{ probes | longhaul.fleet.migrate_preflight(job=job, needed=['rsync', 'ssh'], predicted=prediction) }}"
-"""
-
-RETURN = r"""
-_value:
-  description: Sentences, in the lists C(problems) (the migration cannot work) and C(warnings).
-  type: dict
-"""
+from ..owner_problems import owner_problems
+from ..units import format_bytes
 
 
-def migrate_preflight(
+def judge_preflight(
     probes: Mapping[str, Mapping[str, Any]],
     job: Mapping[str, Any],
     needed: Sequence[str],
     predicted: Mapping[str, Any] | None = None,
 ) -> dict[str, list[str]]:
-    """Give the problems and the warnings of one job, each a sentence that names its host."""
+    """Return the ``problems`` and the ``warnings`` of one job, each a sentence that names its host.
+
+    ``probes`` are what the hosts answered, ``source`` and ``dest``. ``needed`` are the programs that the method needs,
+    and ``predicted`` is the result of the transfer in check mode, empty where it was not asked.
+    """
     problems, warnings = [], []
     names = {"source": job["src_host"], "dest": job["dest_host"]}
     for side in ("source", "dest"):
@@ -133,11 +94,3 @@ def _ways(names: Mapping[str, str], probes: Mapping[str, Mapping[str, Any]]) -> 
         f"{names[side]} gets no answer from the ssh port of {names[other]} ({probes[side]['peer']}); the other "
         f"direction is open, which is connect: {way}"
     ]
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
-        return {"migrate_preflight": migrate_preflight}

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_report import migrate_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import make_report
 
 CHANGED = {"changed_meanwhile": {"count": 2, "example": "log", "only": "unread"}}
 QUIET = {"changed_meanwhile": {"count": 0, "example": "", "only": ""}}
@@ -14,7 +14,7 @@ QUIET = {"changed_meanwhile": {"count": 0, "example": "", "only": ""}}
 
 def report(phases=None, warnings=(), **changes):
     state = {"identity": {"src_host": "old"}, "phases": phases or {}, "quiesced": False, "switch": {}, "failure": {}}
-    return migrate_report({**state, **changes}, warnings)
+    return make_report({**state, **changes}, warnings)
 
 
 def test_what_changed_meanwhile_is_a_hint_until_a_pass_has_brought_it():
@@ -30,11 +30,11 @@ def test_what_changed_meanwhile_is_a_hint_until_a_pass_has_brought_it():
 def test_a_prediction_is_told_until_a_transfer_was_made():
     state = {"identity": {"src_host": "old"}, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
     told = {"predicted": {"at": "2026-01-02T00:00:00Z"}, "deletions": "would delete 5"}
-    found = migrate_report(state, ["no ACLs"], **told)
+    found = make_report(state, ["no ACLs"], **told)
     assert (found["predicted"], found["deletions"]) == (told["predicted"], told["deletions"])
     assert found["hints"] == ["would delete 5"] and found["warnings"] == ["would delete 5", "no ACLs"]
     for at, expected in (("2026-01-01T23:59:59Z", True), ("2026-01-02T00:00:01Z", False)):
-        found = migrate_report({**state, "phases": {"seed": {"at": at}}}, ["no ACLs"], **told)
+        found = make_report({**state, "phases": {"seed": {"at": at}}}, ["no ACLs"], **told)
         assert (
             bool(found["predicted"]) == bool(found["deletions"]) == ("would delete 5" in found["warnings"]) == expected
         )
@@ -58,5 +58,5 @@ def test_totals_downtimes_and_hooks():
 def test_before_the_first_copy_the_totals_are_those_of_the_prediction():
     state = {"identity": {"src_host": "old"}, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
     predicted = {"at": "2026-01-02T00:00:00Z", "files_total": 7, "bytes_total": 70, "bytes_sent": 70}
-    found = migrate_report(state, predicted=predicted)["totals"]
+    found = make_report(state, predicted=predicted)["totals"]
     assert found == {"entries": 7, "bytes": 70, "bytes_sent": 70, "files_deleted": 0}

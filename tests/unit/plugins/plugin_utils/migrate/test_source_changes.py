@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_meanwhile import migrate_meanwhile
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.source_changes import tell_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.wording import CHANGED_SINCE
 
 LOG = [{"path": "log", "reason": "unstable: sent 2 times"}]
@@ -33,11 +33,11 @@ DIFFERS = {"differences_total": 2, "differences": [{"path": "table"}, {"path": "
     ],
 )
 def test_only_changes_of_the_source_are_taken_for_them(result, count, example, only):
-    found = migrate_meanwhile(result)
+    found = tell_changes(result)
     assert (found["count"], found["example"], found["only"]) == (count, example, only)
 
 
 def test_the_roles_word_the_warning_about_them_for_themselves():
     own = f"2 {CHANGED_SINCE}, 'log' among them"
-    assert migrate_meanwhile({"unstable": 2, "warnings": ["plain text", own], **DIFFERS})["warnings"] == ["plain text"]
-    assert migrate_meanwhile({})["warnings"] == []
+    assert tell_changes({"unstable": 2, "warnings": ["plain text", own], **DIFFERS})["warnings"] == ["plain text"]
+    assert tell_changes({})["warnings"] == []

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_problems import arrival, migrate_problems
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_problems import arrival, find_problems
 
 HOSTS = ["old", "new"]
 
@@ -50,7 +50,7 @@ def test_arrival_follows_the_trailing_slash(src, dest, expected):
     ],
 )
 def test_good_jobs_have_no_problem(jobs):
-    assert migrate_problems(jobs, HOSTS) == []
+    assert find_problems(jobs, HOSTS) == []
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_good_jobs_have_no_problem(jobs):
     ],
 )
 def test_bad_jobs_have_one_problem_that_names_the_cause(jobs, words):
-    (problem,) = migrate_problems(jobs, HOSTS)
+    (problem,) = find_problems(jobs, HOSTS)
     assert all(word in problem for word in words), problem
 
 
 def test_all_problems_are_told_at_once():
-    problems = migrate_problems([job(src_host="nobody", dest="data"), job(name=None), {}], HOSTS)
+    problems = find_problems([job(src_host="nobody", dest="data"), job(name=None), {}], HOSTS)
     assert len(problems) == 2 + 1 + 5

@@ -9,69 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health import seconds_of
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_seconds
-
-DOCUMENTATION = r"""
-name: migrate_report
-short_description: "Internal: put together the report of a migration job"
-version_added: 0.1.1
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Adds to the state of a job what only reports say.
-  - Part of the role P(longhaul.fleet.migrate#role). What it takes and returns may change in any release.
-positional: _input
-options:
-  _input:
-    description: The state of the job, as the role keeps it on the control node.
-    type: dict
-    required: true
-  warnings:
-    description: The warnings that the run gathered.
-    type: list
-    elements: str
-    default: []
-  check_mode:
-    description: Whether the run was in check mode.
-    type: bool
-    default: false
-  predicted:
-    description: What this run predicted. Empty where it did not.
-    type: dict
-    default: {}
-  deletions:
-    description: What would be deleted, as P(longhaul.fleet.migrate_deletions#filter) tells it. Empty for nothing.
-    type: str
-    default: ""
-"""
-
-EXAMPLES = r"""
-- name: Show the report
-  ansible.builtin.debug:
-    msg: "{{ lookup('ansible.builtin.file', 'state/data.json') | from_json | longhaul.fleet.migrate_report }}"
-"""
-
-RETURN = r"""
-_value:
-  description:
-    - The state, with C(warnings), with those of them that only hold for the last pass as C(hints), and with C(next) and
-      C(check_mode).
-    - C(totals) of all its transfers, and C(downtimes) and C(hooks) with their C(seconds), and as C(lasted) in words.
-    - C(predicted) and C(deletions) as they were given, but empty where a transfer was made since.
-  type: dict
-"""
+from ..units import format_seconds, seconds_of
+from .advice import advice
 
 
-def migrate_report(
+def make_report(
     state: Mapping[str, Any],
     warnings: Sequence[str] = (),
     check_mode: bool = False,
     predicted: Mapping[str, Any] | None = None,
     deletions: str = "",
 ) -> dict[str, Any]:
-    """Return the report as data."""
+    """Return the state of a job with what only reports say.
+
+    That is ``warnings``, those of them that only hold for the last pass as ``hints``, ``next`` and ``check_mode``;
+    ``totals`` of all transfers; ``downtimes`` and ``hooks`` with their ``seconds``, and as ``lasted`` in words; and
+    ``predicted`` and ``deletions`` as they were given, but empty where a transfer was made since.
+    """
     passes = _passes(state)
     if not predicted or (passes and predicted["at"] <= passes[-1]["at"]):
         predicted, deletions = {}, ""
@@ -125,11 +79,3 @@ def _changed_meanwhile(passes: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{changed['count']} entries changed at the source while they were read, for example {changed['example']}. "
         "The next pass tries them again, and the final pass, with the source stopped, brings them"
     ]
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Return the filters by name."""
-        return {"migrate_report": migrate_report}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_preflight import migrate_preflight
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import judge_preflight
 
 JOB = {"src_host": "old", "dest_host": "new"}
 
@@ -35,7 +35,7 @@ def host(**changes) -> dict:
 
 def judge(source=None, dest=None, **predicted) -> dict:
     probes = {"source": host(**(source or {})), "dest": host(**(dest or {}))}
-    return migrate_preflight(probes, JOB, ["rsync", "ssh"], predicted)
+    return judge_preflight(probes, JOB, ["rsync", "ssh"], predicted)
 
 
 def test_two_good_hosts_have_nothing_to_say():
@@ -114,7 +114,7 @@ OTHERS = [
 def decide(job: dict, disagree: list, hints: list | None = None) -> list:
     probes = {"source": host(), "dest": host()}
     predicted = {"owner_mismatches": disagree, "owner_hints": hints or []}
-    return migrate_preflight(probes, {**JOB, **job}, [], predicted)["problems"]
+    return judge_preflight(probes, {**JOB, **job}, [], predicted)["problems"]
 
 
 def test_owners_who_are_not_the_same_on_both_hosts_stop_a_job_that_does_not_say_which_way():

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.migrate_deletions import migrate_deletions
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.deletions import tell_deletions
 
 JOB = {"name": "home", "src_host": "old", "src": "/home/", "dest_host": "new", "dest": "/home"}
 
@@ -28,7 +28,7 @@ def predicted(count: int) -> dict:
     ],
 )
 def test_the_count_and_the_first_names_are_told(count, words):
-    found = migrate_deletions(predicted(count), JOB, first=True, allowed=False)
+    found = tell_deletions(predicted(count), JOB, first=True, allowed=False)
     assert words in found["told"] and words in found["problem"]
     assert "the first copy" in found["told"]
     assert (
@@ -42,15 +42,15 @@ def test_the_count_and_the_first_names_are_told(count, words):
     [({}, True, True), ({}, False, False), ({"max_delete": 9}, True, False), ({"max_delete": 0}, True, False)],
 )
 def test_what_is_agreed_or_no_first_copy_is_no_problem(job, first, allowed):
-    found = migrate_deletions(predicted(2), {**JOB, **job}, first=first, allowed=allowed)
+    found = tell_deletions(predicted(2), {**JOB, **job}, first=first, allowed=allowed)
     assert found["told"] and not found["problem"]
 
 
 @pytest.mark.parametrize("prediction", [{}, {"files_deleted": 0, "deleted": []}])
 def test_where_nothing_would_go_nothing_is_told(prediction):
-    assert migrate_deletions(prediction, JOB, first=True, allowed=False) == {"told": "", "problem": ""}
+    assert tell_deletions(prediction, JOB, first=True, allowed=False) == {"told": "", "problem": ""}
 
 
 def test_an_account_without_names_is_told_by_its_count():
-    told = migrate_deletions({"files_deleted": 3}, JOB, first=True, allowed=False)["told"]
+    told = tell_deletions({"files_deleted": 3}, JOB, first=True, allowed=False)["told"]
     assert told.endswith("old:/home/ does not have")

@@ -10,58 +10,20 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import TASKS
-
-DOCUMENTATION = r"""
-name: migrate_failure
-short_description: "Internal: say why a task of a migration or a backup failed"
-version_added: 0.1.1
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Puts what a failed task said into one text. Of a hook it names the hook and its command, unless that is hidden.
-  - Part of the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role). What it takes and returns may
-    change in any release.
-positional: _input
-options:
-  _input:
-    description: The result of the task that failed.
-    type: dict
-    required: true
-  task:
-    description: The name of that task.
-    type: str
-    default: ""
-  hook:
-    description: What P(longhaul.fleet.migrate_hook#filter) tells of the hook that ran, empty where none did.
-    type: dict
-    default: {}
-  hidden:
-    description: Whether the task had C(no_log), so that nothing of its result is told.
-    type: bool
-    default: false
-"""
-
-EXAMPLES = r"""
-- name: Say why it failed
-  ansible.builtin.debug:
-    msg: "{{ ansible_failed_result | longhaul.fleet.migrate_failure(task=ansible_failed_task.name) }}"
-"""
-
-RETURN = r"""
-_value:
-  description: The text.
-  type: str
-"""
+from .hooks import TASKS
 
 LONGEST = 2000  # characters of what a program said; its last words count
 HIDDEN = "what it said is hidden, because of no_log"
 
 
-def migrate_failure(
+def tell_failure(
     result: Mapping[str, Any], task: str = "", hook: Mapping[str, Any] | None = None, hidden: bool = False
 ) -> str:
-    """Return the text."""
+    """Return why a task failed, by its result.
+
+    ``hook`` is what ``tell_hook`` tells of the hook that ran, empty where none did. ``hidden``: the task had
+    ``no_log``, so nothing of its result is told.
+    """
     hook = hook or {}
     kind = f" ({hook['kind']})" if hook.get("kind") else ""
     parts = [f"hook {hook['name']}{kind} on {hook['host']} failed"] if hook else []
@@ -85,11 +47,3 @@ def _command(result: Mapping[str, Any]) -> str:
     if isinstance(command, (list, tuple)):
         return shlex.join(str(word) for word in command)
     return command if isinstance(command, str) else ""
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Return the filters by name."""
-        return {"migrate_failure": migrate_failure}

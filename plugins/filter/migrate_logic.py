@@ -1,0 +1,186 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role migrate asks of its logic in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.deletions import tell_deletions
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_problems import find_problems
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import judge_preflight
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import make_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.source_changes import tell_changes
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import decide
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.switch import divide
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.task_failure import tell_failure
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.toggles import renamed_toggle
+
+DOCUMENTATION = r"""
+name: migrate_logic
+short_description: "Internal: answer a question of the role migrate"
+version_added: 0.2.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Answers the questions of the role P(longhaul.fleet.migrate#role). What it takes and returns may change in any
+    release.
+positional: _input, question
+options:
+  _input:
+    description:
+      - What the question is about.
+      - The state of a job as the role keeps it (V(advice), V(decide), V(report), V(switch)), all jobs with the options
+        that count for all of them applied (V(problems)), what both hosts answered (V(preflight)), the result of a
+        transfer (V(changes), V(deletions)), the result of a task (V(failure)), a hook as the user wrote it (V(hook)),
+        or the value of a variable (V(toggle)).
+    type: raw
+    required: true
+  question:
+    description:
+      - V(advice) asks what a person should do next.
+      - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
+      - V(decide) asks what a run does with a job.
+      - V(deletions) asks what the next transfer would delete, and what stands in the way of that.
+      - V(failure) asks why a task failed.
+      - V(hook) asks what may be told of a hook.
+      - V(preflight) asks what stands in the way of a job.
+      - V(problems) asks what is wrong with the jobs themselves.
+      - V(report) asks for the report of a job.
+      - V(switch) asks which hooks of the switch have run.
+      - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
+    type: str
+    choices: [advice, changes, decide, deletions, failure, hook, preflight, problems, report, switch, toggle]
+    required: true
+  allowed:
+    description: For V(deletions), whether the first copy may delete what the destination has of its own.
+    type: bool
+  check_mode:
+    description: For V(decide) and V(report), whether the run is in check mode.
+    type: bool
+    default: false
+  compares:
+    description: For V(decide), whether the job wants its trees compared.
+    type: bool
+    default: true
+  deletions:
+    description: For V(report), what would be deleted, as V(deletions) tells it.
+    type: str
+    default: ""
+  first:
+    description: For V(deletions), whether the first copy was not completed yet.
+    type: bool
+  hidden:
+    description: For V(failure), whether the task had C(no_log).
+    type: bool
+    default: false
+  hook:
+    description: For V(failure), what V(hook) told of the hook that ran. Empty where none did.
+    type: dict
+    default: {}
+  hooks:
+    description: For V(switch), the hooks of the switch, as the user wrote them.
+    type: list
+    elements: dict
+  host:
+    description: For V(hook), where it runs.
+    type: str
+    default: ""
+  hosts:
+    description: For V(problems), the names of the hosts in the inventory.
+    type: list
+    elements: str
+  job:
+    description: For V(deletions) and V(preflight), the job, with the options that count for all jobs applied.
+    type: dict
+  kind:
+    description: For V(hook), the list that it is in.
+    type: str
+    default: ""
+  needed:
+    description: For V(preflight), the programs that the method needs on both hosts.
+    type: list
+    elements: str
+  new:
+    description: For V(toggle), the new name.
+    type: str
+  old:
+    description: For V(toggle), the old name.
+    type: str
+  old_value:
+    description: For V(toggle), the value under the old name. V(none) where it is not set.
+    type: raw
+  phase:
+    description: For V(decide), the phase that was asked for.
+    type: str
+    choices: [preflight, seed, sync, cutover, verify]
+  predicted:
+    description:
+      - For V(preflight) and V(report), what the transfer predicted in check mode. Empty where it was not asked.
+    type: dict
+    default: {}
+  task:
+    description: For V(failure), the name of the task.
+    type: str
+    default: ""
+  warnings:
+    description: For V(report), the warnings that the run gathered.
+    type: list
+    elements: str
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Show what a cutover would do
+  ansible.builtin.debug:
+    msg: "{{ (state | longhaul.fleet.migrate_logic('decide', phase='cutover')).steps }}"
+  vars:
+    state: "{{ lookup('ansible.builtin.file', 'state/data.json') | from_json }}"
+
+- name: Show what is wrong with the jobs
+  ansible.builtin.debug:
+    msg: "{{ migrate_jobs | longhaul.fleet.migrate_logic('problems', hosts=groups['all']) }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - The answer.
+    - V(advice) and V(failure) return a text, V(problems) a list of sentences, and V(toggle) a truth value.
+    - V(changes) returns C(count), C(example), C(only) and C(warnings).
+    - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
+      do.
+    - V(deletions) returns the sentences C(told) and C(problem). Either may be empty.
+    - V(hook) returns C(kind), C(host), C(name), C(what) it runs, and whether it is C(hidden).
+    - V(preflight) returns the lists C(problems) and C(warnings).
+    - V(report) returns the state with what only reports say.
+    - V(switch) returns what was told of the hooks that ran, C(done), and the others as the user wrote them, C(left).
+  type: raw
+"""
+
+QUESTIONS = {
+    "advice": advice,
+    "changes": tell_changes,
+    "decide": decide,
+    "deletions": tell_deletions,
+    "failure": tell_failure,
+    "hook": tell_hook,
+    "preflight": judge_preflight,
+    "problems": find_problems,
+    "report": make_report,
+    "switch": divide,
+    "toggle": renamed_toggle,
+}
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters by name."""
+        return {"migrate_logic": make_filter("migrate_logic", QUESTIONS)}

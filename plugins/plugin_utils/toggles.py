@@ -1,0 +1,26 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The value of a role's toggle that had another name before, and the warning about that name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.utils.display import Display
+
+
+def renamed_toggle(value: Any, old_value: Any, old: str, new: str) -> bool:
+    """Return whether a toggle is on, and show a deprecation warning where its old name is set.
+
+    ``value`` is that of the new name and is on by default, so a value that is on says nothing against the old name.
+    ``old_value`` is None where the old name is not set. The toggle is off where either is.
+    """
+    if old_value is None:
+        return boolean(value)
+    Display().deprecated(
+        f"The variable {old} is called {new} now. Use {new}.", version="0.3.0", collection_name="longhaul.fleet"
+    )
+    return boolean(value) and boolean(old_value)
