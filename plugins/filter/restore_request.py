@@ -12,8 +12,8 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import clients
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_jobs import sources as backup_sources
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import clients
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import sources as backup_sources
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import goes_back, within
 
 DOCUMENTATION = r"""

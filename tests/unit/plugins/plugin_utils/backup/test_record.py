@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.longhaul.fleet.plugins.filter.backup_record import backup_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import make_record
 
 RUN = {"id": "web/data", "host": "web", "name": "data", "repository": {"host": "vault", "path": "/b"}}
 
 
 def record(said, before=None, failures=()):
     times = {"at": "2026-01-01T00:00:00Z", "ended": "2026-01-01T00:01:00Z"}
-    return backup_record(RUN, **times, failures=failures, notes=[], said=said, transfers=[], before=before)
+    return make_record(RUN, **times, failures=failures, notes=[], said=said, transfers=[], before=before)
 
 
 def test_a_run_that_failed_keeps_the_size_of_the_snapshot_before():

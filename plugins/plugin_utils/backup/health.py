@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the backups of a fleet are: what each job's state is, and the same for Prometheus. Pure."""
+"""How the backups of a fleet are: what the state of each job is, and why. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .units import format_seconds, seconds_of
+from ..units import format_seconds, seconds_of
 
 OK, FAILED, ASIDE, STALE, NEVER = STATES = ("ok", "failed", "aside", "stale", "never")
 
@@ -22,7 +22,7 @@ def judge(
     now: float,
     predicted: bool = False,
 ) -> list[dict[str, Any]]:
-    """Give one entry for each run: its record, with ``state`` and ``why``.
+    """Return one entry for each run: its record, with ``state`` and ``why``.
 
     ``runs`` are those of all jobs and ``records`` what is known of them, from whatever time. ``wanted`` are the ids of
     those that were to run now, ``made`` of those that did. ``now`` is in seconds since 1970. ``predicted``: that was
@@ -65,54 +65,14 @@ def _judge_one(
     return {**(record or {}), **facts, "state": state, "why": why, "wanted": wanted, "age": age}
 
 
-def metrics(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Give the text of a file for the textfile collector of Prometheus' node exporter. Times are seconds since 1970."""
-    lines = []
-    for name, text, value_of in _METRICS:
-        found = [(entry, value_of(entry)) for entry in entries]
-        lines += [f"# HELP longhaul_backup_{name} {text}", f"# TYPE longhaul_backup_{name} gauge"]
-        lines += [f"longhaul_backup_{name}{{{_labels(entry)}}} {value}" for entry, value in found if value is not None]
-    lines += [
-        "# HELP longhaul_backup_state What became of the job: 1 for its state, 0 for the others.",
-        "# TYPE longhaul_backup_state gauge",
+# What a person must look at, the worst first, and how that is said.
+SICK = {FAILED: "failed", ASIDE: "was set aside", STALE: "is stale"}
+
+
+def name_sick(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each job that was to run and is not well, from what ``judge`` returned."""
+    return [
+        f"{one['id']} {SICK[one['state']]}: {'. '.join(one['why'])}"
+        for one in entries
+        if one["wanted"] and one["state"] in SICK
     ]
-    lines += [
-        f'longhaul_backup_state{{{_labels(entry)},state="{state}"}} {int(entry["state"] == state)}'
-        for entry in entries
-        for state in STATES
-    ]
-    return "".join(line + "\n" for line in lines)
-
-
-def _labels(entry: Mapping[str, Any]) -> str:
-    words = {
-        "host": entry["host"],
-        "job": entry["name"],
-        "repository": f"{entry['repository']['host']}:{entry['repository']['path']}",
-    }
-    return ",".join(f'{name}="{_escape(str(value))}"' for name, value in words.items())
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _figure(name: str) -> Any:
-    return lambda entry: (entry.get("figures") or {}).get(name)
-
-
-_METRICS = (
-    (
-        "healthy",
-        "Whether the last run succeeded, and the newest is not too old.",
-        lambda e: int(e["state"] == OK),
-    ),
-    ("last_run_timestamp_seconds", "When the last run began.", lambda e: seconds_of(e.get("at"))),
-    ("newest_timestamp_seconds", "When the newest complete snapshot was begun.", lambda e: seconds_of(e.get("newest"))),
-    ("duration_seconds", "How long the last run took.", lambda e: e.get("duration")),
-    ("snapshots", "How many complete snapshots there are.", lambda e: e.get("snapshots")),
-    ("size_bytes", "The bytes of the last run's snapshot.", _figure("bytes")),
-    ("new_bytes", "The bytes in it that it does not share with the one before.", _figure("new_bytes")),
-    ("entries", "The entries of the last run's snapshot.", _figure("entries")),
-    ("gone", "The entries of the snapshot before that are not in it.", _figure("gone")),
-)

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.backup_health import backup_health
-from ansible_collections.longhaul.fleet.plugins.filter.backup_metrics import backup_metrics
-from ansible_collections.longhaul.fleet.plugins.filter.backup_record import backup_record
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup_health import judge
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import judge, name_sick
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import make_record
 
 NOON = 1795262400  # 2026-11-21T12:00:00Z
 DAY = 86400
@@ -43,7 +43,7 @@ SAID = {
 def record(said=None, failures=(), **more) -> dict:
     said = SAID if said is None else said
     times = {"at": "2026-11-21T10:59:58Z", "ended": "2026-11-21T11:01:00Z"}
-    return backup_record(RUN, **times, failures=failures, notes=["one", "one"], said=said, transfers=[], **more)
+    return make_record(RUN, **times, failures=failures, notes=["one", "one"], said=said, transfers=[], **more)
 
 
 def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=None):
@@ -66,7 +66,7 @@ def test_what_the_repository_did_not_say_is_what_it_was():
 
 
 def test_no_secret_of_a_job_is_in_its_record():
-    said = backup_record({**RUN, "transfer": {"rsyncd_password": "hidden"}}, "", "", [], [], {}, [])
+    said = make_record({**RUN, "transfer": {"rsyncd_password": "hidden"}}, "", "", [], [], {}, [])
     assert "hidden" not in repr(said)
 
 
@@ -106,13 +106,13 @@ def test_the_worst_counts_and_all_of_it_is_told():
 
 
 def test_the_filter_knows_the_time():
-    (entry,) = backup_health([RUN], [record()], ["web1/data"], ["web1/data"])
+    (entry,) = judge([RUN], [record()], ["web1/data"], ["web1/data"], time.time())
     assert entry["age"] >= 0 and entry["wanted"]
 
 
 def test_metrics_are_what_prometheus_reads():
     odd = {**RUN, "host": 'we"b\\1\n', "id": "other"}
-    text = backup_metrics(judge([RUN, odd], [record()], ["web1/data"], ["web1/data"], NOON))
+    text = write_metrics(judge([RUN, odd], [record()], ["web1/data"], ["web1/data"], NOON))
     lines = text.splitlines()
     labels = 'host="web1",job="data",repository="vault:/srv/backup"'
     assert f"longhaul_backup_newest_timestamp_seconds{{{labels}}} {NOON - 3600}" in lines
@@ -125,3 +125,14 @@ def test_metrics_are_what_prometheus_reads():
     for line in lines:
         if line.startswith("# TYPE"):
             assert line.split()[3] == "gauge" and lines.count(line) == 1
+
+
+def test_those_that_a_person_must_look_at_are_named():
+    said = {"id": "web1/data", "why": ["no space", "it is old"], "wanted": True}
+    assert name_sick([{**said, "state": state} for state in ("ok", "never")]) == []
+    assert name_sick([{**said, "state": "failed", "wanted": False}]) == []
+    assert name_sick([{**said, "state": state} for state in ("failed", "aside", "stale")]) == [
+        "web1/data failed: no space. it is old",
+        "web1/data was set aside: no space. it is old",
+        "web1/data is stale: no space. it is old",
+    ]

@@ -9,70 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import seconds_of
-
-DOCUMENTATION = r"""
-name: backup_record
-short_description: "Internal: put together what became of one backup"
-version_added: 0.1.0
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Part of the role P(longhaul.fleet.backup#role). What it takes and gives may change in any release.
-positional: _input
-options:
-  _input:
-    description: The run, as P(longhaul.fleet.backup_runs#filter) gives it.
-    type: dict
-    required: true
-  at:
-    description: When it began.
-    type: str
-    required: true
-  ended:
-    description: When it ended.
-    type: str
-    required: true
-  failures:
-    description: What went wrong, each with C(step) and C(reason).
-    type: list
-    elements: dict
-    required: true
-  notes:
-    description: What the user should know although it succeeded.
-    type: list
-    elements: str
-    required: true
-  said:
-    description:
-      - What M(longhaul.fleet.snapshot) said to C(begin), C(finish), C(list), C(prune) and C(check), as far as asked.
-    type: dict
-    required: true
-  transfers:
-    description: What the report keeps of the transfers.
-    type: list
-    elements: dict
-    required: true
-  before:
-    description: The record before this one.
-    type: dict
-    default: {}
-"""
-
-EXAMPLES = r"""
-- name: Keep what became of it
-  ansible.builtin.set_fact:
-    record: "{{ run | longhaul.fleet.backup_record(at=at, ended=ended, failures=[], notes=[], said={}, transfers=[]) }}"
-"""
-
-RETURN = r"""
-_value:
-  description: The record.
-  type: dict
-"""
+from ..units import seconds_of
 
 
-def backup_record(
+def make_record(
     run: Mapping[str, Any],
     at: str,
     ended: str,
@@ -82,7 +22,13 @@ def backup_record(
     transfers: Sequence[Mapping[str, Any]],
     before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Give the record. What the repository did not tell this time is taken from the one ``before``."""
+    """Return the record of a run.
+
+    ``at`` and ``ended`` are when it began and ended. ``failures`` have ``step`` and ``reason``, and ``notes`` are what
+    a person should know although it succeeded. ``said`` is what the module snapshot answered, by action, and
+    ``transfers`` are what the report keeps of the transfers. What the repository did not tell this time is taken from
+    the record ``before``.
+    """
     before = before or {}
     begun, finished, pruned, checked = (said.get(action) or {} for action in ("begin", "finish", "prune", "check"))
     listed = (said.get("list") or {}).get("snapshots")
@@ -112,7 +58,7 @@ def backup_record(
 
 
 def _aside(waiting: Sequence[Mapping[str, Any]]) -> str:
-    """Say what waits for a decision; empty where nothing does."""
+    """Return what waits for a decision; empty where nothing does."""
     if not waiting:
         return ""
     last = waiting[-1]
@@ -120,11 +66,3 @@ def _aside(waiting: Sequence[Mapping[str, Any]]) -> str:
         f"{last['name']} lost suspiciously much ({last['reason']}). Until somebody has compared it with the one "
         "before and accepted or discarded it (longhaul.fleet.snapshot, action accept or discard), nothing is pruned"
     )
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
-        return {"backup_record": backup_record}

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.backup_problems import backup_problems
-from ansible_collections.longhaul.fleet.plugins.filter.backup_runs import backup_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.job_problems import find_problems
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
 
 GROUPS = {
     "all": ["web1", "web2", "db", "vault", "vault.backup-lane-1"],
@@ -50,7 +50,7 @@ def job(**changes) -> dict:
     ],
 )
 def test_good_jobs_have_no_problem(jobs):
-    assert backup_problems(jobs, GROUPS) == []
+    assert find_problems(jobs, GROUPS) == []
 
 
 @pytest.mark.parametrize(
@@ -93,51 +93,51 @@ def test_good_jobs_have_no_problem(jobs):
     ],
 )
 def test_what_is_wrong_is_said(jobs, words):
-    found = backup_problems(jobs, GROUPS)
+    found = find_problems(jobs, GROUPS)
     assert len(found) == 1, found
     assert [word for word in words if word not in found[0]] == [], found
 
 
 def test_all_problems_are_told_together():
-    found = backup_problems([job(name=None, src=None, keep={}), job(host="wbe1")], GROUPS, only=["nothing"])
+    found = find_problems([job(name=None, src=None, keep={}), job(host="wbe1")], GROUPS, only=["nothing"])
     assert len(found) == 5 and "backup_only names nothing" in found[-1], found
 
 
 def test_only_may_name_jobs_hosts_and_both():
     jobs = [job(host=None, hosts=["web", "db"]), job(name="etc", src="/etc")]
-    assert backup_problems(jobs, GROUPS, only=["data", "web2", "db/data", "etc"]) == []
-    found = backup_runs(jobs, GROUPS, only=["web2", "etc"])
+    assert find_problems(jobs, GROUPS, only=["data", "web2", "db/data", "etc"]) == []
+    found = make_runs(jobs, GROUPS, only=["web2", "etc"])
     assert [run["id"] for run in found] == ["web2/data", "web1/etc"]
-    assert backup_runs(jobs, GROUPS, only="web2, etc") == found
-    assert len(backup_problems(jobs, GROUPS, only="web2,wbe1")) == 1
+    assert make_runs(jobs, GROUPS, only="web2, etc") == found
+    assert len(find_problems(jobs, GROUPS, only="web2,wbe1")) == 1
 
 
 def test_a_run_has_what_its_tasks_need():
-    (run,) = backup_runs([job(src="/srv/data/", compress="none", bwlimit="1k")], GROUPS)
+    (run,) = make_runs([job(src="/srv/data/", compress="none", bwlimit="1k")], GROUPS)
     assert run["sources"] == [{"src": "/srv/data/", "part": ""}]
     assert run["transfer"] == {"compress": "none", "connect": "pull", "bwlimit": "1024"}
     assert (run["id"], run["verify"], run["stale_after"], run["shrink_limit"]) == ("web1/data", "size", 0, 50)
 
 
 def test_several_paths_have_a_folder_each():
-    (run,) = backup_runs([job(src=["/etc", "/srv/data/"])], GROUPS, direction="push")
+    (run,) = make_runs([job(src=["/etc", "/srv/data/"])], GROUPS, direction="push")
     assert run["sources"] == [{"src": "/etc/", "part": "etc"}, {"src": "/srv/data/", "part": "data"}]
     assert run["transfer"]["connect"] == "push"
 
 
 def test_the_root_can_be_backed_up():
-    (run,) = backup_runs([job(src="/", one_file_system=True)], GROUPS)
+    (run,) = make_runs([job(src="/", one_file_system=True)], GROUPS)
     assert run["sources"] == [{"src": "/", "part": ""}]
 
 
 def test_what_is_excluded_today_does_not_stay_in_an_unfinished_snapshot():
-    (run,) = backup_runs([job(exclude=["/cache"], filter=["P /kept"])], GROUPS)
+    (run,) = make_runs([job(exclude=["/cache"], filter=["P /kept"])], GROUPS)
     assert run["transfer"]["filter"] == ["R *", "P /kept"] and run["transfer"]["exclude"] == ["/cache"]
 
 
 def test_no_more_lanes_than_may_run_at_once_share_the_bandwidth():
     jobs = [job(host=None, hosts=["web", "db"]), job(name="etc", host="db", repository={"host": "web1", "path": "/b"})]
-    found = backup_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
+    found = make_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
     assert {run["lane"] for run in found} == {"vault.backup-lane-1", "vault.backup-lane-2", "web1.backup-lane-1"}
     rates = {run["id"]: int(run["transfer"]["bwlimit"]) for run in found}
     assert rates == {"web1/data": 5 << 20, "web2/data": 5 << 20, "db/data": 5 << 20, "db/etc": 10 << 20}
@@ -145,14 +145,14 @@ def test_no_more_lanes_than_may_run_at_once_share_the_bandwidth():
 
 def test_a_job_may_be_slower_than_its_share_and_not_faster():
     jobs = [job(bwlimit="1M"), job(name="etc", bwlimit="50M")]
-    found = backup_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
+    found = make_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
     assert [int(run["transfer"]["bwlimit"]) for run in found] == [1 << 20, 5 << 20]
 
 
 def test_the_longest_begin_first_and_lanes_end_at_about_the_same_time():
     jobs = [job(name=name) for name in "abcd"]
     records = [{"id": f"web1/{name}", "duration": took} for name, took in (("a", 1), ("b", 2), ("c", 9), ("d", 6))]
-    found = backup_runs(jobs, GROUPS, concurrency=2, records=records)
+    found = make_runs(jobs, GROUPS, concurrency=2, records=records)
     lanes: dict[str, str] = {}
     for run in found:
         lanes[run["lane"]] = lanes.get(run["lane"], "") + run["name"]

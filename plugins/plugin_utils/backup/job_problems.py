@@ -1,0 +1,157 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is wrong with a list of backup jobs, before any host is asked. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, subset
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
+
+from ..folders import goes_back, within
+from ..units import parse_rate
+from .jobs import Groups, as_names, clients, given_paths, paths
+
+HOOK_HOSTS = ("client", "repository", "localhost")
+
+
+def find_problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = ()) -> list[str]:
+    """Return a sentence for each problem of the jobs: what is missing, unknown, there twice or in another's way."""
+    found = []
+    seen: dict[str, int] = {}
+    for number, job in enumerate(jobs, 1):
+        if not isinstance(job, Mapping):
+            found.append(f"job number {number}: it is no dictionary with name, host, src, repository and keep")
+            continue
+        called = f"job {job['name']}" if job.get("name") else f"job number {number}"
+        own = [problem for look in _LOOKS for problem in look(job, groups)]
+        for host in clients(job, groups) if not own else ():
+            other = seen.setdefault(f"{host}/{job['name']}", number)
+            if other != number:
+                own.append(f"job number {other} has this name on {host}, too, and both would write to one folder")
+        found += [f"{called}: {problem}" for problem in own]
+    known = {word for run in seen for word in (run, *run.split("/", 1))}
+    return found + [
+        f"backup_only names {name}, and there is no such job or host in the jobs"
+        for name in as_names(only)
+        if name not in known
+    ]
+
+
+def _about_hosts(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    found = []
+    if not job.get("name"):
+        found.append("name is missing")
+    else:
+        found += _refused(check_part, "name", str(job["name"]))
+    named = clients(job, groups)
+    if not named:
+        found.append("host (or hosts) is missing, or its groups are empty")
+    for host in named:
+        if host not in groups["all"]:
+            found.append(f"{host} is no host and no group of the inventory; its variables would say how to reach it")
+        else:
+            found += _refused(check_part, "host", host)
+    return found
+
+
+def _about_repository(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    repository = job.get("repository")
+    if not isinstance(repository, Mapping) or not repository.get("host") or not repository.get("path"):
+        return ["repository is missing: {host: HOST, path: /ABSOLUTE/PATH}"]
+    found = []
+    host, path = repository["host"], str(repository["path"])
+    if host not in groups["all"]:
+        found.append(f"the repository's host {host} is not in the inventory; its variables would say how to reach it")
+    if not path.startswith("/"):
+        found.append(f"the repository's path {path} is not absolute, and could be anywhere")
+    elif goes_back(path):
+        found.append(f"the repository's path {path} has '..' in it, and could be anywhere: name the folder itself")
+    elif host in clients(job, groups):
+        found += [
+            f"the repository {path} lies inside {src} on the same host, so a backup would contain itself and all others"
+            for src in paths(job)
+            if within(os.path.normpath(path), src)
+        ]
+    return found
+
+
+def _about_paths(job: Mapping[str, Any], _groups: Groups) -> list[str]:
+    if not job.get("src"):
+        return ["src is missing"]
+    found = [f"src {path} is not an absolute path" for path in paths(job) if not path.startswith("/")]
+    found += [
+        f"src {path} has '..' in it, which leads elsewhere behind a symbolic link: name the folder itself"
+        for path in given_paths(job)
+        if goes_back(path)
+    ]
+    if found:
+        return found
+    named: dict[str, list[str]] = {}
+    for path in paths(job):
+        named.setdefault(os.path.basename(path), []).append(path)
+    if len(paths(job)) > 1:
+        found += [
+            f"{' and '.join(same)} end in one name, and each path of several becomes a folder of that name in the "
+            "snapshot: make two jobs of them, or back up the folder above"
+            for name, same in named.items()
+            if len(same) > 1
+        ]
+        if "" in named:
+            found.append("src / has no name of its own, so it cannot be one of several: it holds the others anyway")
+    return found
+
+
+def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
+    keep = job.get("keep")
+    found = []
+    if keep is not None and not isinstance(keep, Mapping):
+        found.append("keep is no dictionary such as {daily: 7, weekly: 5, monthly: 12}")
+    else:
+        found += _refused(policy.parse, keep or {})
+    found += _refused(policy.span, str(job.get("stale_after") or ""), "stale_after")
+    if job.get("check_share"):
+        found += _refused(subset.parse, str(job["check_share"]))
+    try:
+        parse_rate(str(job.get("bwlimit") or 0))
+    except ValueError as error:
+        found.append(f"bwlimit: {error}")
+    try:
+        if not 0 <= float(job.get("shrink_limit", 50)) <= 100:
+            raise ValueError
+    except (TypeError, ValueError):
+        found.append(f"shrink_limit is {job['shrink_limit']}: give per cent, from 0 to 100")
+    return found
+
+
+def _about_hooks(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    found = []
+    for when in ("before", "after"):
+        for hook in job.get(when) or []:
+            if not isinstance(hook, Mapping) or bool(hook.get("command")) == bool(hook.get("tasks")):
+                hidden = isinstance(hook, Mapping) and hook.get("no_log")
+                said = f"it has {', '.join(map(str, hook))}" if hidden else hook
+                found.append(f"a hook of {when} has not exactly one of command and tasks: {said}")
+            elif hook.get("host", "client") not in HOOK_HOSTS and hook["host"] not in groups["all"]:
+                found.append(
+                    f"a hook of {when} runs on {hook['host']}, which is neither client nor repository nor in the "
+                    "inventory"
+                )
+    return found
+
+
+_LOOKS = (_about_hosts, _about_repository, _about_paths, _about_figures, _about_hooks)
+
+
+def _refused(look: Any, *arguments: Any) -> list[str]:
+    try:
+        look(*arguments)
+    except Refused as refused:
+        return [str(refused)]
+    return []

@@ -1,0 +1,163 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The jobs of the role backup: what each one means, and which client runs when. Pure.
+
+A *job* is an entry of ``backup_jobs`` and may name many hosts; a *run* is one job for one host. Runs that go to one
+repository host are dealt to *lanes*: those of a lane go one after the other, and lanes side by side. So no more than
+``concurrency`` runs are at work on a repository host at any moment, from their first hook to their last check, and the
+bandwidth that is divided by the lanes is never exceeded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
+
+from ..units import parse_rate
+
+# What a job may say of its transfer; longhaul.fleet.transfer says what each means.
+TRANSFER = (
+    "method",
+    "encryption",
+    "include",
+    "exclude",
+    "checksum",
+    "compress",
+    "compress_level",
+    "streams",
+    "preserve",
+    "numeric_ids",
+    "one_file_system",
+    "delta",
+    "timeout",
+    "port",
+    "port_range",
+    "rsync_opts",
+    "ssh_ciphers",
+    "sftp_buffer_size",
+    "sftp_requests",
+    "rsyncd_module",
+    "rsyncd_user",
+    "rsyncd_password",
+)
+# What an unfinished snapshot holds is this job's alone, so nothing in it is protected, whatever is excluded today.
+NOTHING_PROTECTED = "R *"
+LANES = "longhaul_backup"  # the group of the lanes, which are no hosts
+
+Groups = Mapping[str, Sequence[str]]
+
+
+def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    """Return the inventory hosts that a job backs up, each once. ``groups`` are Ansible's, with ``all``."""
+    named = [job["host"]] if job.get("host") else []
+    named += job.get("hosts") or [] if not isinstance(job.get("hosts"), str) else [job["hosts"]]
+    found: dict[str, None] = {}
+    for name in named:
+        for host in groups[name] if name in groups and name not in groups["all"] else [name]:
+            found[host] = None
+    return [host for host in found if host not in groups.get(LANES, ())]
+
+
+def as_names(only: Sequence[str] | str) -> list[str]:
+    """Return the names of ``backup_only``, which comes as one text from ``-e backup_only=data,web1``."""
+    return [name.strip() for name in only.split(",") if name.strip()] if isinstance(only, str) else list(only)
+
+
+def paths(job: Mapping[str, Any]) -> list[str]:
+    """Return the paths of a job, in one form."""
+    return [os.path.normpath(path) for path in given_paths(job)]
+
+
+def given_paths(job: Mapping[str, Any]) -> list[str]:
+    """Return the paths of a job as they were written."""
+    src = job.get("src")
+    return [str(path) for path in ([src] if isinstance(src, str) else src or [])]
+
+
+def sources(job: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return for each path where its contents come from, and the folder in the snapshot's tree that they go to.
+
+    The contents of a single path are the tree itself. Several have a folder each, by their last name.
+    """
+    found = paths(job)
+    parts = [""] if len(found) == 1 else [os.path.basename(path) for path in found]
+    return [{"src": path.rstrip("/") + "/", "part": part} for path, part in zip(found, parts)]
+
+
+def make_runs(
+    jobs: Sequence[Mapping[str, Any]],
+    groups: Groups,
+    *,
+    only: Sequence[str] = (),
+    concurrency: int = 1,
+    bwlimit: str = "0",
+    direction: str = "pull",
+    records: Sequence[Mapping[str, Any]] = (),
+) -> list[dict[str, Any]]:
+    """Return the runs of jobs without problems, those of one lane in their order.
+
+    ``only`` are names of jobs, of hosts, or ``host/job``; empty means all. ``bwlimit`` is that of a repository host.
+    ``records`` are what is known of earlier runs: the longest begin first.
+    """
+    seconds = {record["id"]: float(record["duration"]) for record in records if record.get("duration")}
+    only = as_names(only)
+    runs = [_run(job, host, direction) for job in jobs for host in clients(job, groups)]
+    runs = [run for run in runs if not only or {run["id"], run["name"], run["host"]} & set(only)]
+    by_repository: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        by_repository.setdefault(run["repository"]["host"], []).append(run)
+    for mine in by_repository.values():
+        lanes = max(1, min(int(concurrency), len(mine)))
+        _deal(mine, lanes, seconds)
+        for run in mine:
+            run["transfer"]["bwlimit"] = _rate(bwlimit, run.pop("bwlimit"), lanes)
+    return sorted(runs, key=lambda run: (run["lane"], run["turn"]))
+
+
+def _deal(runs: list[dict[str, Any]], lanes: int, seconds: Mapping[str, float]) -> None:
+    """Return each run its lane, the longest first to the lane with the least; one that never ran counts as long."""
+    known = [seconds[run["id"]] for run in runs if run["id"] in seconds]
+    unknown = max(known, default=1.0)
+    work = [0.0] * lanes
+    for turn, run in enumerate(sorted(runs, key=lambda run: -seconds.get(run["id"], unknown))):
+        lane = work.index(min(work))
+        work[lane] += max(1.0, seconds.get(run["id"], unknown))
+        run.update(lane=f"{run['repository']['host']}.backup-lane-{lane + 1}", turn=turn)
+
+
+def _rate(of_host: str, of_job: str, lanes: int) -> str:
+    """Return the rate of a run: its lane's share, or less where the job says so. 0 is no limit."""
+    whole, own = parse_rate(str(of_host)), parse_rate(str(of_job))
+    rates = [rate for rate in (max(1, whole // lanes) if whole else 0, own) if rate]
+    return str(min(rates, default=0))
+
+
+def _run(job: Mapping[str, Any], host: str, direction: str) -> dict[str, Any]:
+    transfer = {key: job[key] for key in TRANSFER if job.get(key) is not None}
+    rules = list(job.get("filter") or [])
+    if rules or job.get("include") or job.get("exclude"):
+        transfer["filter"] = [NOTHING_PROTECTED, *rules]
+    transfer["connect"] = job.get("direction") or direction
+    return {
+        "id": f"{host}/{job['name']}",
+        "name": job["name"],
+        "host": host,
+        "repository": {"host": job["repository"]["host"], "path": os.path.normpath(job["repository"]["path"])},
+        "sources": sources(job),
+        "transfer": transfer,
+        "bwlimit": str(job.get("bwlimit") or 0),
+        "verify": job.get("verify") or "size",
+        "keep": dict(job["keep"]),
+        "timezone": job.get("timezone") or "UTC",
+        "shrink_limit": float(job.get("shrink_limit", 50)),
+        "check_share": job.get("check_share") or "",
+        "check_level": job.get("check_level") or "contents",
+        "stale_after": policy.span(job.get("stale_after") or "", "stale_after"),
+        "before": list(job.get("before") or []),
+        "after": list(job.get("after") or []),
+    }

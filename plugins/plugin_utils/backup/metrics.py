@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The health of backups as Prometheus reads it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..units import seconds_of
+from .health import OK, STATES
+
+
+def write_metrics(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return a file for the textfile collector of Prometheus' node exporter. Times are seconds since 1970."""
+    lines = []
+    for name, text, value_of in _METRICS:
+        found = [(entry, value_of(entry)) for entry in entries]
+        lines += [f"# HELP longhaul_backup_{name} {text}", f"# TYPE longhaul_backup_{name} gauge"]
+        lines += [f"longhaul_backup_{name}{{{_labels(entry)}}} {value}" for entry, value in found if value is not None]
+    lines += [
+        "# HELP longhaul_backup_state What became of the job: 1 for its state, 0 for the others.",
+        "# TYPE longhaul_backup_state gauge",
+    ]
+    lines += [
+        f'longhaul_backup_state{{{_labels(entry)},state="{state}"}} {int(entry["state"] == state)}'
+        for entry in entries
+        for state in STATES
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def _labels(entry: Mapping[str, Any]) -> str:
+    words = {
+        "host": entry["host"],
+        "job": entry["name"],
+        "repository": f"{entry['repository']['host']}:{entry['repository']['path']}",
+    }
+    return ",".join(f'{name}="{_escape(str(value))}"' for name, value in words.items())
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _figure(name: str) -> Any:
+    return lambda entry: (entry.get("figures") or {}).get(name)
+
+
+_METRICS = (
+    (
+        "healthy",
+        "Whether the last run succeeded, and the newest is not too old.",
+        lambda e: int(e["state"] == OK),
+    ),
+    ("last_run_timestamp_seconds", "When the last run began.", lambda e: seconds_of(e.get("at"))),
+    ("newest_timestamp_seconds", "When the newest complete snapshot was begun.", lambda e: seconds_of(e.get("newest"))),
+    ("duration_seconds", "How long the last run took.", lambda e: e.get("duration")),
+    ("snapshots", "How many complete snapshots there are.", lambda e: e.get("snapshots")),
+    ("size_bytes", "The bytes of the last run's snapshot.", _figure("bytes")),
+    ("new_bytes", "The bytes in it that it does not share with the one before.", _figure("new_bytes")),
+    ("entries", "The entries of the last run's snapshot.", _figure("entries")),
+    ("gone", "The entries of the snapshot before that are not in it.", _figure("gone")),
+)

@@ -1,0 +1,74 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What becomes of the result of a backup's transfers, and what the snapshot must hold after them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+# What the report keeps of a transfer.
+KEPT = (
+    "method",
+    "streams",
+    "encrypted",
+    "bytes_total",
+    "bytes_sent",
+    "files_total",
+    "vanished",
+    "unstable",
+    "resumed",
+    "attached",
+    "verified",
+    "duration",
+    "throughput",
+    "changed",
+)
+NOTHING = {"unstable": 0, "vanished": 0, "files_total": 0, "bytes_total": 0, "bytes_sent": 0, "method": "none"}
+
+
+class Account(NamedTuple):
+    """What the report keeps of a transfer, and what a person should know although it succeeded."""
+
+    figures: dict[str, Any]
+    notes: list[str]
+
+
+class Expected(NamedTuple):
+    """How much a snapshot must hold; -1: that is not known."""
+
+    entries: int
+    bytes: int
+
+
+def account(summary: Mapping[str, Any], src: str) -> Account:
+    """Return what is kept of the transfer of ``src``, by what the tasks of the role migrate kept of its result."""
+    figures = {"src": src, **NOTHING, **{key: summary[key] for key in KEPT if key in summary}}
+    notes = []
+    if summary.get("source_missing"):
+        notes.append(
+            f"{src} is not there yet. The hooks before, which may make it, do not run in check mode, so it is not "
+            "known what would be sent"
+        )
+    changed = summary["changed_meanwhile"]
+    if changed["count"]:
+        notes.append(
+            f"{changed['count']} entries changed at the source while it was copied, for example {changed['example']}. "
+            "They are as they were at some moment, and the next backup has them again"
+        )
+    return Account(figures, notes)
+
+
+def expect(transfers: Sequence[Mapping[str, Any]], paths: int, verify: str, check_mode: bool) -> Expected:
+    """Return how much the snapshot of these transfers must hold, where that can be told.
+
+    Where the source changed meanwhile, its count is of another moment. Several ``paths`` have the folder that holds
+    them in common, which no transfer counts. Where both trees were compared (``verify``), sizes are proven already, and
+    better than by a sum of those of the first look.
+    """
+    if check_mode or any(one["vanished"] + one["unstable"] for one in transfers):
+        return Expected(-1, -1)
+    entries = sum(one["files_total"] for one in transfers) + (1 if paths > 1 else 0)
+    return Expected(entries, sum(one["bytes_total"] for one in transfers) if verify == "none" else -1)

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is kept of a backup's transfers, and what its snapshot must hold."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers import KEPT, NOTHING, account, expect
+
+QUIET = {"count": 0, "example": "", "only": ""}
+MOVED = {"vanished": 0, "unstable": 0, "files_total": 7, "bytes_total": 100}
+
+
+def test_the_report_keeps_figures_and_no_paths_or_passwords():
+    summary = {"method": "stream", "files_total": 3, "errors": [{"path": "x"}], "changed_meanwhile": QUIET}
+    figures, notes = account(summary, "/srv/data/")
+    assert figures == {**NOTHING, "src": "/srv/data/", "method": "stream", "files_total": 3}
+    assert notes == [] and set(NOTHING) <= set(KEPT)
+
+
+def test_a_person_is_told_of_a_source_that_is_not_there_and_of_one_that_changed():
+    changed = {"count": 2, "example": "log/a", "only": "differs"}
+    found = account({"source_missing": True, "changed_meanwhile": changed}, "/srv/dump/").notes
+    assert len(found) == 2
+    assert found[0].startswith("/srv/dump/ is not there yet.")
+    assert found[1].startswith("2 entries changed at the source while it was copied, for example log/a. ")
+
+
+@pytest.mark.parametrize(
+    "transfers, paths, verify, check_mode, expected",
+    [
+        ([MOVED], 1, "size", False, (7, -1)),
+        ([MOVED], 1, "none", False, (7, 100)),
+        ([MOVED, MOVED], 2, "none", False, (15, 200)),
+        ([MOVED], 1, "none", True, (-1, -1)),
+        ([{**MOVED, "vanished": 1}], 1, "none", False, (-1, -1)),
+        ([MOVED, {**MOVED, "unstable": 1}], 2, "none", False, (-1, -1)),
+    ],
+)
+def test_what_a_snapshot_must_hold(transfers, paths, verify, check_mode, expected):
+    assert expect(transfers, paths, verify, check_mode) == expected
