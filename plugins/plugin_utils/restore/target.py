@@ -10,61 +10,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import within
-
-DOCUMENTATION = r"""
-name: restore_target
-short_description: "Internal: say from where to where a restore goes"
-version_added: 0.1.0
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Gives the two ends of the transfer that restores a path of a snapshot.
-  - Part of the role P(longhaul.fleet.restore#role). Its options and what it returns may change in any release.
-positional: _input
-options:
-  _input:
-    description: What P(longhaul.fleet.restore_request#filter) gave.
-    type: dict
-    required: true
-  snapshot:
-    description: What P(longhaul.fleet.restore_choose#filter) gave.
-    type: dict
-    required: true
-  kind:
-    description: What the path is, V(file), V(directory) or V(other).
-    type: str
-    required: true
-  dest:
-    description: The folder that was asked for. Empty for the place where it was, or one beside it.
-    type: str
-    default: ""
-  over:
-    description: Whether it goes over what is there.
-    type: bool
-    default: false
-  delete:
-    description: Whether what is not in the snapshot is removed.
-    type: bool
-    default: false
-"""
-
-EXAMPLES = r"""
-- name: Show where it goes
-  ansible.builtin.debug:
-    msg: "{{ request | longhaul.fleet.restore_target(chosen, 'directory') }}"
-"""
-
-RETURN = r"""
-_value:
-  description:
-    - C(src) and C(dest) for a transfer, C(occupies), the path that must not be there yet, and C(problems), a sentence
-      for each.
-  type: dict
-"""
+from ..folders import within
 
 
-def restore_target(
+def find_target(
     request: Mapping[str, Any],
     snapshot: Mapping[str, Any],
     kind: str,
@@ -72,7 +21,11 @@ def restore_target(
     over: bool = False,
     delete: bool = False,
 ) -> dict[str, Any]:
-    """Give the two ends. The contents of a directory, and a file as itself, arrive in the folder ``dest``."""
+    """Return ``src`` and ``dest`` for a transfer, ``occupies``, what must not be there yet, and ``problems``.
+
+    The contents of a directory, and a file as itself, arrive in the folder ``dest``. ``kind`` says what is restored:
+    ``directory``, ``file`` or ``other``.
+    """
     origin, name = request["origin"], os.path.basename(request["path"])
     if not dest and over:
         dest = origin if kind == "directory" else os.path.dirname(origin)
@@ -104,11 +57,3 @@ def restore_target(
         "occupies": os.path.join(dest, name) if is_file else dest,
         "problems": problems,
     }
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
-        return {"restore_target": restore_target}

@@ -11,60 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import clients
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import sources as backup_sources
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.folders import goes_back, within
 
-DOCUMENTATION = r"""
-name: restore_request
-short_description: "Internal: complete and check what is to be restored"
-version_added: 0.1.0
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Takes the variables of the role P(longhaul.fleet.restore#role), adds what C(backup_jobs) knows, and says what is
-    wrong.
-  - Part of that role. Its options and what it returns may change in any release.
-positional: _input
-options:
-  _input:
-    description:
-      - C(repository), C(from), C(job), C(path), C(to), C(dest), C(over), C(delete) and C(transfer), as the variables of
-        these names.
-    type: dict
-    required: true
-  jobs:
-    description: The jobs of the backup, where they are known.
-    type: list
-    elements: dict
-    default: []
-  groups:
-    description: The groups of the inventory with their hosts.
-    type: dict
-    required: true
-"""
-
-EXAMPLES = r"""
-- name: Show what would be restored
-  ansible.builtin.debug:
-    msg: "{{ {'from': 'web1', 'job': 'data', 'path': 'photos'} | longhaul.fleet.restore_request(backup_jobs, groups) }}"
-"""
-
-RETURN = r"""
-_value:
-  description: C(repository), C(from), C(job), C(path), C(to), C(origin), and C(problems), a sentence for each.
-  type: dict
-"""
+from ..argument_spec import spec_from_documentation
+from ..backup.jobs import clients
+from ..backup.jobs import sources as backup_sources
+from ..folders import goes_back, within
 
 # Options of a transfer that have a variable of their own here, or no use.
 NOT_TO_CHOOSE = {"src_host", "src", "dest_host", "dest", "delete", "checksum", "verify", "wait", "link_dest"}
 
 
-def restore_request(
+def complete_request(
     given: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Give the request. ``path`` is relative to the tree; ``origin`` is where it was on the host, empty if unknown."""
+    """Return the request, completed from the jobs of the backup, with a sentence for each of its ``problems``.
+
+    ``path`` is relative to the tree; ``origin`` is where it was on the host, empty if unknown.
+    """
     problems: list[str] = []
     host, name, fitting = _job(given, jobs, groups, problems)
     repository = given.get("repository") or next((job["repository"] for job in fitting if job.get("repository")), {})
@@ -119,7 +82,7 @@ def _job(
     groups: Mapping[str, Sequence[str]],
     problems: list[str],
 ) -> tuple[str, str, list[Mapping[str, Any]]]:
-    """Give the host, the name of the job, and the jobs that fit both."""
+    """Return the host, the name of the job, and the jobs that fit both."""
     host, name = str(given.get("from") or ""), str(given.get("job") or "")
     fitting = [job for job in jobs if not name or job.get("name") == name]
     fitting = [job for job in fitting if not host or host in clients(job, groups)]
@@ -146,7 +109,7 @@ def _which(variable: str, what: str, found: Sequence[str]) -> str:
 
 
 def _path(path: str, sources: Mapping[str, str], problems: list[str]) -> tuple[str, str]:
-    """Give the path in the tree, and where it was on the host."""
+    """Return the path in the tree, and where it was on the host."""
     absolute, names = path.startswith("/"), [name for name in path.split("/") if name not in ("", ".")]
     if ".." in names:
         problems.append(f"restore_path {path} has '..' in it: write the path without")
@@ -168,11 +131,3 @@ def _path(path: str, sources: Mapping[str, str], problems: list[str]) -> tuple[s
         "slash at its beginning"
     )
     return "", ""
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
-        return {"restore_request": restore_request}

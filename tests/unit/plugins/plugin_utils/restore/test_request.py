@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.restore_request import restore_request
-from ansible_collections.longhaul.fleet.plugins.filter.restore_target import restore_target
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request import complete_request
 
 VAULT = {"host": "vault", "path": "/srv/backup"}
 JOBS = [
@@ -20,7 +19,7 @@ GROUPS = {"all": ["web1", "web2", "db1", "vault"], "web": ["web1", "web2"]}
 
 
 def ask(jobs=None, **given):
-    return restore_request(given, JOBS if jobs is None else jobs, GROUPS)
+    return complete_request(given, JOBS if jobs is None else jobs, GROUPS)
 
 
 @pytest.mark.parametrize(
@@ -79,54 +78,3 @@ def test_without_jobs_all_must_be_said():
 def test_what_is_not_clear_is_said(given, jobs, words):
     problems = " | ".join(ask(jobs, **given)["problems"])
     assert [word for word in words if word not in problems] == [], problems
-
-
-SNAPSHOT = {"name": "2026-11-21T173009Z", "path": "/srv/backup/web1/etc/2026-11-21T173009Z/data"}
-
-
-@pytest.mark.parametrize(
-    "given, kind, options, src, dest, occupies",
-    [
-        ({}, "directory", {}, "/", "/etc.restored-2026-11-21T173009Z", "/etc.restored-2026-11-21T173009Z"),
-        ({}, "directory", {"over": True}, "/", "/etc", "/etc"),
-        ({}, "directory", {"dest": "/tmp/x/"}, "/", "/tmp/x", "/tmp/x"),
-        ({"path": "ssh"}, "directory", {"over": True}, "/ssh/", "/etc/ssh", "/etc/ssh"),
-        (
-            {"path": "ssh/key"},
-            "file",
-            {},
-            "/ssh/key",
-            "/etc/ssh/key.restored-2026-11-21T173009Z/",
-            "/etc/ssh/key.restored-2026-11-21T173009Z/key",
-        ),
-        ({"path": "ssh/key"}, "file", {"over": True}, "/ssh/key", "/etc/ssh/", "/etc/ssh/key"),
-        ({"path": "ssh/key"}, "file", {"dest": "/"}, "/ssh/key", "/", "/key"),
-    ],
-)
-def test_where_it_goes(given, kind, options, src, dest, occupies):
-    found = restore_target(ask(job="etc", **given), SNAPSHOT, kind, **options)
-    assert found["problems"] == []
-    assert (found["src"], found["dest"], found["occupies"]) == (SNAPSHOT["path"] + src, dest, occupies)
-
-
-def test_a_whole_system_goes_beside_too():
-    jobs = [{"name": "all", "host": "web1", "src": "/", "repository": VAULT}]
-    assert restore_target(ask(jobs), SNAPSHOT, "directory")["dest"] == "/restored-2026-11-21T173009Z"
-    assert restore_target(ask(jobs, path="/etc"), SNAPSHOT, "directory", over=True)["dest"] == "/etc"
-    unfinished = {**SNAPSHOT, "name": ".unfinished"}
-    assert restore_target(ask(job="etc"), unfinished, "directory")["dest"] == "/etc.restored-unfinished"
-
-
-@pytest.mark.parametrize(
-    "given, kind, options, words",
-    [
-        ({}, "other", {}, "symbolic link"),
-        ({}, "file", {"over": True, "delete": True}, "restore_delete is for folders"),
-        ({"to": "vault"}, "directory", {"dest": "/srv/backup/web1"}, "in each other"),
-        ({"to": "vault"}, "directory", {"dest": "/srv/backup"}, "in each other"),
-        ({"to": "vault"}, "directory", {"dest": "/srv"}, "in each other"),
-    ],
-)
-def test_where_it_cannot_go(given, kind, options, words):
-    (problem,) = restore_target(ask(job="etc", path="ssh", **given), SNAPSHOT, kind, **options)["problems"]
-    assert words in problem

@@ -10,8 +10,8 @@ import random
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.restore_choose import restore_choose
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.choose import choose_snapshot
 from zoneinfo import ZoneInfo
 
 NOW = names.time_of("2026-11-21T120000Z")
@@ -63,7 +63,7 @@ AGE = [
     ],
 )
 def test_a_time_leads_to_a_snapshot(when, zone, chosen):
-    found = restore_choose(AGE, when, zone)
+    found = choose_snapshot(AGE, when, zone)
     assert (found["name"], found["problem"], found["state"]) == (FOUR[chosen], "", "complete")
     assert found["path"] == f"/b/web1/data/{FOUR[chosen]}/data" and found["why"]
 
@@ -95,31 +95,31 @@ def test_a_time_leads_to_a_snapshot(when, zone, chosen):
     ],
 )
 def test_what_is_no_answer_is_refused(when, zone, words):
-    found = restore_choose(AGE, when, zone)
+    found = choose_snapshot(AGE, when, zone)
     assert not found["name"] and not found["path"]
     assert [word for word in words if word not in found["problem"]] == [], found["problem"]
 
 
 def test_what_is_not_complete_is_taken_by_its_exact_name_alone():
-    assert restore_choose(AGE, "aside-2026-11-03T010203Z")["state"] == "aside"
-    assert restore_choose(AGE, "unfinished")["name"] == ".unfinished"
+    assert choose_snapshot(AGE, "aside-2026-11-03T010203Z")["state"] == "aside"
+    assert choose_snapshot(AGE, "unfinished")["name"] == ".unfinished"
     others = [one for one in AGE if one["state"] != "complete"]
     for when in ("latest", "2026-11-20"):
-        said = restore_choose(others, when)["problem"]
+        said = choose_snapshot(others, when)["problem"]
         assert "no complete snapshot" in said and "aside-2026-11-03T010203Z, unfinished" in said
-    assert "Nothing was backed up" in restore_choose([], "latest")["problem"]
-    assert "none that are complete" in restore_choose([], "unfinished")["problem"]
+    assert "Nothing was backed up" in choose_snapshot([], "latest")["problem"]
+    assert "none that are complete" in choose_snapshot([], "unfinished")["problem"]
 
 
 def test_latest_is_not_one_of_a_clock_that_was_wrong():
     ahead = snapshot("2036-01-01T000000Z")
-    assert restore_choose([*AGE, ahead])["name"] == FOUR[3]
-    assert restore_choose([ahead])["name"] == ahead["name"]
+    assert choose_snapshot([*AGE, ahead])["name"] == FOUR[3]
+    assert choose_snapshot([ahead])["name"] == ahead["name"]
 
 
 def test_a_long_list_is_cut():
     many = [snapshot(names.name_of(NOON)) for NOON in range(NOW - 100 * 86400, NOW, 86400)]
-    said = restore_choose(many, "2020-01-01T000000Z")["problem"]
+    said = choose_snapshot(many, "2020-01-01T000000Z")["problem"]
     assert "and 88 older ones" in said and said.index("2026-11-20") < said.index("2026-11-10")
 
 
@@ -155,10 +155,10 @@ def test_it_is_the_newest_that_is_not_later_by_the_clock_on_the_wall(zone):
                 cases[f"{asked:%Y-%m-%dT%H:%M:%S}"] = [at for at in times if at <= asked.timestamp()]
                 cases[f"before {asked:%Y-%m-%d %H:%M}"] = [at for at in times if at < minute.timestamp()]
         for text, expected in cases.items():
-            found = restore_choose(held, text, zone)
+            found = choose_snapshot(held, text, zone)
             assert found["name"] == (names.name_of(max(expected)) if expected else ""), (text, zone, found)
         # With an offset of its own the zone does not count.
         utc = datetime.fromtimestamp(asked.timestamp(), timezone(timedelta(hours=3, minutes=30)))
-        assert restore_choose(held, f"{utc:%Y-%m-%d %H:%M:%S%z}", zone)["name"] == (
+        assert choose_snapshot(held, f"{utc:%Y-%m-%d %H:%M:%S%z}", zone)["name"] == (
             names.name_of(max(fitting)) if (fitting := [at for at in times if at <= asked.timestamp()]) else ""
         )

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which snapshot is meant by a point in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+
+from ..timespec import as_text, read_moment
+
+_SHOWN = 12  # snapshots in a message
+
+
+def choose_snapshot(
+    snapshots: Sequence[Mapping[str, Any]], when: Any = "latest", timezone: str = "UTC"
+) -> dict[str, Any]:
+    """Return the snapshot that is meant by ``when``: ``name``, ``path``, ``state`` and ``why``, or the ``problem``."""
+    try:
+        found, why = _find(snapshots, as_text(when), timezone)
+    except Refused as refused:
+        return {"name": "", "path": "", "state": "", "why": "", "problem": str(refused)}
+    return {"name": found["name"], "path": found["path"], "state": found["state"], "why": why, "problem": ""}
+
+
+def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str) -> tuple[Mapping[str, Any], str]:
+    by_name = {"unfinished" if one["state"] == "unfinished" else str(one["name"]): one for one in snapshots}
+    known = {at: one for name, one in by_name.items() if (at := names.time_of(name)) is not None}
+    if when in by_name and by_name[when]["state"] != "removing":
+        return by_name[when], "it was named"
+    if names.time_of(when) is not None or names.kind_of(when) or when == "unfinished":
+        raise Refused(_not_there(when, by_name))
+    if when != "latest":
+        moment = read_moment(when, zone)
+        at = moment.newest(known)
+        if known and at is None:
+            raise Refused(f"there is no snapshot {moment.said}. There are: {listed(snapshots)}")
+        why = f"the newest {moment.said}"
+    else:
+        now = max((at + int(one["age"]) for at, one in known.items()), default=0)
+        at = names.latest_of(now, list(known))
+        why = "the newest"
+    if at is None:
+        raise Refused(f"there is no complete snapshot. {_others(by_name)}")
+    return known[at], why
+
+
+def _not_there(name: str, by_name: Mapping[str, Mapping[str, Any]]) -> str:
+    aside = names.ASIDE_PREFIX + name
+    if aside in by_name:
+        return (
+            f"{name} was set aside: {by_name[aside].get('reason') or 'nobody knows why'}. To restore from it "
+            f"nevertheless name it as {aside}; or take another: {listed(by_name.values())}"
+        )
+    gone = by_name.get(name) or by_name.get(names.REMOVING_PREFIX + names.once_accepted(name))
+    if gone is not None:
+        return f"{name} is being removed, and not all of it may be there. There are: {listed(by_name.values())}"
+    return f"there is no snapshot {name}. There are: {listed(by_name.values())}"
+
+
+def _others(by_name: Mapping[str, Mapping[str, Any]]) -> str:
+    others = [name for name, one in by_name.items() if one["state"] in ("aside", "unfinished")]
+    if not others:
+        return "Nothing was backed up as this host and job yet: see whether they are the right ones"
+    return f"What is there can be restored from when it is named exactly: {', '.join(others)}"
+
+
+def listed(snapshots: Any) -> str:
+    """Return the names of the complete snapshots for a message, the newest first."""
+    complete = sorted((str(one["name"]) for one in snapshots if one["state"] == "complete"), reverse=True)
+    more = f" and {len(complete) - _SHOWN} older ones" if len(complete) > _SHOWN else ""
+    return ", ".join(complete[:_SHOWN]) + more if complete else "none that are complete"
