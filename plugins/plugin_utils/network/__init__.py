@@ -11,6 +11,7 @@
   ``render_ifupdown``, ``render_ifcfg``, ``render_freebsd``: those of each manager.
 * ``apply_commands``: the commands that bring changed files to life.
 * ``tcp``: TCP settings for fast links.
+* ``path_problems``: which paths do not take the packets that they must take.
 
 What runs on the host is in module_utils/_network.
 """

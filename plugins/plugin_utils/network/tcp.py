@@ -9,7 +9,7 @@ ESnet's advice, fasterdata.es.net/host-tuning/linux, as perfSONAR's packages app
 
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 # Speed in Mbit/s from which they count, largest socket buffer (rmem_max, wmem_max), largest that TCP takes by itself
 _BUFFERS = (
@@ -77,3 +77,26 @@ def sysctl_file(settings: Mapping[str, str], header: str) -> str:
 def fastest(speeds: Sequence[int | None], given: int) -> int:
     """Give the speed that counts: what was given, else the fastest that a link reports."""
     return given or max((speed for speed in speeds if speed), default=0)
+
+
+def plan_tcp(
+    facts: Mapping[str, Any],
+    mtus: Mapping[str, int],
+    current: Mapping[str, str],
+    speed: int = 0,
+    congestion_control: str = "",
+    qdisc: str = "fq",
+    header: str = "",
+) -> dict[str, Any]:
+    """Return ``settings`` by key, a file's ``content``, ``problems`` with what was asked, and the ``speed`` in use.
+
+    ``facts`` are what nic_info returned. ``mtus`` are those that are wanted, by link: the links that are named count,
+    all where none is. ``current`` are the kernel's values. ``speed`` in Mbit/s counts instead of that of the links; 0:
+    theirs.
+    """
+    links = facts["links"]
+    chosen = [link for name, link in links.items() if name in mtus] or list(links.values())
+    counts = fastest([link.get("speed") for link in chosen], speed)
+    largest = max([*mtus.values(), *(link["mtu"] or 0 for link in chosen if link["kind"] != "loopback")], default=0)
+    settings, problems = tcp_settings(counts, largest, current, congestion_control, qdisc)
+    return {"settings": settings, "content": sysctl_file(settings, header), "problems": problems, "speed": counts}

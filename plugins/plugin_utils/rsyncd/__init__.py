@@ -4,7 +4,7 @@
 
 """What the role rsyncd decides from what a host said. Pure.
 
-* ``sandbox``: what a systemd unit must open for the modules of a daemon.
+* ``sandbox``: what a systemd unit must open for the modules of a daemon, as a drop-in.
 
 What runs on the host is in module_utils/_rsyncd.
 """

@@ -157,3 +157,19 @@ def _touch(path: str, roots: Iterable[str]) -> bool:
 
 def _below_any(path: str) -> bool:
     return any(_below(path, root) for root in _NOT_STRICT)
+
+
+def plan_drop_in(unit: str, config: Mapping[str, Any], without: str = "") -> dict[str, list[str]]:
+    """Return ``settings``, the lines of a drop-in that opens what the modules need, and ``shut``, what it cannot open.
+
+    ``unit`` is what ``systemctl cat`` prints of the daemon's unit, ``config`` the result of rsyncd_config, and
+    ``without`` the path of a drop-in that is left out.
+    """
+    settings = unit_settings(unit, without)
+    modules = [*config["modules"], *config.get("kept", ())]
+    needed = needed_paths(modules, config["daemon"])
+    keys = opened(settings, needed, makes_devices(modules))
+    return {
+        "settings": [f"{key}={' '.join(values)}" for key, values in keys.items()],
+        "shut": shut_paths(settings, needed),
+    }

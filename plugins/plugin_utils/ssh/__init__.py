@@ -5,6 +5,8 @@
 """What is decided about ssh before a host is asked to use it. Pure.
 
 * ``ciphers``: which ciphers a connection offers, the fastest first.
+* ``peers``: the peers of an ssh client, with what the inventory knows of each.
+* ``client_plan``: what the client offers to each of them.
 
 What runs on hosts is in module_utils/_ssh and module_utils/_methods/ssh.
 """

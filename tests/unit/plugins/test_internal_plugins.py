@@ -43,6 +43,12 @@ def test_the_public_plugins_are_there():
     assert set(EVERY) >= PUBLIC
 
 
+def test_a_role_has_one_internal_filter_at_most():
+    internal = {name for name in EVERY if name.startswith("filter/")} - PUBLIC
+    roles = {f"filter/{path.name}_logic" for path in PLUGINS.parent.glob("roles/*")}
+    assert internal <= roles | {"filter/human_size"}
+
+
 @pytest.mark.parametrize("name", sorted(EVERY))
 def test_a_plugin_is_public_or_says_that_it_is_internal(name):
     assert short_description(EVERY[name]).startswith("Internal: ") == (name not in PUBLIC)

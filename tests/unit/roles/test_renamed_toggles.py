@@ -11,11 +11,11 @@ from pathlib import Path
 import jinja2
 import pytest
 import yaml
-from ansible_collections.longhaul.fleet.plugins.filter import migrate_logic, renamed_toggle
+from ansible_collections.longhaul.fleet.plugins.filter import migrate_logic, nic_logic, rsyncd_logic
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import toggles
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
-FILTERS = (migrate_logic, renamed_toggle)
+FILTERS = (migrate_logic, nic_logic, rsyncd_logic)
 RENAMED = {
     "migrate_install_packages": "migrate_manage_packages",
     "nic_install_packages": "nic_manage_packages",

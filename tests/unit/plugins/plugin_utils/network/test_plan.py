@@ -289,3 +289,10 @@ def test_ifenslave():
     assert make_plan([BOND], facts, manager="ifupdown")["installs_ifenslave"]
     assert not make_plan([BOND], facts)["installs_ifenslave"]
     assert not make_plan(JUMBO, facts, manager="ifupdown")["installs_ifenslave"]
+
+
+def test_plan_and_commands_go_together():
+    raw, facts = [{"name": "eth0", "mtu": 9000}], host(link("eth0"))
+    plan = make_plan(raw, facts, header="# Managed by Ansible")
+    assert plan["files"][0]["content"].startswith("# Managed by Ansible\n# longhaul.fleet nic: eth0\n")
+    assert make_commands(raw, plan, facts, [])["apply"] == [["ip", "link", "set", "dev", "eth0", "mtu", "9000"]]

@@ -10,9 +10,11 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.tcp import (
     FORBIDDEN,
     fastest,
+    plan_tcp,
     sysctl_file,
     tcp_settings,
 )
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import host, link
 
 CURRENT = {
     "tcp_rmem": "4096\t131072\t6291456",
@@ -59,3 +61,17 @@ def test_a_larger_value_of_the_administrators_stays():
 def test_the_file_and_the_speed():
     assert sysctl_file({"b": "1 2", "a": "3"}, "# top\n") == "# top\na = 3\nb = 1 2\n"
     assert fastest([None, 1000, 10000], 0) == 10000 and fastest([1000], 40000) == 40000 and fastest([None], 0) == 0
+
+
+def test_the_speed_of_the_links_that_are_wanted_counts():
+    facts = host(
+        link("eth0", speed=1000), link("eth1", speed=40000), link("lo", kind="loopback", mtu=65536, speed=None)
+    )
+    slow = plan_tcp(facts, {"eth0": 1500}, CURRENT)
+    assert slow["speed"] == 1000 and "net.ipv4.tcp_mtu_probing" not in slow["settings"]
+    assert plan_tcp(facts, {"eth1": 9000}, CURRENT)["settings"]["net.ipv4.tcp_mtu_probing"] == "1"
+    # without any, all links
+    assert plan_tcp(facts, {}, CURRENT)["speed"] == 40000
+    assert plan_tcp(facts, {}, CURRENT, speed=10000, header="# top")["content"].startswith(
+        "# top\nnet.core.default_qdisc"
+    )

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.rsyncd_sandbox import rsyncd_sandbox
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.rsyncd import sandbox
 
 DEBIAN = """\
@@ -30,7 +29,7 @@ def module(path="/srv/data", **changes) -> dict:
 
 
 def lines(unit: str, *modules: dict, **daemon) -> list[str]:
-    return rsyncd_sandbox(unit, {"modules": list(modules), "daemon": daemon}, OURS)["settings"]
+    return sandbox.plan_drop_in(unit, {"modules": list(modules), "daemon": daemon}, OURS)["settings"]
 
 
 def unit(*settings: str) -> str:
@@ -96,7 +95,7 @@ def test_paths_inside_of_others_are_not_named_again():
 
 def test_modules_that_stay_stay_open():
     config = {"modules": [], "kept": [module("/usr/x")], "daemon": {}}
-    assert rsyncd_sandbox(unit("ProtectSystem=full"), config)["settings"] == ["ReadWritePaths=-/usr/x"]
+    assert sandbox.plan_drop_in(unit("ProtectSystem=full"), config)["settings"] == ["ReadWritePaths=-/usr/x"]
 
 
 def test_the_log_is_written_too():
@@ -111,7 +110,7 @@ def test_the_own_drop_in_does_not_count_and_those_of_others_do():
 
 
 def test_what_no_drop_in_opens_is_named():
-    found = rsyncd_sandbox(unit("InaccessiblePaths=-/srv"), {"modules": [module()], "daemon": {}})
+    found = sandbox.plan_drop_in(unit("InaccessiblePaths=-/srv"), {"modules": [module()], "daemon": {}})
     assert found["shut"] == ["/srv/data"]
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.ssh_plan import USUAL, ssh_plan
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.client_plan import USUAL, plan_client
 
 CHACHA, CTR, GCM, GCM256 = (
     "chacha20-poly1305@openssh.com",
@@ -52,7 +52,7 @@ def peer(name: str = "peer", legacy: bool = False, **options) -> dict:
 
 def plan(offer: object = ..., legacy=False, here=None, **more) -> dict:
     offer = MODERN if offer is ... else offer
-    return ssh_plan([peer(legacy=legacy)], here or local(), {"peer": offer} if offer else {}, **more)
+    return plan_client([peer(legacy=legacy)], here or local(), {"peer": offer} if offer else {}, **more)
 
 
 def ciphers(made: dict) -> list:
@@ -84,7 +84,7 @@ def test_the_slower_end_decides_which_cipher_is_the_fastest(aes, peer_aes, first
 @pytest.mark.parametrize("aes", [True, False])
 @pytest.mark.parametrize("offer", [MODERN, None])
 def test_the_order_is_all_that_changes(allowed, aes, offer):
-    made = ssh_plan([peer()], local(aes, ciphers=allowed), {"peer": offer} if offer else {})
+    made = plan_client([peer()], local(aes, ciphers=allowed), {"peer": offer} if offer else {})
     assert sorted(ciphers(made)) == sorted(allowed)
 
 
@@ -100,7 +100,7 @@ def test_what_will_be_used_is_the_first_that_the_server_takes():
 
 
 def test_a_peer_that_does_not_answer_is_a_warning():
-    made = ssh_plan([peer()], local(), {"peer": {"msg": "peer port 22 did not answer."}})
+    made = plan_client([peer()], local(), {"peer": {"msg": "peer port 22 did not answer."}})
     assert made["problems"] == []
     assert made["warnings"] == [
         "peer: what it offers is not known: peer port 22 did not answer. The ciphers are ordered for this host alone, "
@@ -192,15 +192,15 @@ def test_an_old_cipher_that_the_user_named_for_an_old_peer():
 
 def test_a_host_without_ssh_has_a_prediction():
     empty = {"installed": False, "peers": {}, "aes": True, "aes_reason": "", "fips": False}
-    made = ssh_plan([peer()], {**empty, "built_in": {}, "supported": {}}, {"peer": MODERN})
+    made = plan_client([peer()], {**empty, "built_in": {}, "supported": {}}, {"peer": MODERN})
     assert made["problems"] == []
     assert sorted(ciphers(made)) == sorted(USUAL)
 
 
 def test_peers_for_which_the_same_counts_share_a_block():
-    made = ssh_plan([peer(), peer("other")], local(), {"peer": MODERN, "other": {**MODERN, "ciphers": [CTR]}})
+    made = plan_client([peer(), peer("other")], local(), {"peer": MODERN, "other": {**MODERN, "ciphers": [CTR]}})
     assert [block["patterns"] for block in made["blocks"]] == [["peer", "other"]]
-    made = ssh_plan([peer(), peer("other", Port="2222")], local(), {"peer": MODERN, "other": MODERN})
+    made = plan_client([peer(), peer("other", Port="2222")], local(), {"peer": MODERN, "other": MODERN})
     assert [(block["patterns"], block["options"]) for block in made["blocks"]] == [
         (["peer"], {}),
         (["other"], {"Port": "2222"}),

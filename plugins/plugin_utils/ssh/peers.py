@@ -11,54 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-DOCUMENTATION = r"""
-name: ssh_peers
-short_description: "Internal: complete and check the peers of an ssh client"
-version_added: 0.1.0
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Takes C(ssh_client_peers) of the role P(longhaul.fleet.ssh_client#role), adds what the inventory knows of each, and
-    says what is wrong with them.
-  - Part of that role.
-positional: _input
-options:
-  _input:
-    description: The peers.
-    type: list
-    elements: dict
-    required: true
-  hostvars:
-    description: The variables of all hosts of the inventory.
-    type: dict
-    required: true
-  own_name:
-    description: The inventory name of the host itself. It is left out of the peers.
-    type: str
-    required: true
-  legacy:
-    description: The names of the peers that may use old algorithms.
-    type: list
-    elements: str
-    default: []
-  options:
-    description: Further options of ssh_config for all peers. A peer's own count more.
-    type: dict
-    default: {}
-"""
-
-EXAMPLES = r"""
-- name: Show the peers
-  ansible.builtin.debug:
-    msg: "{{ ssh_client_peers | longhaul.fleet.ssh_peers(hostvars, inventory_hostname) }}"
-"""
-
-RETURN = r"""
-_value:
-  description: The C(peers), and C(problems), a sentence for each.
-  type: dict
-"""
-
 NAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*\Z")
 PATTERN = re.compile(r"[A-Za-z0-9_.:*?%][A-Za-z0-9_.:*?%-]*\Z")
 KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9]*\Z")
@@ -75,14 +27,14 @@ OWN = {
 }
 
 
-def ssh_peers(
+def complete_peers(
     peers: Sequence[Mapping[str, Any]],
     hostvars: Mapping[str, Any],
     own_name: str,
     legacy: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Give ``peers`` and ``problems``.
+    """Return the ``peers`` of an ssh client, with what the inventory knows of each, and the ``problems`` with them.
 
     A peer has name, address, port (0: as ssh is configured), patterns, options (text, as ssh_config takes it) and
     legacy.
@@ -162,11 +114,3 @@ def _problems_of_option(keyword: str, value: Any) -> list[str]:
 
 def _text(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
-        return {"ssh_peers": ssh_peers}

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.filter.ssh_peers import ssh_peers
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.peers import complete_peers
 
 HOSTVARS = {
     "one": {"ansible_host": "10.0.0.1"},
@@ -40,7 +40,7 @@ def complete(peer: dict, **more) -> dict:
     ],
 )
 def test_a_peer_is_completed(peer, expected):
-    assert ssh_peers([peer], HOSTVARS, "own") == {"peers": [expected], "problems": []}
+    assert complete_peers([peer], HOSTVARS, "own") == {"peers": [expected], "problems": []}
 
 
 class Hostvars(dict):
@@ -54,23 +54,25 @@ class Hostvars(dict):
 
 
 def test_a_peer_that_is_not_in_the_inventory_is_not_looked_up():
-    (peer,) = ssh_peers([{"name": "stranger.example"}], Hostvars(HOSTVARS), "own")["peers"]
+    (peer,) = complete_peers([{"name": "stranger.example"}], Hostvars(HOSTVARS), "own")["peers"]
     assert peer["patterns"] == ["stranger.example"]
 
 
 def test_the_host_itself_is_left_out_and_still_checked():
-    found = ssh_peers([{"name": "one"}, {"name": "two"}], HOSTVARS, "one")
+    found = complete_peers([{"name": "one"}, {"name": "two"}], HOSTVARS, "one")
     assert [peer["name"] for peer in found["peers"]] == ["two"]
-    assert ssh_peers([{"name": "one", "patterns": ["*"]}], HOSTVARS, "one")["problems"]
+    assert complete_peers([{"name": "one", "patterns": ["*"]}], HOSTVARS, "one")["problems"]
 
 
 def test_old_algorithms_are_for_those_that_are_named():
-    found = ssh_peers([{"name": "one"}, {"name": "two"}], HOSTVARS, "own", legacy=["two"])
+    found = complete_peers([{"name": "one"}, {"name": "two"}], HOSTVARS, "own", legacy=["two"])
     assert [peer["legacy"] for peer in found["peers"]] == [False, True]
 
 
 def test_options_for_all_count_less_than_those_of_a_peer():
-    found = ssh_peers([{"name": "one", "options": {"Port": 1}}], HOSTVARS, "own", options={"Port": 2, "User": "ops"})
+    found = complete_peers(
+        [{"name": "one", "options": {"Port": 1}}], HOSTVARS, "own", options={"Port": 2, "User": "ops"}
+    )
     assert found["peers"][0]["options"] == {"Port": "1", "User": "ops"}
 
 
@@ -102,21 +104,22 @@ def test_options_for_all_count_less_than_those_of_a_peer():
     ],
 )
 def test_what_cannot_be_right_is_refused(peer, says):
-    (problem,) = ssh_peers([peer], HOSTVARS, "own")["problems"]
+    (problem,) = complete_peers([peer], HOSTVARS, "own")["problems"]
     assert says in problem
 
 
 def test_one_name_twice():
-    (problem,) = ssh_peers([{"name": "one"}, {"name": "one"}], HOSTVARS, "own")["problems"]
+    (problem,) = complete_peers([{"name": "one"}, {"name": "one"}], HOSTVARS, "own")["problems"]
     assert "peer one is there twice" in problem
 
 
 def test_an_old_peer_that_is_no_peer():
-    (problem,) = ssh_peers([{"name": "one"}], HOSTVARS, "own", legacy=["oen"])["problems"]
+    (problem,) = complete_peers([{"name": "one"}], HOSTVARS, "own", legacy=["oen"])["problems"]
     assert "names oen" in problem
 
 
 def test_an_option_for_all_is_checked_too():
     assert (
-        "would end the block" in ssh_peers([{"name": "one"}], HOSTVARS, "own", options={"Match": "all"})["problems"][0]
+        "would end the block"
+        in complete_peers([{"name": "one"}], HOSTVARS, "own", options={"Match": "all"})["problems"][0]
     )

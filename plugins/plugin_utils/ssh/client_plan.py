@@ -10,61 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.ciphers import choose_ciphers
 
-DOCUMENTATION = r"""
-name: ssh_plan
-short_description: "Internal: decide what an ssh client offers to its peers"
-version_added: 0.1.0
-author:
-  - longhaul.fleet maintainers (@longhaul-fleet)
-description:
-  - Orders the ciphers that the client may offer to each peer, the fastest first. It adds none, so what a policy bans
-    stays banned.
-  - For a peer that may use old algorithms, and that shares nothing newer, it adds what both ends have, unless the
-    host's own configuration limits the algorithms.
-  - Part of the role P(longhaul.fleet.ssh_client#role).
-positional: _input
-options:
-  _input:
-    description: The peers, from P(longhaul.fleet.ssh_peers#filter).
-    type: list
-    elements: dict
-    required: true
-  local:
-    description: What M(longhaul.fleet.ssh_local_offer) gave on this host.
-    type: dict
-    required: true
-  offers:
-    description:
-      - What M(longhaul.fleet.ssh_offer) gave for each peer, by its name. Those that did not answer have no C(ciphers).
-    type: dict
-    required: true
-  hostvars:
-    description:
-      - The variables of all hosts. A peer for which the role has run has told there whether it is quick at AES.
-    type: dict
-    default: {}
-  ciphers:
-    description: The ciphers to offer, in this order, instead of those that are chosen.
-    type: list
-    elements: str
-    default: []
-"""
-
-EXAMPLES = r"""
-- name: Decide
-  ansible.builtin.set_fact:
-    plan: "{{ peers | longhaul.fleet.ssh_plan(local, offers) }}"
-"""
-
-RETURN = r"""
-_value:
-  description:
-    - The C(blocks) of the configuration, C(peers) with the C(cipher) of each, the C(reason) and all C(ciphers), and
-      C(problems) and C(warnings).
-  type: dict
-"""
+from .ciphers import choose_ciphers
 
 # What every OpenSSH since 6.5 has; for a prediction on a host where it is not installed yet.
 USUAL = [
@@ -79,18 +26,17 @@ KEYWORDS = {"ciphers": "Ciphers", "macs": "MACs", "kex": "KexAlgorithms", "host_
 WORDS = {"ciphers": "cipher", "macs": "MAC", "kex": "key exchange", "host_keys": "type of host key"}
 
 
-def ssh_plan(
+def plan_client(
     peers: Sequence[Mapping[str, Any]],
     local: Mapping[str, Any],
     offers: Mapping[str, Mapping[str, Any]],
     hostvars: Mapping[str, Any] | None = None,
     ciphers: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Give ``blocks``, ``peers``, ``problems`` and ``warnings``.
+    """Return what the client offers to its peers: ``blocks``, ``peers``, ``problems`` and ``warnings``.
 
-    A block has ``patterns``, ``algorithms`` and ``options``.
-
-    Peers for which the same counts share a block.
+    ``peers`` are what ``complete_peers`` returned, ``local`` and ``offers`` what ssh_local_offer and ssh_offer did. A block
+    has ``patterns``, ``algorithms`` and ``options``; peers for which the same counts share one.
     """
     plan: dict[str, Any] = {"blocks": [], "peers": {}, "problems": [], "warnings": []}
     for peer in peers:
@@ -140,7 +86,7 @@ class _Peer:
         self.cipher = self.reason = ""
 
     def algorithms(self, wanted: Sequence[str]) -> dict[str, list[str]]:
-        """Give the lists by keyword: always Ciphers, and the others where an old peer needs one."""
+        """Return the lists by keyword: always Ciphers, and the others where an old peer needs one."""
         ciphers = self._wanted(wanted) if wanted else self._ordered()
         chosen = {"Ciphers": ciphers}
         if self.offer and self.installed:
@@ -168,7 +114,7 @@ class _Peer:
             self.warnings.append(f"the old {WORDS[kind]} {added[0]} is allowed for this peer, as you said.")
 
     def negotiated(self, ciphers: Sequence[str]) -> str:
-        """Give the cipher that will be used: the client's first that the server takes (RFC 4253, section 7.1)."""
+        """Return the cipher that will be used: the client's first that the server takes (RFC 4253, section 7.1)."""
         return next((name for name in ciphers if not self.offer or name in self.offer["ciphers"]), "")
 
     def _ordered(self) -> list[str]:
@@ -217,7 +163,7 @@ class _Peer:
         return self.local["fips"] or list(self.own[kind]) != list(self.local["built_in"][kind])
 
     def _old(self, kind: str) -> list[str]:
-        """Give the old algorithms that both ends have and that may be added; note the problem where there are none."""
+        """Return the old algorithms that both ends have and that may be added; note a problem where there are none."""
         theirs = self.offer[kind]
         shared = [name for name in theirs if name in self.local["supported"][kind]]
         said = (
@@ -247,11 +193,3 @@ def _age(cipher: str) -> tuple[bool, bool]:
 
 def _brings_its_own_mac(cipher: str) -> bool:
     return "-gcm" in cipher or "-poly1305" in cipher
-
-
-class FilterModule:
-    """The filter of this file."""
-
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
-        return {"ssh_plan": ssh_plan}

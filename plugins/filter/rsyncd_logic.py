@@ -1,0 +1,89 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role rsyncd asks of its logic in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import secret_problems
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.rsyncd.sandbox import plan_drop_in
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.toggles import renamed_toggle
+
+DOCUMENTATION = r"""
+name: rsyncd_logic
+short_description: "Internal: answer a question of the role rsyncd"
+version_added: 0.2.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Answers the questions of the role P(longhaul.fleet.rsyncd#role). What it takes and returns may change in any
+    release.
+positional: _input, question
+options:
+  _input:
+    description:
+      - What the question is about.
+      - What C(systemctl cat UNIT) prints (V(drop_in)), users and their passwords (V(secret_problems)), or the value of
+        a variable (V(toggle)).
+    type: raw
+    required: true
+  question:
+    description:
+      - V(drop_in) compares what the unit of the daemon closes (C(ProtectSystem), C(ProtectHome), C(PrivateDevices),
+        C(PrivateTmp), C(ReadOnlyPaths)) with what the modules need.
+      - V(secret_problems) asks what is wrong with the passwords. It says no password.
+      - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
+    type: str
+    choices: [drop_in, secret_problems, toggle]
+    required: true
+  config:
+    description: For V(drop_in), the result of M(longhaul.fleet.rsyncd_config).
+    type: dict
+  new:
+    description: For V(toggle), the new name.
+    type: str
+  old:
+    description: For V(toggle), the old name.
+    type: str
+  old_value:
+    description: For V(toggle), the value under the old name. V(none) where it is not set.
+    type: raw
+  without:
+    description: For V(drop_in), the path of a drop-in that is left out.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: See what the unit must open
+  ansible.builtin.debug:
+    msg: "{{ unit.stdout | longhaul.fleet.rsyncd_logic('drop_in', config=config) }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - The answer.
+    - V(drop_in) returns C(settings), lines for a drop-in, empty where none is needed, and C(shut), needed paths that a
+      drop-in cannot open, since the unit has them in C(InaccessiblePaths).
+    - V(secret_problems) returns a sentence for each problem, and V(toggle) a truth value.
+  type: raw
+"""
+
+QUESTIONS = {
+    "drop_in": plan_drop_in,
+    "secret_problems": secret_problems,
+    "toggle": renamed_toggle,
+}
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters by name."""
+        return {"rsyncd_logic": make_filter("rsyncd_logic", QUESTIONS)}
