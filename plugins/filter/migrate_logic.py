@@ -13,6 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice impo
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.deletions import tell_deletions
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_problems import find_problems
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import judge_preflight
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.remedies import find_remedies
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import make_report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.source_changes import tell_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import decide
@@ -35,10 +36,10 @@ options:
   _input:
     description:
       - What the question is about.
-      - The state of a job as the role keeps it (V(advice), V(decide), V(report), V(switch)), all jobs with the options
-        that count for all of them applied (V(problems)), what both hosts answered (V(preflight)), the result of a
-        transfer (V(changes), V(deletions)), the result of a task (V(failure)), a hook as the user wrote it (V(hook)),
-        or the value of a variable (V(toggle)).
+      - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs with
+        the options that count for all of them applied (V(problems)), what both hosts answered (V(preflight)), the
+        result of a transfer (V(changes), V(deletions)), the result of a task (V(failure)), a hook as the user wrote it
+        (V(hook)), or the value of a variable (V(toggle)).
     type: raw
     required: true
   question:
@@ -51,11 +52,12 @@ options:
       - V(hook) asks what may be told of a hook.
       - V(preflight) asks what stands in the way of a job.
       - V(problems) asks what is wrong with the jobs themselves.
+      - V(remedies) asks what a run does after a failure.
       - V(report) asks for the report of a job.
       - V(switch) asks which hooks of the switch have run.
       - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
-    choices: [advice, changes, decide, deletions, failure, hook, preflight, problems, report, switch, toggle]
+    choices: [advice, changes, decide, deletions, failure, hook, preflight, problems, remedies, report, switch, toggle]
     required: true
   allowed:
     description: For V(deletions), whether the first copy may delete what the destination has of its own.
@@ -95,6 +97,9 @@ options:
     description: For V(problems), the names of the hosts in the inventory.
     type: list
     elements: str
+  in_switch:
+    description: For V(remedies), whether a step of the switch failed.
+    type: bool
   job:
     description: For V(deletions) and V(preflight), the job, with the options that count for all jobs applied.
     type: dict
@@ -158,6 +163,7 @@ _value:
     - V(deletions) returns the sentences C(told) and C(problem). Either may be empty.
     - V(hook) returns C(kind), C(host), C(name), C(what) it runs, and whether it is C(hidden).
     - V(preflight) returns the lists C(problems) and C(warnings).
+    - V(remedies) returns a list of them, in their order.
     - V(report) returns the state with what only reports say.
     - V(switch) returns what was told of the hooks that ran, C(done), and the others as the user wrote them, C(left).
   type: raw
@@ -172,6 +178,7 @@ QUESTIONS = {
     "hook": tell_hook,
     "preflight": judge_preflight,
     "problems": find_problems,
+    "remedies": find_remedies,
     "report": make_report,
     "switch": divide,
     "toggle": renamed_toggle,

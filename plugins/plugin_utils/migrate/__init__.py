@@ -9,6 +9,7 @@
 * ``steps``: what a run does with a job, by the phase that was asked for and the stage, as a table;
 * ``preflight``: what the answers of both hosts mean; ``deletions``: what would be deleted, and whether that was agreed
 to; * ``source_changes``: what changed at the source while a transfer read it;
+* ``remedies``: what a run does after a failure, as a table;
 * ``switch``: which hooks of the switch have run;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state.
 

@@ -35,8 +35,8 @@ def plan_client(
 ) -> dict[str, Any]:
     """Return what the client offers to its peers: ``blocks``, ``peers``, ``problems`` and ``warnings``.
 
-    ``peers`` are what ``complete_peers`` returned, ``local`` and ``offers`` what ssh_local_offer and ssh_offer did. A block
-    has ``patterns``, ``algorithms`` and ``options``; peers for which the same counts share one.
+    ``peers`` are what ``complete_peers`` returned, ``local`` and ``offers`` what ssh_local_offer and ssh_offer did. A
+    block has ``patterns``, ``algorithms`` and ``options``; peers for which the same counts share one.
     """
     plan: dict[str, Any] = {"blocks": [], "peers": {}, "problems": [], "warnings": []}
     for peer in peers:
