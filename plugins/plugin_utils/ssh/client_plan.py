@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the ssh client shall offer to each peer, and why: the decisions of the role ssh_client."""
+"""What an ssh client offers to each peer, and why. Pure."""
 
 from __future__ import annotations
 
