@@ -120,7 +120,7 @@ def make_runs(
 
 
 def _deal(runs: list[dict[str, Any]], lanes: int, seconds: Mapping[str, float]) -> None:
-    """Return each run its lane, the longest first to the lane with the least; one that never ran counts as long."""
+    """Set the lane of each run, the longest first to the lane with the least; one that never ran counts as long."""
     known = [seconds[run["id"]] for run in runs if run["id"] in seconds]
     unknown = max(known, default=1.0)
     work = [0.0] * lanes

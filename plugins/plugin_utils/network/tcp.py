@@ -88,7 +88,7 @@ def plan_tcp(
     qdisc: str = "fq",
     header: str = "",
 ) -> dict[str, Any]:
-    """Return ``settings`` by key, a file's ``content``, ``problems`` with what was asked, and the ``speed`` in use.
+    """Return ``settings`` by key, a file's ``content``, ``problems`` with what was asked, and ``speed`` in Mbit/s.
 
     ``facts`` are what nic_info returned. ``mtus`` are those that are wanted, by link: the links that are named count,
     all where none is. ``current`` are the kernel's values. ``speed`` in Mbit/s counts instead of that of the links; 0:
