@@ -144,12 +144,20 @@ def _kept_by_daemon(verdict: Verdict, difference: Difference) -> bool:
     return bool(rootless and leads_out) and words_in(difference.text, "a daemon without `use chroot = yes`")
 
 
-def _only_extra_symlinks(verdict: Verdict, difference: Difference) -> bool:
-    """Whether two groups of symlinks differ in names alone that the source does not have."""
-    kinds = {tree[difference.path].type for tree in (verdict.source, verdict.before) if difference.path in tree}
+def _only_extra_names(verdict: Verdict, difference: Difference) -> bool:
+    """Whether two groups of names of one file differ in names alone that the source does not have."""
     ours, theirs = (ast.literal_eval(names) for names in difference.text.split(" for "))
     wanted = {name for name in (*ours, *theirs) if name.partition(b"/")[2] in verdict.source}  # below the root
-    return kinds == {"symlink"} and (difference.path not in verdict.source or wanted & {*ours} == wanted & {*theirs})
+    return difference.path not in verdict.source or wanted & {*ours} == wanted & {*theirs}
+
+
+def _separates_symlinks(verdict: Verdict, difference: Difference) -> bool:
+    """Whether a symbolic link of ours is just as at the source, where the destination had it share with another."""
+    before, source = verdict.before.get(difference.path), verdict.source.get(difference.path)
+    if not before or not source or source.type != "symlink" or not before.links or before.links == source.links:
+        return False
+    ours, _word, _theirs = difference.text.partition(" for ")
+    return ours == repr(getattr(source, difference.aspect))
 
 
 def _counts(difference: Difference) -> dict[str, tuple[int, int]]:
@@ -171,7 +179,7 @@ def _changes_both_names(verdict: Verdict, difference: Difference) -> bool:
     counts = _counts(difference)
     return (
         shared
-        and "hardlinks" not in verdict.case.preserve
+        and ("hardlinks" not in verdict.case.preserve or _by_rsync(verdict.case.row))
         and list(counts) == ["attributes_changed"]
         and all(check > did for check, did in counts.values())
     )
@@ -251,14 +259,20 @@ EXPECTED = (
         _kept_by_daemon,
     ),
     Expected(
-        "names of a symbolic link that the source does not have",
-        "rsync makes a new link for the names that it has, ours adds them: its content cannot change",
+        "names of a file that the source does not have",
+        "what the source has is linked as there, and whether names beside it stay linked depends on who is made first",
         ("links",),
-        _only_extra_symlinks,
+        _only_extra_names,
+    ),
+    Expected(
+        "symbolic links that were one at the destination alone",
+        "rsync leaves them one, with the attributes of the last",
+        ("owner", "mtime", "xattrs", "links"),
+        _separates_symlinks,
     ),
     Expected(
         "attributes of a file that has two names at the destination",
-        "what is done to the one is done to the other: check mode counts both, where hard links are not preserved",
+        "what is done to the one is done to the other: check mode counts both, unless ours preserves hard links",
         ("prediction",),
         _changes_both_names,
     ),
