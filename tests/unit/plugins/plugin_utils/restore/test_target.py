@@ -16,8 +16,8 @@ GROUPS = {"all": ["web1", "vault"]}
 SNAPSHOT = {"name": "2026-11-21T173009Z", "path": "/srv/backup/web1/etc/2026-11-21T173009Z/data"}
 
 
-def ask(jobs=ETC, **given):
-    return complete_request(given, jobs, GROUPS)
+def ask(jobs=None, **given):
+    return complete_request(given, ETC if jobs is None else jobs, GROUPS)
 
 
 @pytest.mark.parametrize(
