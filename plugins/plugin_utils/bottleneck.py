@@ -99,7 +99,8 @@ _ROLES = (time_accounting.LINK, time_accounting.LEAD)
 def _total(end: Mapping[str, Any], role: str) -> float:
     """Give the seconds that threads of a role were at work or held up by the network."""
     idle = (time_accounting.IDLE, time_accounting.ANSWER)
-    return sum(wall for name, (wall, _processor) in end["roles"].get(role, {}).items() if name not in idle)
+    states: Mapping[str, tuple[float, float]] = end["roles"].get(role, {})
+    return sum(wall for name, (wall, _processor) in states.items() if name not in idle)
 
 
 def _shares(end: Mapping[str, Any], role: str, beyond: tuple[str, ...]) -> Shares:

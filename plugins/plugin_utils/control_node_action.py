@@ -23,7 +23,7 @@ class ControlNodeAction(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Do it, and say that nothing changed: what changed is on the hosts."""
-        result = super().run(tmp, task_vars)
+        result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=spec_from_documentation(self.documentation))
         result["changed"] = False
         try:

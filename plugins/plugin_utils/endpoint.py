@@ -38,12 +38,13 @@ class Endpoint:
     @property
     def programs(self) -> Mapping[str, Any]:
         """What the probe knows of the programs on this host."""
-        return self.probe["programs"]
+        programs: Mapping[str, Any] = self.probe["programs"]
+        return programs
 
     @property
     def is_root(self) -> bool:
         """Whether the work on this host is done as root."""
-        return self.probe["uid"] == 0
+        return bool(self.probe["uid"] == 0)
 
     def version(self, program: str) -> tuple[int, ...]:
         """The version of a program; empty where there is none."""

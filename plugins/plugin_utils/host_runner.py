@@ -101,7 +101,7 @@ class HostRunner:
     @property
     def connection(self) -> str:
         """The name of the connection plugin."""
-        return self.variables.get("ansible_connection", "ssh")
+        return str(self.variables.get("ansible_connection", "ssh"))
 
     def run(self, *steps: dict[str, Any], secrets: dict[str, str] | None = None) -> list[dict[str, Any]]:
         """Run steps of the endpoint module in one execution, and give each one's result.
@@ -124,7 +124,7 @@ class HostRunner:
             raise HostFailed(f"{self.name}: {_with_advice(str(error))}") from None  # a cause would be said twice
         if result.get("unreachable") or result.get("failed") or "results" not in result:
             raise HostFailed(f"{self.name}: {_reason(result)}")
-        return result["results"]
+        return list(result["results"])
 
     def reset(self) -> None:
         """Forget a connection that broke; the next step makes a new one."""

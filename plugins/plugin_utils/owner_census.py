@@ -66,7 +66,7 @@ def take_census(
     folder = {"id": hashlib.sha256(f"owners {identity}".encode()).hexdigest()[:16], "side": "source"}
     request = {name: settings[name] for name in ("rules", "only", "one_file_system", "preserve")}
     request.update(side="source", part="owners", root=root, peer_name=runners["dest"].name)
-    clean_up = [{"do": "stop", "succeeded": True, **folder}, {"do": "clear", **folder}]
+    clean_up: list[dict[str, Any]] = [{"do": "stop", "succeeded": True, **folder}, {"do": "clear", **folder}]
     step = {
         "do": "start",
         "kind": "owners",

@@ -43,7 +43,7 @@ class PairAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Validate the options, work on both hosts, and turn what goes wrong into one clear failure."""
         task_vars = task_vars or {}
-        result = super().run(tmp, task_vars)
+        result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(
             argument_spec=spec_from_documentation(self.documentation), mutually_exclusive=self.mutually_exclusive
         )

@@ -224,7 +224,7 @@ def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -
         return int(wanted)
     if method != "stream":
         return 1
-    return max(1, min(STREAMS_UNASKED, source.probe["cores"], dest.probe["cores"]))
+    return max(1, min(STREAMS_UNASKED, int(source.probe["cores"]), int(dest.probe["cores"])))
 
 
 def _one_stream(wanted: str, method: str) -> tuple[str, ...]:
@@ -333,7 +333,7 @@ def choose_preserve(
 
     Raises Refusal where something that was asked for by name cannot be kept.
     """
-    cannot = {}
+    cannot: dict[str, str] = {}
     if not dest.is_root:
         who = f"{dest.probe['user']} on {dest.name} is not root"
         cannot.update(owner=who, devices=who)

@@ -98,7 +98,7 @@ def _only_unstable(status: Mapping[str, Any], outcome: Mapping[str, Any]) -> boo
     """Whether nothing failed but entries that changed each time they were read."""
     if status.get("failure") or outcome.get("failure"):
         return False
-    return 0 < outcome.get("errors_total", 0) == outcome.get("errors_unstable", 0)
+    return 0 < int(outcome.get("errors_total", 0)) == int(outcome.get("errors_unstable", 0))
 
 
 def shorten_changes(result: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ def shorten_changes(result: dict[str, Any]) -> None:
 
 
 def _progress(status: Mapping[str, Any], name: str) -> int:
-    return status.get("progress", {}).get(name, 0)
+    return int(status.get("progress", {}).get(name, 0))
 
 
 def with_earlier(status: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:

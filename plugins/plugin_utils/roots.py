@@ -108,7 +108,7 @@ def _directory(path: Mapping[str, Any], host: str) -> str:
             "or remove the link"
         )
     if kind in ("directory", "missing") and path["existing_is_directory"]:
-        return path["real"]
+        return str(path["real"])
     what = path["real"] if kind in ("file", "other") else path["existing"]
     raise Refusal(f"{what} on {host} is not a directory, so a tree cannot arrive at {path['given']}: change dest")
 

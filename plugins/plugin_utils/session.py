@@ -162,7 +162,8 @@ class Session:
         for end in (source, dest):
             job = end.probe["job"]
             if not job["running"] and job["request"].get("part") == "drive" and not job["request"]["settings"]["check"]:
-                return job["status"].get("outcome", {})
+                outcome: dict[str, Any] = job["status"].get("outcome", {})
+                return outcome
         return {}
 
     # Serve and drive
@@ -377,7 +378,8 @@ class Session:
         failure = self._failure(plan, status)
         if failure:
             raise TransferError(failure)
-        return status["outcome"]
+        outcome: dict[str, Any] = status["outcome"]
+        return outcome
 
     @property
     def _compares(self) -> bool:
@@ -460,7 +462,7 @@ class Session:
 
 
 def _has_not_met(status: dict[str, Any]) -> bool:
-    return status.get("progress", {}).get("phase", "starting") == "starting"
+    return bool(status.get("progress", {}).get("phase", "starting") == "starting")
 
 
 def _both(status: dict[str, Any], what: str, other: str) -> dict[str, Any]:

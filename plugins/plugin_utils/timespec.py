@@ -49,9 +49,10 @@ def read_moment(given: Any, zone: str = "UTC") -> Moment:
     found = _MOMENT.fullmatch(text)
     if not found:
         raise Refused(_unreadable(text))
-    numbers = {key: int(found.group(key) or 0) for key in ("year", "month", "day", "hour", "minute", "second")}
+    year, month, day = (int(found.group(key)) for key in ("year", "month", "day"))
+    hour, minute, second = (int(found.group(key) or 0) for key in ("hour", "minute", "second"))
     try:
-        local = datetime(**numbers)
+        local = datetime(year, month, day, hour, minute, second)
     except ValueError as error:
         raise Refused(f"'{text}' is no time that there can be: {error}. Correct it") from None
     before = bool(found.group("before"))

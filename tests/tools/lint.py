@@ -26,6 +26,7 @@ ONLY_FOR = {
     "changelog": ("changelogs/*", "galaxy.yml"),
     "documentation": ("plugins/*/*", "roles/*/meta/*", "meta/*", "galaxy.yml", "docs/docsite/*"),
     "galaxy": ("galaxy.yml", "meta/*", "README.md", "CHANGELOG.md"),
+    "mypy": ("plugins/module_utils/*", "plugins/plugin_utils/*", "mypy.ini"),
 }
 
 
@@ -43,6 +44,8 @@ def checks(python: str, copied: Path) -> dict[str, list[list[str]]]:
         "yamllint": [[str(programs / "yamllint"), "--strict", "."]],
         "codespell": [[str(programs / "codespell")]],
         "prose": [[python, "tests/tools/prose.py"]],
+        # in the repository, not in its copy: what mypy remembers goes by the path
+        "mypy": [[str(programs / "mypy"), "--config-file", str(REPOSITORY / "mypy.ini")]],
         "ansible-lint": [[str(programs / "ansible-lint"), "--offline", "--profile", "production"]],
         "changelog": [[str(programs / "antsibull-changelog"), "lint"]],
         "documentation": [[str(programs / "antsibull-docs"), "lint-collection-docs", "--plugin-docs", "."]],
@@ -86,6 +89,7 @@ def concerned(changed: Iterable[str]) -> set[str]:
 def run_checks(wanted: Collection[str] | None = None, user: str = "lint") -> list[results.Case]:
     """Run these checks, or all, in the copy of the collection that ``user`` has."""
     programs = environments.make("dev") / "bin"
+    collection.link()
     base = collection.copy(user)
     copied = base / collection.NAME
     environment = {

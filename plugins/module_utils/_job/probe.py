@@ -222,7 +222,7 @@ def measure(root: bytes, seconds: float = 0.5) -> dict[str, Any]:
 
 def _sshd(ports: list[int], own_addresses: list[str]) -> dict[str, Any]:
     """Say whether the system's sshd answers on this host, and what it is configured to; neither without addresses."""
-    found = {"listening": [], "config": {}, "home": pwd.getpwuid(os.geteuid()).pw_dir}
+    found: dict[str, Any] = {"listening": [], "config": {}, "home": pwd.getpwuid(os.geteuid()).pw_dir}
     if not own_addresses:
         return found
     from .._methods.ssh.sshd_config import parse_sshd_config

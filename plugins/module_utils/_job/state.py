@@ -65,7 +65,8 @@ def _write_json(path: str, data: Any) -> None:
 def _read_json(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="ascii") as stream:
-            return json.load(stream)
+            values: dict[str, Any] = json.load(stream)
+            return values
     except (OSError, ValueError):
         return {}
 

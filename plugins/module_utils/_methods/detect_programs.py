@@ -83,7 +83,7 @@ def _ssh(path: str) -> dict[str, Any]:
 def _scp(path: str) -> dict[str, Any]:
     """Say whether ``-O`` (the old protocol) is among the single-letter flags that scp names in its usage."""
     flags = re.search(r"usage: scp \[-([A-Za-z0-9]+)\]", run_command([path]))
-    return {"legacy_flag": bool(flags) and "O" in flags.group(1)}
+    return {"legacy_flag": flags is not None and "O" in flags.group(1)}
 
 
 _LOOKS: dict[str, Callable[[str], dict[str, Any]]] = {

@@ -15,13 +15,13 @@ from .._tree.staging import Staging
 def load(name: str) -> Any:
     """Return the module of a method."""
     if name == "rsync":
-        from .rsync import method
+        from .rsync import method as rsync
 
-        return method
+        return rsync
     if name == "rsyncd":
-        from .rsyncd import method
+        from .rsyncd import method as rsyncd
 
-        return method
+        return rsyncd
     if name == "scp":
         from .copy import scp
 

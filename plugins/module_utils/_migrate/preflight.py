@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import stat
+from typing import Any
 
 from .._core.files import nearest_existing
 from .._core.subprocesses import find_program, run
@@ -30,7 +31,7 @@ LARGEST_FILE = {"vfat": 4 * 2**30 - 1, "msdos": 4 * 2**30 - 1, "msdosfs": 4 * 2*
 ZFS_PROPERTIES = ("recordsize", "sync", "atime", "xattr", "acltype", "compression", "available", "readonly")
 
 
-def mount_of(path: str, table: str) -> dict:
+def mount_of(path: str, table: str) -> dict[str, Any]:
     """Find the mount that a real path is on, in the text of /proc/self/mounts (the last of the longest matches)."""
     best = {"point": "", "type": "", "options": []}
     for line in table.splitlines():
@@ -83,9 +84,10 @@ def reach(address: str, port: int, seconds: float = 3.0) -> str:
         return error.strerror or str(error)
 
 
-def judge_zfs(side: str, properties: dict, pool: dict) -> dict:
+def judge_zfs(side: str, properties: dict[str, str], pool: dict[str, str]) -> dict[str, list[str]]:
     """Give what a dataset's properties and its pool's state mean for a migration. Both as zfs and zpool print them."""
-    problems, warnings = [], []
+    problems: list[str] = []
+    warnings: list[str] = []
     if pool.get("health") not in (None, "ONLINE"):
         problems.append(f"the ZFS pool is {pool['health']}, not ONLINE: see 'zpool status' before moving data")
     if side == "source":
@@ -107,7 +109,7 @@ def judge_zfs(side: str, properties: dict, pool: dict) -> dict:
     return {"problems": problems, "warnings": warnings}
 
 
-def ask_zfs(mount_point: str, program: str) -> tuple:
+def ask_zfs(mount_point: str, program: str) -> tuple[dict[str, str], dict[str, str]]:
     """Give the properties of the dataset that is mounted there, and the state of its pool."""
 
     def said(*argv: str) -> str:
@@ -126,7 +128,7 @@ def ask_zfs(mount_point: str, program: str) -> tuple:
     return properties, dict(zip(("health", "capacity"), words))
 
 
-def look(side: str, path: str, peer: str, port: int) -> dict:
+def look(side: str, path: str, peer: str, port: int) -> dict[str, Any]:
     """Look at the end ``side`` (source or dest) at ``path``, and try ``port`` of the address ``peer`` ("": do not).
 
     Sizes are bytes; ``files_free`` is None where the file system has no fixed number of inodes.

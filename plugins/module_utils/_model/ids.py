@@ -37,7 +37,7 @@ class IdMap:
     def of(cls, table: Mapping[str, Iterable[Sequence[int]]] | None) -> IdMap:
         """Make it of a plan's ``owner_map``: lists of pairs, ``users`` and ``groups``."""
         pairs = table or {}
-        return cls(*(dict(map(tuple, pairs.get(kind, ()))) for kind in ("users", "groups")))
+        return cls(*({int(old): int(new) for old, new in pairs.get(kind, ())} for kind in ("users", "groups")))
 
     def as_table(self) -> dict[str, list[list[int]]]:
         """Return what ``of`` reads, plain data for JSON."""

@@ -11,6 +11,7 @@ they need of ``_core`` are packed into ``checkpoint.pyz``, beside what was saved
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.util
 import os
 import pkgutil
@@ -36,7 +37,8 @@ def build_archive(path: str) -> None:
         for info in pkgutil.iter_modules(package.__path__):
             name = f"{package.__name__}.{info.name}"
             spec = importlib.util.find_spec(name)
-            source = spec.loader.get_source(name) if spec and spec.loader else ""  # type: ignore[attr-defined]
+            loader = spec.loader if spec else None
+            source = loader.get_source(name) if isinstance(loader, importlib.abc.InspectLoader) else ""
             files[f"longhaul/{folder}/{info.name}.py"] = (source or "").encode()
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "wb") as stream:

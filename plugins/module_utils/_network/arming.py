@@ -53,7 +53,8 @@ def wanted(parameters: dict[str, Any]) -> dict[str, Any]:
 def commands_of(parameters: dict[str, Any]) -> list[list[str]]:
     """Give the commands of the managers, and those that were given instead."""
     if parameters["commands"] is not None:
-        return parameters["commands"]
+        given: list[list[str]] = parameters["commands"]
+        return given
     links = parameters["links"] or []
     return [argv for manager in parameters["managers"] for argv in restore_commands(manager, links)]
 

@@ -113,9 +113,10 @@ def ended_sentence(name: str, last: dict[str, Any], now: float) -> str:
     return f"the checkpoint {name} {how}{by} {max(0, now - last['at']):.0f} s ago{errors}"
 
 
-def _load(path: str) -> Any:
+def _load(path: str) -> dict[str, Any] | None:
     with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as opened:
-        return json.load(opened)
+        values: dict[str, Any] | None = json.load(opened)
+        return values
     return None
 
 

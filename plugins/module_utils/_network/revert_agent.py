@@ -21,7 +21,7 @@ import os
 import signal
 import sys
 import time
-from typing import Sequence
+from typing import Any, Sequence
 
 from .checkpoint import Checkpoint
 from .live import bring_back, capture, way_back
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _armed(checkpoint: Checkpoint, token: str) -> bool:
     request = checkpoint.request
-    return bool(request) and request["token"] == token
+    return request is not None and bool(request["token"] == token)
 
 
 def _wait(checkpoint: Checkpoint, token: str, seconds: float) -> int:
@@ -94,7 +94,7 @@ def revert(checkpoint: Checkpoint, token: str, by: str, early: bool = False) -> 
     return int(bool(errors))
 
 
-def _early(request: dict) -> list[str]:
+def _early(request: dict[str, Any]) -> list[str]:
     errors = []
     for argv in request["boot_commands"]:
         ended = run(argv, COMMAND_TIMEOUT)
@@ -106,7 +106,7 @@ def _early(request: dict) -> list[str]:
     return errors
 
 
-def _delete_made(request: dict) -> None:
+def _delete_made(request: dict[str, Any]) -> None:
     """What the change made goes before the old configuration is taken up again."""
     state, made = request["state"], request["made"]
     for _round in range(len(made)):

@@ -34,7 +34,7 @@ def _save(path: str, folder: str, records: list[dict[str, Any]]) -> None:
     except (FileNotFoundError, NotADirectoryError):
         records.append({"path": path, "type": "absent", "highest": _highest_missing(path)})
         return
-    record = {
+    record: dict[str, Any] = {
         "path": path,
         "mode": stat.S_IMODE(found.st_mode),
         "uid": found.st_uid,
@@ -83,18 +83,18 @@ def is_as_saved(record: dict[str, Any], folder: str) -> bool:
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return record["type"] == "absent"
+        return bool(record["type"] == "absent")
     kinds = {"file": stat.S_ISREG, "folder": stat.S_ISDIR, "link": stat.S_ISLNK}
     if record["type"] == "absent" or not kinds[record["type"]](found.st_mode):
         return False
     if (found.st_uid, found.st_gid) != (record["uid"], record["gid"]):
         return False
     if record["type"] == "link":
-        return os.readlink(path) == record["target"]
+        return bool(os.readlink(path) == record["target"])
     if stat.S_IMODE(found.st_mode) != record["mode"] or _xattrs(path) != record["xattrs"]:
         return False
     if record["type"] == "folder":
-        return sorted(os.listdir(path)) == record["names"]
+        return bool(sorted(os.listdir(path)) == record["names"])
     return found.st_mtime_ns == record["mtime"] and _same(path, os.path.join(folder, record["content"]))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Iterable, Mapping
+from typing import Any, Iterable, Mapping
 
 
 def words(value: str) -> list[str]:
@@ -33,11 +33,11 @@ def verdict(address: str, allow: Iterable[str], deny: Iterable[str]) -> bool | N
     return None if found is None else not found
 
 
-def sources(modules: Iterable[Mapping[str, object]]) -> list[str]:
+def sources(modules: Iterable[Mapping[str, Any]]) -> list[str]:
     """Give the addresses and networks that all modules together let in, sorted; empty where they are not limited so."""
     found: set[str] = set()
     for values in modules:
-        allow = [str(word) for word in values.get("hosts_allow", ()) or ()]  # type: ignore[attr-defined]
+        allow = [str(word) for word in values.get("hosts_allow", ()) or ()]
         if not allow or any(network(word) is None for word in allow):
             return []
         found |= {str(network(word)) for word in allow}

@@ -126,7 +126,8 @@ def all_problems(
     ``users`` have a password in ``managed_secrets``, the file that the role writes (empty where it writes none).
     """
     shared, problems = daemon_values(options)
-    users, seen = frozenset(users), {}
+    users = frozenset(users)
+    seen: dict[str, str] = {}
     for module in modules:
         if not isinstance(module, Mapping):
             problems.append(f"{module!r} is no module: write name and path of each")

@@ -31,7 +31,7 @@ def break_hardlinks(data_fd: int, base_fd: int | None, *, check: bool = False) -
         tree = stack.enter_context(Root(data_fd))
         base = None if base_fd is None else stack.enter_context(Root(base_fd))
         for entry in _linked(data_fd) if base is not None else ():
-            other = base.lstat(entry.path)
+            other = None if base is None else base.lstat(entry.path)
             if other is not None and (other.dev, other.ino) == entry.link_id:
                 found = True
                 if check:

@@ -134,7 +134,7 @@ def _remembered(snapshot: Snapshot, level: str, part: Subset, now: int, report: 
         new["damaged"] = old.get("damaged", [])
     if level != CONTENTS:
         return new
-    shares = new["shares"] if new["shares"].get("of") == part.of else {"of": part.of, "times": {}}
+    shares: dict[str, Any] = new["shares"] if new["shares"].get("of") == part.of else {"of": part.of, "times": {}}
     times = {key: value for key, value in shares["times"].items() if not problems or int(key) not in part.parts}
     if not problems:
         times.update({str(number): now for number in part.parts})

@@ -99,7 +99,7 @@ class ManifestReader:
     @property
     def algorithm(self) -> str:
         """The algorithm of the content hashes."""
-        return self.about["algorithm"]
+        return str(self.about["algorithm"])
 
     def records(self) -> Iterator[Record]:
         """Give every record, and at the end make sure that this was the whole manifest."""

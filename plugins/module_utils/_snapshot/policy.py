@@ -107,7 +107,7 @@ def decide(times: Iterable[int], policy: Policy, now: float, calendar: Calendar 
         kept[at].append("last")
     for rule, period_of in _PERIODS.items():
         count = getattr(policy, rule)
-        seen = set()
+        seen: set[object] = set()
         for at in present if count else ():
             period = period_of(calendar(at))
             if period not in seen:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .._model.entry import BLOCK, CHARACTER, DIRECTORY, REGULAR, SYMLINK, Entry
-from .._model.ids import IdMap
-from .metadata import NUMERIC, ROOT_POWERS, Powers, differences
+from .._model.ids import NUMERIC, IdMap
+from .metadata import ROOT_POWERS, Powers, differences
 
 NONE, ATTRIBUTES, UPDATE, CREATE, REPLACE = "none", "attributes", "update", "create", "replace"
 UNCHANGED = "." * 9

@@ -74,7 +74,7 @@ def _system_around(real: bytes, path: bytes) -> bytes | None:
 
 def _subordinate(met: Mapping[str, Iterable[int]]) -> list[str]:
     """Name the ranges of subordinate ids that some of the ids lie in."""
-    said = []
+    said: list[str] = []
     for kind, file in SUBORDINATE.items():
         ids = sorted(met.get(kind, ()))
         for who, first, count in _ranges(file):

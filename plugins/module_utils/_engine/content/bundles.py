@@ -53,7 +53,7 @@ def _unpack(frame: Frame) -> Payload:
     if frame.type == frames.DEFLATED:
         return inflate(frame.payload)
     if frame.type != frames.ZSTD:
-        return frame.payload  # type: ignore[no-any-return]
+        return frame.payload
     if len(frame.payload) < _LENGTH.size:
         raise FrameError("a bundle packed by zstd arrived without its length")
     (length,) = _LENGTH.unpack_from(frame.payload)

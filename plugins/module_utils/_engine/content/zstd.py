@@ -68,7 +68,7 @@ def _engine() -> Any:
 
 def _from_python() -> _Module | None:
     try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+        from compression import zstd  # type: ignore[import-not-found]  # Python 3.14 brings it
     except ImportError:
         return None
     return _Module(zstd)

@@ -20,7 +20,7 @@ Send = Callable[[int, bytes], None]  # kind and payload of a control message
 class Wanted(NamedTuple):
     """One file whose content shall travel."""
 
-    index: int  # in its shard
+    index: int  # type: ignore[assignment]  # in its shard; tuple's index is hidden
     entry: Entry
     have: int  # bytes that the destination has of it already
     ranges: list[tuple[int, int]] | None = None  # (start, end) of what shall travel, where that is not all behind have
@@ -53,8 +53,8 @@ class Meter:
         self.moved(self._left)
 
 
-class SourceCarrier:
-    """The source's half. ``send`` is called by several threads, each with its own ``stream`` number."""
+class _Carrier:
+    """What both halves keep of the programs that they run."""
 
     argv: Sequence[str] = ()  # what was run at last, for the report
     said: str = ""  # the last lines that the programs printed
@@ -62,6 +62,10 @@ class SourceCarrier:
     def heard(self, text: str) -> None:
         """Keep what a program printed, the last of it."""
         self.said = "\n".join(part for part in (self.said, text.strip()) if part)[-_SAID:]
+
+
+class SourceCarrier(_Carrier):
+    """The source's half. ``send`` is called by several threads, each with its own ``stream`` number."""
 
     def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
         """Let the files travel, and return when the destination has them, or could have. Raises TransferFailed."""
@@ -92,12 +96,9 @@ class Arrived:
         """Remove what is left of the shard, but for what a rerun can go on with."""
 
 
-class DestCarrier:
+class DestCarrier(_Carrier):
     """The destination's half."""
 
-    argv: Sequence[str] = ()
-    said: str = ""
-    heard = SourceCarrier.heard
     resumed: bool = False  # whether something of an earlier run was of use
 
     def offer(self, shard: int, files: list[tuple[int, Entry, Entry]]) -> None:

@@ -183,7 +183,7 @@ class DataConnection:
         reader, writer = self._pipe
         while count:
             try:
-                held = os.splice(self._fd, writer, min(count, BUFFER_BYTES))  # type: ignore[attr-defined]
+                held = os.splice(self._fd, writer, min(count, BUFFER_BYTES))
             except BlockingIOError:
                 self._wait(select.POLLIN)
                 continue
@@ -194,7 +194,7 @@ class DataConnection:
             self.passed += held
             count -= held
             while held:
-                written = os.splice(reader, fd, held, offset_dst=offset)  # type: ignore[attr-defined]
+                written = os.splice(reader, fd, held, offset_dst=offset)
                 moved(written)
                 offset, held = offset + written, held - written
 

@@ -72,7 +72,7 @@ class FileApplier:
         os.fchmod(fd, 0o700)  # nor a group
         return fd
 
-    def failed(self, path: bytes, error: OSError | ValueError | str) -> None:
+    def failed(self, path: bytes, error: OSError | ValueError | OverflowError | str) -> None:
         """List what went wrong with a path; a full destination ends the transfer."""
         if isinstance(error, OSError) and error.errno in FULL:
             raise full(self._context.root, f"{error.strerror}, at {escape(path)}")

@@ -12,7 +12,7 @@ directories on the way down and the paths of what is too much are held in memory
 from __future__ import annotations
 
 import os
-from typing import Callable
+from typing import Any, Callable
 
 from ..._core.context import Context, staging_name
 from ..._core.outcome import Outcome
@@ -202,9 +202,9 @@ class _Below:
 
 def below(root: bytes, top: bytes, keep: Callable[[bytes, bool], bool] = lambda _path, _is_dir: False) -> list[Entry]:
     """List a directory and what is in it as Root.remove would remove it, the deepest first."""
-    filters = _Below(top, keep)
+    filters: Any = _Below(top, keep)  # it answers what a walk asks of Filters
     found = [
         entry._replace(path=join(top, entry.path) if entry.path else top)
-        for entry in walk(os.path.join(root, top), filters=filters, side=DEST, on_error=lambda _path, _error: None)  # type: ignore[arg-type]
+        for entry in walk(os.path.join(root, top), filters=filters, side=DEST, on_error=lambda _path, _error: None)
     ]
     return [entry for entry in reversed(found) if entry.path not in filters.stay]

@@ -16,7 +16,7 @@ import hashlib
 import hmac
 import struct
 import zlib
-from typing import Any, Iterator, NamedTuple, Union
+from typing import Iterator, NamedTuple, Union
 
 VERSION = 1
 MAX_CONTROL = 64 << 20  # bytes of one control frame's payload
@@ -51,7 +51,7 @@ class Frame(NamedTuple):
     """One message of the conversation."""
 
     type: int
-    payload: Any  # bytes, or a bytearray
+    payload: Payload
 
 
 class _Check:
@@ -145,8 +145,9 @@ class Decoder:
 
     def reuse(self, payload: Payload) -> None:
         """Take back the payload of a frame, which nobody may look at any more."""
-        if isinstance(payload, memoryview) and len(payload.obj) == _STEP:  # type: ignore[arg-type]
-            self._spare.append(payload.obj)  # type: ignore[arg-type]
+        memory = payload.obj if isinstance(payload, memoryview) else None
+        if isinstance(memory, bytearray) and len(memory) == _STEP:
+            self._spare.append(memory)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Take what arrived elsewhere, and yield the frames that are complete by now."""

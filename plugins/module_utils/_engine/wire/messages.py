@@ -33,7 +33,7 @@ from typing import Any
 from ..._model.entry import Entry
 from ..._model.entry_codec import Decoder, encode
 from ..._model.paths import STAGING, is_staging
-from .frames import MAX_DATA, FrameError
+from .frames import MAX_DATA, FrameError, Payload
 
 _LENGTH = struct.Struct("!I")
 
@@ -55,10 +55,10 @@ def dump_message(values: dict[str, Any]) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode("ascii")
 
 
-def parse_message(payload: bytes) -> dict[str, Any]:
-    """Read a payload; raises FrameError where it is not what pack made."""
+def parse_message(payload: Payload) -> dict[str, Any]:
+    """Read a payload; raises FrameError where it is not what dump_message made."""
     try:
-        values = json.loads(payload)
+        values = json.loads(bytes(payload) if isinstance(payload, memoryview) else payload)
     except (ValueError, RecursionError) as error:
         raise FrameError(f"a message that cannot be read arrived: {error}") from error
     if not isinstance(values, dict):
@@ -130,7 +130,7 @@ def by_index(values: dict[str, Any], name: str, count: int) -> dict[int, Any]:
     return {int(key): value for key, value in found.items()}
 
 
-def inflate(payload: bytes) -> bytes:
+def inflate(payload: Payload) -> bytes:
     """Undo zlib on the payload of a DEFLATED frame; raises FrameError where it is damaged or a bomb."""
     engine = zlib.decompressobj()
     try:

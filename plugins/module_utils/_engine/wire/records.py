@@ -41,7 +41,7 @@ class Record(NamedTuple):
 
     kind: int
     shard: int = 0
-    index: int = 0  # the file's position in its shard
+    index: int = 0  # type: ignore[assignment]  # the file's position in its shard; tuple's index is hidden
     offset: int = 0
     length: int = 0  # bytes of the file
     size: int = 0  # bytes that follow

@@ -242,6 +242,8 @@ class CopyDest(DestCarrier):
         wanted = [file for file in self._files[shard] if file.have < file.entry.size or not file.entry.size]
         if not wanted:
             return
+        if self._runner is None:
+            raise TransferFailed("protocol error: the source asks this side to fetch files, which it sends itself")
         argv, given = self._mover.pull(self._runner.options, self._runner.host, shard, wanted)
         self.argv = argv
         said = self._runner.run(argv, given, self._base, self._meters[shard], "wchar")

@@ -112,7 +112,7 @@ class TarSource(SourceCarrier):
                 process.wait()
                 self._running.discard(process)
                 with contextlib.suppress(OSError):
-                    process.stdout.close()  # type: ignore[union-attr]
+                    process.stdout.close()  # type: ignore[union-attr]  # a pipe
             said = _tail(errors)
         if said:
             self.heard(said)

@@ -57,7 +57,8 @@ def vitals(pids: Iterable[int]) -> Vitals | None:
             found.append(Vitals(1, moved, int(fields[11]) + int(fields[12]), fields[0] in (b"D", b"R")))
     if not found:
         return None
-    return Vitals(len(found), *(sum(column) for column in list(zip(*found))[1:3]), any(one.busy for one in found))
+    moved, ticks = sum(one.moved for one in found), sum(one.ticks for one in found)
+    return Vitals(len(found), moved, ticks, any(one.busy for one in found))
 
 
 def vitals_below(pid: int) -> Vitals | None:

@@ -235,7 +235,7 @@ class OwnDaemon(Server):
         if self._process is not None:
             end_group(self._process)
         if self._guard is not None:
-            with contextlib.suppress(BrokenPipeError), self._guard.stdin as lifeline:  # type: ignore[union-attr]
+            with contextlib.suppress(BrokenPipeError), self._guard.stdin as lifeline:  # type: ignore[union-attr]  # a pipe
                 lifeline.write(b"0")
             self._guard.wait()
         self._process = self._guard = None

@@ -74,7 +74,7 @@ def _quoted(text: str) -> str:
 
 def revise(
     data: bytes, transfer_id: str, key: Key | None, now: float, created: Sequence[str] = ()
-) -> tuple[bytes, set]:
+) -> tuple[bytes, set[str]]:
     """Replace the line of one transfer (by none, without ``key``) and drop the lines of transfers that are long over.
 
     ``created`` names what was made for this line (``file``, ``folder``). Gives the new content, and what must be
@@ -97,7 +97,7 @@ def revise(
         return key.line(sorted(duty)) + b"".join(kept), set()
     if heir is not None and duty:
         ours = _OURS.match(kept[heir])
-        duty.update(_created(ours))
+        duty.update(_created(ours) if ours else ())
         bare = re.sub(rb" created=[a-z,]+\s*$", b"", kept[heir].rstrip())
         kept[heir] = bare + b" created=" + ",".join(sorted(duty)).encode() + b"\n"
         duty = set()
