@@ -73,7 +73,8 @@ def _shard(data: bytes) -> None:
 
 
 def _bundle(data: bytes) -> None:
-    kind = (frames.DATA, frames.DEFLATED, frames.ZSTD)[data[0] % 3] if data else frames.DATA
+    kinds = (frames.FrameKind.DATA, frames.FrameKind.DEFLATED, frames.FrameKind.ZSTD)
+    kind = kinds[data[0] % 3] if data else frames.FrameKind.DATA
     shard = messages.parse_shard(data[1 + len(data) // 2 :])
     list(bundles.contents([frames.Frame(kind, data[1 : 1 + len(data) // 2])], list(enumerate(shard.entries))))
 
@@ -83,7 +84,7 @@ def _packed(kind: int, data: bytes) -> None:
     assert len(compression.decompress(kind, data[2:], length)) == length
 
 
-_zlib, _zstd = functools.partial(_packed, records.ZLIB), functools.partial(_packed, records.ZSTD)
+_zlib, _zstd = functools.partial(_packed, records.RecordKind.ZLIB), functools.partial(_packed, records.RecordKind.ZSTD)
 
 
 def _sums(data: bytes) -> None:
@@ -163,8 +164,8 @@ def _samples() -> Iterator[bytes]:
     encoder, heads = frames.Encoder(None, checks=False), records.Heads(None)
     length = len(text).to_bytes(2, "big")
     given = {
-        _frames: encoder.encode(frames.HELLO, b"{}") + encoder.encode(frames.SHARD, packed_shard),
-        _records: heads.encode(records.Record(records.RAW, 1, 2, 3, 4, 4)),
+        _frames: encoder.encode(frames.FrameKind.HELLO, b"{}") + encoder.encode(frames.FrameKind.SHARD, packed_shard),
+        _records: heads.encode(records.Record(records.RecordKind.RAW, 1, 2, 3, 4, 4)),
         _manifest: b"".join(entry_codec.encode(entry) for entry in entries),
         _shard: packed_shard,
         _bundle: b"\0" + text[:5] + bytes(len(packed_shard) - 5) + packed_shard,

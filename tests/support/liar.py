@@ -18,10 +18,14 @@ from typing import Any, Protocol, Sequence
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import Connection, ConnectionParameters
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.session import hello as greeting
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames, records
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Encoder, FrameError
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
+    CONTROL_TYPES,
+    Encoder,
+    FrameError,
+    FrameKind,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Shard, dump_shard
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods import stream
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
@@ -80,7 +84,7 @@ class End:
         self.ended: Any = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self.say(frames.HELLO, greeting(self.context))
+        self.say(FrameKind.HELLO, greeting(self.context))
 
     def _run(self) -> None:
         try:
@@ -154,9 +158,9 @@ def nonsense(chance: Chance) -> dict[str, Any]:
     return message
 
 
-def payload(chance: Chance, kind: int) -> bytes:
+def payload(chance: Chance, kind: FrameKind) -> bytes:
     """Give something for a frame of that kind."""
-    if kind == frames.SHARD and chance.random() < 0.8:
+    if kind == FrameKind.SHARD and chance.random() < 0.8:
         data = bytearray(dump_shard(Shard(chance.randrange(3), [entry(chance) for _n in range(chance.randrange(4))])))
         if chance.random() < 0.3:
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
@@ -169,8 +173,8 @@ def payload(chance: Chance, kind: int) -> bytes:
 def tell_lies(end: End, chance: Chance, with_records: bool) -> None:
     """Say a dozen things to an end, some of which are nearly right; ``with_records``: contents, too."""
     dest = end.context.side == "dest"
-    likely = [frames.SHARD] * 3 + [frames.SENT] if dest else [frames.WANT] * 4 + [frames.GOT]
-    others = sorted(frames.CONTROL_TYPES - {frames.PING, frames.BYE})
+    likely = [FrameKind.SHARD] * 3 + [FrameKind.SENT] if dest else [FrameKind.WANT] * 4 + [FrameKind.GOT]
+    others = sorted(CONTROL_TYPES - {FrameKind.PING, FrameKind.BYE})
     for _message in range(12):
         kind = chance.choice(likely if chance.random() < 0.9 else others)
         try:
@@ -179,7 +183,11 @@ def tell_lies(end: End, chance: Chance, with_records: bool) -> None:
             continue
         if with_records:
             size = chance.choice([0, 5])
-            kinds = [records.RAW, records.ZLIB, records.ZSTD] if size else [records.ZERO, records.SAME, records.DONE]
+            kinds = (
+                [RecordKind.RAW, RecordKind.ZLIB, RecordKind.ZSTD]
+                if size
+                else [RecordKind.ZERO, RecordKind.SAME, RecordKind.DONE]
+            )
             offset = chance.choice([0, 100, 2**62])
             record = Record(chance.choice(kinds), chance.randrange(3), chance.randrange(3), offset, 5, size)
             end.bring(record, b"12345"[:size])

@@ -13,8 +13,7 @@ import struct
 from typing import Any, Iterator
 
 from ..._model.entry import Entry
-from ..wire import frames
-from ..wire.frames import MAX_DATA, Frame, FrameError, Payload
+from ..wire.frames import MAX_DATA, Frame, FrameError, FrameKind, Payload
 from ..wire.messages import inflate
 from . import zstd
 from .algorithm import Algorithm
@@ -37,22 +36,22 @@ class Packer:
         self._algorithm = Algorithm(compress)
         self.gain = Gain(always=not compress.get("auto"))
 
-    def pack(self, data: Payload) -> tuple[int, Payload]:
+    def pack(self, data: Payload) -> tuple[FrameKind, Payload]:
         """Give the frame's type and payload."""
         if self._algorithm and self.gain.pack:
             packed = self._algorithm.compress(data)
             if packed is not None and len(packed) + _LENGTH.size < len(data):
                 if self._algorithm.zstd:
-                    return frames.ZSTD, _LENGTH.pack(len(data)) + packed
-                return frames.DEFLATED, packed
-        return frames.DATA, data
+                    return FrameKind.ZSTD, _LENGTH.pack(len(data)) + packed
+                return FrameKind.DEFLATED, packed
+        return FrameKind.DATA, data
 
 
 def _unpack(frame: Frame) -> Payload:
     """Give the bundle that a frame holds; raises FrameError."""
-    if frame.type == frames.DEFLATED:
+    if frame.type == FrameKind.DEFLATED:
         return inflate(frame.payload)
-    if frame.type != frames.ZSTD:
+    if frame.type != FrameKind.ZSTD:
         return frame.payload
     if len(frame.payload) < _LENGTH.size:
         raise FrameError("a bundle packed by zstd arrived without its length")

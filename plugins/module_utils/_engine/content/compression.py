@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 from ..wire.frames import FrameError, Payload
-from ..wire.records import ZLIB, ZSTD
+from ..wire.records import RecordKind
 from . import zstd
 from .algorithm import Algorithm
 from .compression_gain import Gain
@@ -30,7 +30,7 @@ class Compressor:
         self._buffer = memoryview(bytearray(PIECE_BYTES if self.active else 0))
         self._skip = 0  # pieces that are sent as they are before one is sampled again
 
-    def pack(self, fd: int, start: int, count: int) -> tuple[int, int, bytes] | None:
+    def pack(self, fd: int, start: int, count: int) -> tuple[RecordKind, int, bytes] | None:
         """Give kind, bytes covered and packed data of a piece at ``start``; None where it travels better as it is.
 
         Raises OSError.
@@ -45,13 +45,14 @@ class Compressor:
         if packed is None:
             self._skip = _ROUND
             return None
-        return (ZSTD if self._algorithm.zstd else ZLIB, len(data), packed) if len(packed) < len(data) else None
+        kind = RecordKind.ZSTD if self._algorithm.zstd else RecordKind.ZLIB
+        return (kind, len(data), packed) if len(packed) < len(data) else None
 
 
-def decompress(kind: int, data: Payload, length: int) -> Payload:
+def decompress(kind: RecordKind, data: Payload, length: int) -> Payload:
     """Undo it; raises FrameError where it is damaged or does not give exactly ``length`` bytes."""
     try:
-        if kind == ZSTD:
+        if kind == RecordKind.ZSTD:
             return zstd.decompress(data, length)
         engine = zlib.decompressobj()
         found = engine.decompress(data, length + 1)

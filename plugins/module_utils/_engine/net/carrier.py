@@ -10,11 +10,11 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 from ..._core.context import Progress
 from ..._model.entry import Entry
-from ..wire.frames import Frame
+from ..wire.frames import Frame, FrameKind
 
 _SAID = 4000  # characters of what programs print that are kept
 
-Send = Callable[[int, bytes], None]  # kind and payload of a control message
+Send = Callable[[FrameKind, bytes], None]  # kind and payload of a control message
 
 
 class Wanted(NamedTuple):

@@ -16,8 +16,7 @@ import time
 from typing import Iterator
 
 from ..._core import time_accounting
-from ..wire import frames
-from ..wire.frames import Decoder, Encoder, Frame, Payload
+from ..wire.frames import Decoder, Encoder, Frame, FrameError, FrameKind, Payload
 
 READ_BYTES = 256 << 10
 PIPE_BYTES = 1 << 20
@@ -57,7 +56,7 @@ class Channel:
             os.set_blocking(fd, False)
             enlarge_pipe(fd)
 
-    def send(self, kind: int, payload: Payload = b"") -> None:
+    def send(self, kind: FrameKind, payload: Payload = b"") -> None:
         """Send a frame, waiting while the other end is slow; raises ChannelBroken."""
         with self._lock:
             self._write_all(self._encoder.parts(kind, payload))
@@ -66,7 +65,7 @@ class Channel:
         """Show the other end that this one lives; does nothing while something is being sent anyway."""
         if self._lock.acquire(blocking=False):
             try:
-                self._write_all(self._encoder.parts(frames.PING))
+                self._write_all(self._encoder.parts(FrameKind.PING))
             finally:
                 self._lock.release()
 
@@ -116,11 +115,11 @@ class Channel:
                 raise self._fail("the connection ended before the other end had said goodbye")
             try:
                 for frame in self._decoder.buffer_updated(count):
-                    if frame.type == frames.BYE:
+                    if frame.type == FrameKind.BYE:
                         return
-                    if frame.type != frames.PING:
+                    if frame.type != FrameKind.PING:
                         yield frame
-            except frames.FrameError as error:
+            except FrameError as error:
                 raise self._fail(str(error)) from error
             last = time.monotonic()
 

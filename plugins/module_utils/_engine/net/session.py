@@ -15,8 +15,7 @@ from typing import Any, Callable, Iterator
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
-from ..wire import frames
-from ..wire.frames import VERSION, Frame, FrameError, Payload
+from ..wire.frames import VERSION, Frame, FrameError, FrameKind, Payload
 from ..wire.messages import dump_message, parse_message
 from .control_channel import Channel, ChannelBroken
 
@@ -63,7 +62,7 @@ class Session:
     def _listen(self, number: int, channel: Channel, on_frame: OnFrame) -> None:
         try:
             for frame in channel.receive():
-                if frame.type == frames.FAILED:
+                if frame.type == FrameKind.FAILED:
                     raise TransferFailed(str(parse_message(frame.payload).get("reason", "the other end failed")))
                 if not self._gives_up:
                     on_frame(number, frame)
@@ -80,7 +79,7 @@ class Session:
                 with contextlib.suppress(ChannelBroken):
                     channel.ping()
 
-    def send(self, kind: int, payload: Payload = b"", stream: int = 0) -> None:
+    def send(self, kind: FrameKind, payload: Payload = b"", stream: int = 0) -> None:
         """Send a message; raises TransferFailed where the other end is lost."""
         try:
             self.channels[stream].send(kind, payload)
@@ -125,7 +124,7 @@ class Session:
 
     def _send_failure(self, reason: str) -> None:
         with contextlib.suppress(ChannelBroken, FrameError):
-            self.channels[0].send(frames.FAILED, dump_message({"reason": reason}))
+            self.channels[0].send(FrameKind.FAILED, dump_message({"reason": reason}))
 
     @contextlib.contextmanager
     def failures_told(self) -> Iterator[None]:
@@ -148,7 +147,7 @@ class Session:
         """Say that this end has nothing more to say, on every connection, and wait for the same from the other end."""
         for number in range(len(self.channels)):
             with contextlib.suppress(TransferFailed):
-                self.send(frames.BYE, stream=number)
+                self.send(FrameKind.BYE, stream=number)
         for thread in self._threads[: len(self.channels)]:
             thread.join(10)
 

@@ -24,8 +24,7 @@ from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
 from ..net.carrier import Arrived, DestCarrier
 from ..net.session import Session, check_hello, hello
-from ..wire import frames
-from ..wire.frames import Frame
+from ..wire.frames import DATA_TYPES, Frame, FrameKind
 from ..wire.messages import Shard, by_index, dump_message, number, parse_message, parse_shard
 from ..wire.summary import continue_from, outcome_from, outcome_values
 from .apply import Applier
@@ -34,7 +33,7 @@ from .owner_book import OwnerBook
 from .reconcile import OpenShard, Reconciler
 from .writer_pool import PIECE_BYTES, PIECE_FILES, File, WriterPool, Written, processes_wanted
 
-_CONTENT = frames.DATA_TYPES | {frames.BEGIN, frames.RAW, frames.END}
+_CONTENT = DATA_TYPES | {FrameKind.BEGIN, FrameKind.RAW, FrameKind.END}
 
 
 class Receiver:
@@ -95,7 +94,7 @@ class Receiver:
     def _on_frame(self, stream: int, frame: Frame) -> None:
         if frame.type in _CONTENT:
             self._carrier.take(stream, frame)
-        elif frame.type == frames.READY:
+        elif frame.type == FrameKind.READY:
             if not self._fetchers:
                 for _number in range(max(1, int(self._settings["streams"]))):
                     thread = threading.Thread(target=self._fetch, daemon=True)
@@ -112,7 +111,7 @@ class Receiver:
                 return
             try:
                 self._carrier.fetch(shard)
-                self._session.send(frames.FETCHED, dump_message({"id": shard}))
+                self._session.send(FrameKind.FETCHED, dump_message({"id": shard}))
             except Exception as error:
                 self._session.put(error)
                 return
@@ -120,27 +119,27 @@ class Receiver:
     # the leading thread
 
     def _converse(self) -> Outcome:
-        self._session.send(frames.HELLO, hello(self._context))
+        self._session.send(FrameKind.HELLO, hello(self._context))
         frame = self._session.next_event()
-        if frame.type != frames.HELLO:
-            raise TransferFailed("the source did not begin with a greeting")
+        if frame.type != FrameKind.HELLO:
+            raise TransferFailed(f"protocol error: {frame.type.name} where HELLO was due")
         check_hello(self._context, frame.payload)
         self._context.progress.phase = "transfer"
         actions = {
-            frames.SHARD: self._shard,
-            frames.SUMS: self._sums,
-            frames.SENT: self._sent,
-            frames.TOTAL: self._total,
+            FrameKind.SHARD: self._shard,
+            FrameKind.SUMS: self._sums,
+            FrameKind.SENT: self._sent,
+            FrameKind.TOTAL: self._total,
         }
         while True:
             frame = self._session.next_event(waiting=time_accounting.WRITE if self._pieces else time_accounting.ANSWER)
             if isinstance(frame, Written):
                 self._written(frame)
                 continue
-            if frame.type == frames.SCANNED:
+            if frame.type == FrameKind.SCANNED:
                 return self._finish(parse_message(frame.payload))
             if frame.type not in actions:
-                raise TransferFailed(f"the source sent a message of type {frame.type} out of turn")
+                raise TransferFailed(f"protocol error: {frame.type.name} out of turn from the source")
             actions[frame.type](frame.payload)
 
     def _finish(self, totals: dict[str, Any]) -> Outcome:
@@ -160,10 +159,10 @@ class Receiver:
         self._outcome.resumed = self._outcome.resumed or self._carrier.resumed
         self._outcome.spent = {"dest": time_accounting.account()}
         self._outcome.owners, self._outcome.owner_mismatches = self._owners.table, self._owners.mismatches
-        self._session.send(frames.SUMMARY, dump_message(outcome_values(self._outcome)))
+        self._session.send(FrameKind.SUMMARY, dump_message(outcome_values(self._outcome)))
         frame = self._session.next_event()
-        if frame.type != frames.SUMMARY:
-            raise TransferFailed("the source did not say what it accounts for")
+        if frame.type != FrameKind.SUMMARY:
+            raise TransferFailed(f"protocol error: {frame.type.name} where SUMMARY was due")
         try:
             whole = outcome_from(parse_message(frame.payload))
         except TypeError as error:
@@ -195,7 +194,7 @@ class Receiver:
         progress = self._context.progress
         progress.files_total = max(progress.files_total, self._received)
         if work.hashed:
-            self._session.send(frames.HASH, dump_message({"id": shard.id, "index": work.hashed}))
+            self._session.send(FrameKind.HASH, dump_message({"id": shard.id, "index": work.hashed}))
         else:
             self._ask(work)
 
@@ -244,7 +243,7 @@ class Receiver:
             work.matched += matched
             self._context.progress.bytes_done += matched
         message = {"id": work.shard.id, "index": work.wanted, "have": work.have, "ranges": ranges}
-        self._carrier.ask(work.shard.id, message, lambda whole: self._session.send(frames.WANT, dump_message(whole)))
+        self._carrier.ask(work.shard.id, message, lambda whole: self._session.send(FrameKind.WANT, dump_message(whole)))
 
     # putting in place
 
@@ -397,6 +396,6 @@ class Receiver:
         self._outcome.bytes_matched += work.matched
         self._context.progress.files_done += work.accounted
         self._session.send(
-            frames.ACK,
+            FrameKind.ACK,
             dump_message({"id": work.shard.id, "accounted": work.accounted, "again": again, "matched": work.matched}),
         )

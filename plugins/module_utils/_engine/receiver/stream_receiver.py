@@ -22,15 +22,14 @@ from ..._tree.staging import open_staging
 from ..content import bundles, delta
 from ..content.compression import decompress as inflate
 from ..content.sparse import write_zeros
-from ..net.carrier import Arrived, DestCarrier
+from ..net.carrier import Arrived, DestCarrier, Send
 from ..net.data_connection import DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
-from ..wire import frames
-from ..wire.frames import Frame, FrameError, Payload
+from ..wire.frames import DATA_TYPES, Frame, FrameError, FrameKind, Payload
 from ..wire.messages import dump_message, number, parse_message
 from ..wire.ranges import Range, missing
-from ..wire.records import BYE, DONE, RAW, SAME, ZERO, Record
+from ..wire.records import Record, RecordKind
 from .disk_full import FULL, full
 from .inplace_file import InPlace
 from .partial_file import Partial
@@ -99,7 +98,7 @@ class StreamDest(DestCarrier):
     def __init__(
         self,
         context: Context,
-        tell: Callable[[int, bytes], None],
+        tell: Send,
         failed: Callable[[Any], None],
         reuse: Callable[[Payload], None],
     ) -> None:
@@ -206,17 +205,17 @@ class StreamDest(DestCarrier):
 
     def take(self, _stream: int, frame: Frame) -> None:
         """Take a bundle."""
-        if frame.type == frames.BEGIN:
+        if frame.type == FrameKind.BEGIN:
             self._current = self._batches.get(number(parse_message(frame.payload), "id"))
             if self._current is None:
                 raise FrameError("contents of a shard arrived that was not asked for")
-        elif frame.type in frames.DATA_TYPES and self._current is not None:
+        elif frame.type in DATA_TYPES and self._current is not None:
             self._current.received += len(frame.payload)
             if self._current.received > self._current.announced:
                 raise FrameError("more arrived of a shard's small files than was announced")
             self._current.frames.append(frame)
         else:
-            raise FrameError(f"a frame of type {frame.type} arrived out of turn")
+            raise FrameError(f"{frame.type.name} out of turn")
 
     # in the connections' threads
 
@@ -228,7 +227,7 @@ class StreamDest(DestCarrier):
         time_accounting.enter(time_accounting.LINK, time_accounting.WRITE)
         while True:
             record = link.receive_head()
-            if record.kind == BYE:
+            if record.kind == RecordKind.BYE:
                 return
             with self._changed:
                 batch = self._batches.get(record.shard)
@@ -256,23 +255,23 @@ class StreamDest(DestCarrier):
         partial = item.partial
         if record.offset + record.length > partial.size:
             raise FrameError("contents arrived from behind the end of a file")
-        if record.kind == RAW:
+        if record.kind == RecordKind.RAW:
             link.receive_file(partial.fd, record.offset, record.length, self._context.progress.moved)
             return
-        if record.kind == ZERO:
+        if record.kind == RecordKind.ZERO:
             if not partial.fresh:
                 write_zeros(partial.fd, record.offset, record.length)
-        elif record.kind == SAME:
+        elif record.kind == RecordKind.SAME:
             if item.basis is None or record.offset + record.length > item.basis.size:
                 raise FrameError("a file is to be made of an old version that is not there")
             partial.take_same(item.basis.fd, record.offset, record.length)
             with self._changed:
                 item.same[record.offset] = record.length
-        elif record.kind == DONE:
+        elif record.kind == RecordKind.DONE:
             partial.note(record.offset, record.offset + record.length)
             self._noted.set()
             done = [[record.offset, record.offset + record.length]]
-            self._tell(frames.GOT, dump_message({"id": record.shard, "index": record.index, "ranges": done}))
+            self._tell(FrameKind.GOT, dump_message({"id": record.shard, "index": record.index, "ranges": done}))
             return
         else:
             data = memoryview(inflate(record.kind, link.receive(record.size), record.length))

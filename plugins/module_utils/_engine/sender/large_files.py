@@ -26,7 +26,7 @@ from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..wire.messages import number
 from ..wire.ranges import Range, cut, length, parse, unit
-from ..wire.records import BYE, DONE, MAX_RECORD, RAW, SAME, ZERO, Record
+from ..wire.records import MAX_RECORD, Record, RecordKind
 from .sender import MOVED
 
 _POLL = 0.5  # seconds
@@ -158,7 +158,7 @@ class StreamSource(SourceCarrier):
                 work = self._take(link)
                 if work is None:
                     self._at.pop(link, None)
-                    link.send_head(Record(BYE))
+                    link.send_head(Record(RecordKind.BYE))
                     return
                 link.at_rest = False
                 time_accounting.switch(time_accounting.READ)
@@ -218,14 +218,14 @@ class StreamSource(SourceCarrier):
         except OSError as error:
             # The range stays without contents; the destination will be asked to take the file again, or not at all.
             item.problem = f"cannot be read: {error.strerror}"
-        link.send_head(Record(DONE, item.shard, item.index, piece[0], piece[1] - piece[0]))
+        link.send_head(Record(RecordKind.DONE, item.shard, item.index, piece[0], piece[1] - piece[0]))
 
     def _send_sparse(self, link: DataConnection, item: _File, start: int, end: int) -> None:
         for first, last, holds in segments(item.fd, start, end):
             if holds:
                 self._send_data(link, item, first, last)
             else:
-                link.send_head(Record(ZERO, item.shard, item.index, first, last - first))
+                link.send_head(Record(RecordKind.ZERO, item.shard, item.index, first, last - first))
 
     def _send_changed(self, link: DataConnection, item: _File, piece: Range, sums: delta.Sums) -> None:
         """Send the blocks that the destination's old version does not have; runs of either kind go as one."""
@@ -247,7 +247,7 @@ class StreamSource(SourceCarrier):
         if start == end:
             return
         if same:
-            link.send_head(Record(SAME, item.shard, item.index, start, end - start))
+            link.send_head(Record(RecordKind.SAME, item.shard, item.index, start, end - start))
             self._context.progress.moved(end - start)
         elif item.is_sparse:
             self._send_sparse(link, item, start, end)
@@ -270,7 +270,7 @@ class StreamSource(SourceCarrier):
                 self._context.progress.moved(count)
             else:
                 self._bucket.take(count)
-                link.send_head(Record(RAW, item.shard, item.index, start, count, count))
+                link.send_head(Record(RecordKind.RAW, item.shard, item.index, start, count, count))
                 link.send_file(item.fd, start, count, self._context.progress.moved)
             compressor.gain.record(packed is not None, count, time.monotonic() - started)
             start += count

@@ -25,8 +25,7 @@ from ..._tree.owners import Names
 from ..._tree.walk import walk
 from ..net.carrier import Sent, SourceCarrier, Wanted
 from ..net.session import Session, check_hello, hello
-from ..wire import frames
-from ..wire.frames import Frame, FrameError
+from ..wire.frames import Frame, FrameError, FrameKind
 from ..wire.messages import Shard, by_index, dump_message, dump_shard, indexes, number, parse_message
 from ..wire.summary import merge, outcome_from, outcome_values
 from .batches import gather
@@ -97,8 +96,8 @@ class Sender:
     # the leading thread
 
     def _converse(self) -> Outcome:
-        self._session.send(frames.HELLO, hello(self._context))
-        check_hello(self._context, self._expect(frames.HELLO))
+        self._session.send(FrameKind.HELLO, hello(self._context))
+        check_hello(self._context, self._expect(FrameKind.HELLO))
         started = time.monotonic()
         self._context.progress.phase = "transfer"
         for entries in self._batches():
@@ -109,16 +108,16 @@ class Sender:
         self._outcome.phases["scan"] = round(time.monotonic() - started, 3)
         self._context.progress.bytes_total = self._outcome.bytes_total
         totals = {"files": self._outcome.files_total, "bytes": self._outcome.bytes_total}
-        self._session.send(frames.TOTAL, dump_message(totals))
+        self._session.send(FrameKind.TOTAL, dump_message(totals))
         scan_is_clean = not self._outcome.errors_total
         while self._open:
             self._handle(self._session.next_event())
         self._outcome.phases["transfer"] = round(time.monotonic() - started, 3)
         clean = scan_is_clean and self._outcome.errors_total == self._outcome.errors_unstable
-        self._session.send(frames.SCANNED, dump_message({"clean": clean, **totals}))
+        self._session.send(FrameKind.SCANNED, dump_message({"clean": clean, **totals}))
         self._context.progress.phase = "finishing"
         try:
-            dest = outcome_from(parse_message(self._expect(frames.SUMMARY)))
+            dest = outcome_from(parse_message(self._expect(FrameKind.SUMMARY)))
         except TypeError as error:
             raise TransferFailed(f"the destination's account cannot be read: {error}") from error
         self._outcome.bytes_sent = self._bytes_sent
@@ -127,17 +126,17 @@ class Sender:
         self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
         whole = merge(self._outcome, dest)
         whole.owner_hints = self._names.hints(self._context.root, whole.owner_mismatches)
-        self._session.send(frames.SUMMARY, dump_message(outcome_values(whole)))
+        self._session.send(FrameKind.SUMMARY, dump_message(outcome_values(whole)))
         self._session.goodbye()
         return whole
 
     def _batches(self) -> Iterator[list[Entry]]:
         return gather(self._entries())
 
-    def _expect(self, kind: int) -> bytes:
+    def _expect(self, kind: FrameKind) -> bytes:
         frame = self._session.next_event()
         if frame.type != kind:
-            raise TransferFailed(f"the destination sent a message of type {frame.type} where {kind} was due")
+            raise TransferFailed(f"protocol error: {frame.type.name} where {kind.name} was due")
         return bytes(frame.payload)
 
     def _entries(self) -> Iterator[Entry]:
@@ -185,7 +184,7 @@ class Sender:
         shard.users, shard.groups = self._names.new(shard.entries)
         self._open[shard.id] = shard
         self._context.progress.files_total = self._outcome.files_total
-        self._session.send(frames.SHARD, dump_shard(shard))
+        self._session.send(FrameKind.SHARD, dump_shard(shard))
 
     def _handle_waiting(self) -> None:
         frame = self._session.next_event(wait=False)
@@ -194,8 +193,8 @@ class Sender:
             frame = self._session.next_event(wait=False)
 
     def _handle(self, frame: Frame) -> None:
-        if frame.type != frames.ACK:
-            raise TransferFailed(f"the destination sent a message of type {frame.type} out of turn")
+        if frame.type != FrameKind.ACK:
+            raise TransferFailed(f"protocol error: {frame.type.name} out of turn from the destination")
         values = parse_message(frame.payload)
         shard = self._open.pop(number(values, "id"), None)
         if shard is None:
@@ -267,13 +266,13 @@ class Sender:
     # the reading threads
 
     def _on_frame(self, _stream: int, frame: Frame) -> None:
-        if frame.type in (frames.WANT, frames.HASH):
+        if frame.type in (FrameKind.WANT, FrameKind.HASH):
             values = parse_message(frame.payload)
             shard = self._open.get(number(values, "id"))
             if shard is None:
                 raise FrameError("contents were asked for of a shard that is not under way")
             self._work.put((frame.type, shard, values))
-        elif frame.type == frames.FETCHED:
+        elif frame.type == FrameKind.FETCHED:
             self._carrier.fetched(number(parse_message(frame.payload), "id"))
         else:
             self._session.put(frame)
@@ -289,7 +288,7 @@ class Sender:
                     return
                 kind, shard, values = work
                 try:
-                    if kind == frames.HASH:
+                    if kind == FrameKind.HASH:
                         self._hash(root, shard, indexes(values, "index", len(shard.entries)))
                     else:
                         self._send(root, stream, shard, values)
@@ -304,7 +303,7 @@ class Sender:
                 sums[index] = hash_and_close(root.open_file(shard.entries[index].path)).hex()
             except OSError:
                 sums[index] = ""  # equal to nothing: it is asked for, and fails in its own right
-        self._session.send(frames.SUMS, dump_message({"id": shard.id, "sums": sums}))
+        self._session.send(FrameKind.SUMS, dump_message({"id": shard.id, "sums": sums}))
 
     def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
         files = self._wanted(shard, values)
@@ -328,7 +327,7 @@ class Sender:
         with self._lock:
             self._bytes_sent += count
         self._session.send(
-            frames.SENT, dump_message({"id": shard.id, "problems": problems, "sums": sums, "bytes": count}), stream
+            FrameKind.SENT, dump_message({"id": shard.id, "problems": problems, "sums": sums, "bytes": count}), stream
         )
 
     @staticmethod

@@ -24,8 +24,8 @@ from ..net.carrier import Wanted
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..net.session import Session
-from ..wire import frames, ranges
-from ..wire.frames import Frame, FrameError
+from ..wire import ranges
+from ..wire.frames import Frame, FrameError, FrameKind
 from ..wire.messages import Shard, by_index, dump_message, indexes, number, parse_message
 from .batches import gather
 from .large_files import StreamSource
@@ -57,14 +57,14 @@ class StreamSender(Sender):
         return gather(self._entries(), SHARD_ENTRIES, SHARD_BYTES, max_seconds=SHARD_SECONDS)
 
     def _on_frame(self, stream: int, frame: Frame) -> None:
-        if frame.type == frames.WANT:
+        if frame.type == FrameKind.WANT:
             if self._ahead.wanted:
                 self._look_ahead(parse_message(frame.payload))
             self._session.put(frame)
-        elif frame.type == frames.GOT:
+        elif frame.type == FrameKind.GOT:
             values = parse_message(frame.payload)
             self._ranges.got(values)
-        elif frame.type == frames.FEWER:
+        elif frame.type == FrameKind.FEWER:
             self._ranges.dismiss(number(parse_message(frame.payload), "streams"))
         else:
             super()._on_frame(stream, frame)
@@ -77,7 +77,7 @@ class StreamSender(Sender):
             self._ahead.ask([entry.path for entry in wanted if bundles.fits(entry)])
 
     def _handle(self, frame: Frame) -> None:
-        if frame.type != frames.WANT:
+        if frame.type != FrameKind.WANT:
             super()._handle(frame)
             return
         values = parse_message(frame.payload)
@@ -111,7 +111,7 @@ class StreamSender(Sender):
         if len(small) < len(wanted):
             large = self._wanted(shard, {**values, "index": [i for i in wanted if not bundles.fits(entries[i])]})
             self._employ(min(self._ranges.connections, MAX_WINDOW))
-            self._work.put((frames.WANT, shard, {"large": large, "problems": problems, "count": count}))
+            self._work.put((FrameKind.WANT, shard, {"large": large, "problems": problems, "count": count}))
         else:
             self._tell_sent(shard, problems, {}, count)
 
@@ -127,7 +127,7 @@ class StreamSender(Sender):
 
         Each has the length that its entry says, whatever happened.
         """
-        self._session.send(frames.BEGIN, dump_message({"id": shard.id}))
+        self._session.send(FrameKind.BEGIN, dump_message({"id": shard.id}))
         bundle = self._bundle
         size = total = 0
         for index, entry in files:
@@ -157,7 +157,7 @@ class StreamSender(Sender):
         kind, payload = self._packer.pack(data)
         self._bucket.take(len(payload))
         self._session.send(kind, payload)
-        self._packer.gain.record(kind != frames.DATA, len(data), time.monotonic() - started)
+        self._packer.gain.record(kind != FrameKind.DATA, len(data), time.monotonic() - started)
         self._context.progress.moved(len(data))
 
     def _read(self, path: bytes, room: memoryview, identity: list[int]) -> bool:

@@ -16,19 +16,45 @@ import hashlib
 import hmac
 import struct
 import zlib
+from enum import IntEnum
 from typing import Iterator, NamedTuple, Union
 
 VERSION = 1
 MAX_CONTROL = 64 << 20  # bytes of one control frame's payload
 MAX_DATA = 1 << 20  # bytes of one data frame's payload
 
-HELLO, SHARD, WANT, ACK, HASH, SUMS, READY, FETCHED, SENT, SCANNED, SUMMARY, FAILED, PING, BYE = range(1, 15)
-GOT, FEWER, TOTAL = 15, 16, 17
-BEGIN, RAW, END = 20, 21, 22
-DATA, DEFLATED, ZSTD = 30, 31, 32
 
-CONTROL_TYPES = frozenset(range(HELLO, TOTAL + 1)) | {BEGIN, RAW, END}
-DATA_TYPES = frozenset({DATA, DEFLATED, ZSTD})
+class FrameKind(IntEnum):
+    """What a frame is; the number is its first byte. What each carries: docs/stream-protocol.md."""
+
+    HELLO = 1
+    SHARD = 2
+    WANT = 3
+    ACK = 4
+    HASH = 5
+    SUMS = 6
+    READY = 7
+    FETCHED = 8
+    SENT = 9
+    SCANNED = 10
+    SUMMARY = 11
+    FAILED = 12
+    PING = 13
+    BYE = 14
+    GOT = 15
+    FEWER = 16
+    TOTAL = 17
+    BEGIN = 20
+    RAW = 21
+    END = 22
+    DATA = 30
+    DEFLATED = 31
+    ZSTD = 32
+
+
+_KINDS = {int(kind): kind for kind in FrameKind}  # quicker than a call of the class
+DATA_TYPES = frozenset({FrameKind.DATA, FrameKind.DEFLATED, FrameKind.ZSTD})
+CONTROL_TYPES = frozenset(FrameKind) - DATA_TYPES
 
 BUFFER_BYTES = 256 << 10
 _DIRECT = 64 << 10  # bytes of a frame that is read to where it stays, if it is not there yet
@@ -50,7 +76,7 @@ class FrameError(Exception):
 class Frame(NamedTuple):
     """One message of the conversation."""
 
-    type: int
+    type: FrameKind
     payload: Payload
 
 
@@ -61,12 +87,12 @@ class _Check:
         self._key, self._needed = key, needed
         self._number = 0
 
-    def size(self, kind: int) -> int:
+    def size(self, kind: FrameKind) -> int:
         if not self._needed:
             return 0
         return _MAC_BYTES if self._key is not None and kind in CONTROL_TYPES else _CRC.size
 
-    def make(self, kind: int, header: bytes, payload: Payload) -> bytes:
+    def make(self, kind: FrameKind, header: bytes, payload: Payload) -> bytes:
         if not self._needed:
             return b""
         if self._key is None or kind in DATA_TYPES:
@@ -83,7 +109,7 @@ class Encoder:
     def __init__(self, key: bytes | None = None, checks: bool = True) -> None:
         self._check = _Check(key, checks)
 
-    def parts(self, kind: int, payload: Payload = b"") -> tuple[bytes, Payload, bytes]:
+    def parts(self, kind: FrameKind, payload: Payload = b"") -> tuple[bytes, Payload, bytes]:
         """Give header, payload and check, so that a large payload need not be copied to be written."""
         limit = MAX_DATA if kind in DATA_TYPES else MAX_CONTROL
         if len(payload) > limit:
@@ -91,7 +117,7 @@ class Encoder:
         header = _HEADER.pack(kind, len(payload))
         return header, payload, self._check.make(kind, header, payload)
 
-    def encode(self, kind: int, payload: bytes = b"") -> bytes:
+    def encode(self, kind: FrameKind, payload: bytes = b"") -> bytes:
         """Give the whole frame."""
         return b"".join(self.parts(kind, payload))
 
@@ -132,7 +158,8 @@ class Decoder:
         self._filled += count
         if self._filled == self._size:
             header, large = self._header, self._large
-            kind, length = _HEADER.unpack(header)
+            number, length = _HEADER.unpack(header)
+            kind = _KINDS[number]
             check = bytes(memoryview(large)[length : self._size])
             payload: Payload = large
             if kind in DATA_TYPES:
@@ -164,8 +191,8 @@ class Decoder:
         view, start = self._view, 0
         try:
             while self._end - start >= _HEADER.size:
-                kind, length = _HEADER.unpack_from(view, start)
-                self._refuse(kind, length)
+                number, length = _HEADER.unpack_from(view, start)
+                kind = self._kind(number, length)
                 body = start + _HEADER.size
                 behind = body + length
                 after = behind + self._check.size(kind)
@@ -194,9 +221,9 @@ class Decoder:
             self._large = bytearray(min(size, max(_STEP, self._filled)))
         self._large[: self._filled] = self._view[body : self._end]
 
-    def _compare(self, kind: int, header: bytes, payload: Payload, check: bytes) -> None:
+    def _compare(self, kind: FrameKind, header: bytes, payload: Payload, check: bytes) -> None:
         if not hmac.compare_digest(self._check.make(kind, header, payload), check):
-            raise FrameError(f"a frame of type {kind} ({len(payload)} bytes) arrived damaged: its check does not match")
+            raise FrameError(f"a {kind.name} frame ({len(payload)} bytes) arrived damaged: its check does not match")
 
     @property
     def pending(self) -> bool:
@@ -204,12 +231,11 @@ class Decoder:
         return bool(self._end or self._header)
 
     @staticmethod
-    def _refuse(kind: int, length: int) -> None:
-        if kind in DATA_TYPES:
-            limit = MAX_DATA
-        elif kind in CONTROL_TYPES:
-            limit = MAX_CONTROL
-        else:
-            raise FrameError(f"a frame of the unknown type {kind} arrived: the other end speaks another language")
+    def _kind(number: int, length: int) -> FrameKind:
+        kind = _KINDS.get(number)
+        if kind is None:
+            raise FrameError(f"unknown frame type {number}: the peer runs an incompatible version")
+        limit = MAX_DATA if kind in DATA_TYPES else MAX_CONTROL
         if length > limit:
-            raise FrameError(f"a frame that claims {length} bytes arrived; {limit} are allowed")
+            raise FrameError(f"a {kind.name} frame that claims {length} bytes arrived; {limit} are allowed")
+        return kind

@@ -15,12 +15,25 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
+from enum import IntEnum
 from typing import NamedTuple
 
 from .frames import FrameError
 
-RAW, ZLIB, ZSTD, ZERO, SAME, DONE, BYE = range(1, 8)
-_KINDS = frozenset(range(RAW, BYE + 1))
+
+class RecordKind(IntEnum):
+    """What a record is; the number is its first byte."""
+
+    RAW = 1
+    ZLIB = 2
+    ZSTD = 3
+    ZERO = 4
+    SAME = 5
+    DONE = 6
+    BYE = 7
+
+
+_KINDS = {int(kind): kind for kind in RecordKind}
 
 MAX_RECORD = 8 << 20  # bytes of contents that one record stands for
 MAX_RANGE = 64 << 20  # bytes from the first to the last record of a range
@@ -39,7 +52,7 @@ class Record(NamedTuple):
     of ``length`` bytes at ``offset`` has been sent. BYE: nothing more comes on this connection.
     """
 
-    kind: int
+    kind: RecordKind
     shard: int = 0
     index: int = 0  # type: ignore[assignment]  # the file's position in its shard; tuple's index is hidden
     offset: int = 0
@@ -75,17 +88,25 @@ class Heads:
         head, mac = data[: _HEAD.size], data[_HEAD.size :]
         if not hmac.compare_digest(self._mac(head), mac):
             raise FrameError("a head arrived damaged: its check does not match")
-        record = Record(*_HEAD.unpack(head))
+        number, *rest = _HEAD.unpack(head)
+        kind = _KINDS.get(number)
+        if kind is None:
+            raise FrameError(f"unknown record kind {number}: the peer runs an incompatible version")
+        record = Record(kind, *rest)
         _check(record)
         return record
 
 
 def _check(record: Record) -> None:
-    if record.kind not in _KINDS:
-        raise FrameError(f"a record of the unknown kind {record.kind}")
-    limit = MAX_RANGE if record.kind in (DONE, ZERO, SAME) else MAX_RECORD
+    kind = record.kind
+    limit = MAX_RANGE if kind in (RecordKind.DONE, RecordKind.ZERO, RecordKind.SAME) else MAX_RECORD
     if record.length > limit or record.offset > MAX_OFFSET - record.length:
-        raise FrameError(f"a record for {record.length} bytes at {record.offset} is more than is allowed")
-    right = {RAW: record.size == record.length, ZLIB: record.size <= record.length, ZSTD: record.size <= record.length}
-    if not right.get(record.kind, record.size == 0):
-        raise FrameError(f"a record for {record.length} bytes that brings {record.size}")
+        raise FrameError(f"a {kind.name} record for {record.length} bytes at {record.offset} is more than is allowed")
+    if kind == RecordKind.RAW:
+        is_right = record.size == record.length
+    elif kind in (RecordKind.ZLIB, RecordKind.ZSTD):
+        is_right = record.size <= record.length
+    else:
+        is_right = not record.size
+    if not is_right:
+        raise FrameError(f"a {kind.name} record for {record.length} bytes that brings {record.size}")

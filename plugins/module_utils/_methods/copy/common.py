@@ -31,7 +31,7 @@ from ..._engine.net.control_channel import Channel
 from ..._engine.net.session import Session
 from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
-from ..._engine.wire import frames
+from ..._engine.wire.frames import FrameKind
 from ..._engine.wire.messages import dump_message
 from ..._model.entry import Entry
 from ..._tree.staging import Staging, open_staging
@@ -168,7 +168,7 @@ class CopySource(SourceCarrier):
         with View(self._context.root, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             if self._runner is None:
-                tell(frames.READY, dump_message({"id": shard}))
+                tell(FrameKind.READY, dump_message({"id": shard}))
                 event.wait()
                 if self._closed:
                     raise TransferFailed("the transfer ended while the destination fetched files")

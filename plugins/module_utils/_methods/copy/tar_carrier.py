@@ -25,8 +25,7 @@ from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sent, Sour
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.receiver.disk_full import full
-from ..._engine.wire import frames
-from ..._engine.wire.frames import Frame, FrameError
+from ..._engine.wire.frames import Frame, FrameError, FrameKind
 from ..._engine.wire.messages import dump_message, inflate, parse_message
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
@@ -80,14 +79,14 @@ class TarSource(SourceCarrier):
         sent = Sent(sum(file.entry.size for file in files))
         meter = Meter(self._context.progress, sent.bytes)
         packed = [file for file in files if self._fits(file.entry)]
-        tell(frames.BEGIN, dump_message({"id": shard, "tar": bool(packed)}))
+        tell(FrameKind.BEGIN, dump_message({"id": shard, "tar": bool(packed)}))
         length = crc = 0
         if packed:
             length, crc, sent.doubtful = self._pack(packed, meter, tell)
         for file in files:
             if not self._fits(file.entry):
                 self._send_raw(file, sent, meter, tell)
-        tell(frames.END, dump_message({"id": shard, "bytes": length, "crc": crc}))
+        tell(FrameKind.END, dump_message({"id": shard, "bytes": length, "crc": crc}))
         meter.end()
         return sent
 
@@ -138,14 +137,14 @@ class TarSource(SourceCarrier):
             small = zlib.compress(data, self._level)
             if len(small) < len(data):
                 self._bucket.take(len(small))
-                tell(frames.DEFLATED, small)
+                tell(FrameKind.DEFLATED, small)
                 return
         self._bucket.take(len(data))
-        tell(frames.DATA, data)
+        tell(FrameKind.DATA, data)
 
     def _send_raw(self, file: Wanted, sent: Sent, meter: Meter, tell: Send) -> None:
         """Send a file as it is. It may become longer or shorter meanwhile; that is found out afterwards."""
-        tell(frames.RAW, dump_message({"index": file.index}))
+        tell(FrameKind.RAW, dump_message({"index": file.index}))
         try:
             with Root(self._context.root) as root:
                 fd = root.open_file(file.entry.path)
@@ -219,7 +218,7 @@ class TarDest(DestCarrier):
 
     def take(self, stream: int, frame: Frame) -> None:
         """Take the next frame of a stream."""
-        if frame.type == frames.BEGIN:
+        if frame.type == FrameKind.BEGIN:
             values = parse_message(frame.payload)
             shard = self._shards.get(int(values.get("id", -1)))
             if shard is None or stream in self._current:
@@ -231,7 +230,7 @@ class TarDest(DestCarrier):
         shard = self._current.get(stream)
         if shard is None:
             raise FrameError("contents arrived that nobody asked for")
-        if frame.type == frames.RAW:
+        if frame.type == FrameKind.RAW:
             self._end_file(shard)
             index = parse_message(frame.payload).get("index", -1)
             if index not in shard.names:
@@ -239,14 +238,14 @@ class TarDest(DestCarrier):
             shard.raw.add(index)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             shard.raw_fd = os.open(b"raw-%d" % index, flags, 0o600, dir_fd=shard.folder)
-        elif frame.type == frames.END:
+        elif frame.type == FrameKind.END:
             self._end_file(shard)
             self._check_end(shard, parse_message(frame.payload))
             del self._current[stream]
-        elif frame.type == frames.ZSTD:
+        elif frame.type == FrameKind.ZSTD:
             raise FrameError("contents arrived in zstd, which this method does not use")
         else:
-            data = inflate(frame.payload) if frame.type == frames.DEFLATED else frame.payload
+            data = inflate(frame.payload) if frame.type == FrameKind.DEFLATED else frame.payload
             shard.meter.moved(len(data))
             if shard.raw_fd >= 0:
                 self._write(shard, shard.raw_fd, data)

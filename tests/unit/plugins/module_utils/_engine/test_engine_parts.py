@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.de
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.disk_stack import DiskStack
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.hardlinks import LinkBook
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.batches import gather
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summary import (
     merge,
     outcome_from,
@@ -138,13 +138,15 @@ def test_a_channel_carries_large_frames_both_ways(pipes):
     (a_read, b_write), (b_read, a_write) = pipes
     left, right = Channel(a_read, a_write, 5), Channel(b_read, b_write, 5)
     payload = os.urandom(3 << 20)
-    sender = threading.Thread(target=lambda: (left.send(frames.SHARD, payload), left.ping(), left.send(frames.BYE)))
+    sender = threading.Thread(
+        target=lambda: (left.send(FrameKind.SHARD, payload), left.ping(), left.send(FrameKind.BYE))
+    )
     sender.start()
     assert [frame.payload for frame in right.receive()] == [payload]
     sender.join()
     left.close()
     with pytest.raises(ChannelBroken):
-        right.send(frames.ACK, b"x" * (4 << 20))
+        right.send(FrameKind.ACK, b"x" * (4 << 20))
     right.close()
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames, records
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import (
     Shard,
     dump_message,
     dump_shard,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Record
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.liar import STAGED, End, tell_lies
@@ -40,7 +40,7 @@ def test_nonsense_ends_plainly(tmp_path, side, seed):
 def asked_for(folder: Path, size: int) -> End:
     """Give a destination that has asked for the contents of the one file of shard 1, ``new``."""
     end = End(folder, "dest")
-    end.say(frames.SHARD, dump_shard(Shard(1, [Entry(b"new", "f", 0o644, 0, 0, size, 1, 2, 3, 4, 1, 0, 0)])))
+    end.say(FrameKind.SHARD, dump_shard(Shard(1, [Entry(b"new", "f", 0o644, 0, 0, size, 1, 2, 3, 4, 1, 0, 0)])))
     time.sleep(0.3)
     return end
 
@@ -48,9 +48,9 @@ def asked_for(folder: Path, size: int) -> End:
 @pytest.mark.parametrize(
     ("record", "follows"),
     [
-        (Record(records.RAW, 1, 0, 400_000, 5, 5), b"12345"),
-        (Record(records.ZLIB, 1, 0, 0, 5, 5), b"12345"),
-        (Record(records.SAME, 1, 0, 0, 5, 0), b""),
+        (Record(RecordKind.RAW, 1, 0, 400_000, 5, 5), b"12345"),
+        (Record(RecordKind.ZLIB, 1, 0, 0, 5, 5), b"12345"),
+        (Record(RecordKind.SAME, 1, 0, 0, 5, 0), b""),
     ],
 )
 def test_impossible_contents_end_the_transfer(tmp_path, record, follows):
@@ -64,19 +64,19 @@ def test_impossible_contents_end_the_transfer(tmp_path, record, follows):
 
 def test_more_than_was_asked_for_is_not_kept(tmp_path):
     end = asked_for(tmp_path, 10)
-    end.say(frames.BEGIN, dump_message({"id": 1}))
-    end.say(frames.DATA, bytes(1 << 20))
+    end.say(FrameKind.BEGIN, dump_message({"id": 1}))
+    end.say(FrameKind.DATA, bytes(1 << 20))
     ended = end.finish()
     assert isinstance(ended, TransferFailed) and "more arrived" in str(ended), repr(ended)
 
 
 def test_a_shard_is_done_with_once(tmp_path):
     end = asked_for(tmp_path, 10)
-    end.say(frames.BEGIN, dump_message({"id": 1}))
-    end.say(frames.DATA, b"0123456789")
+    end.say(FrameKind.BEGIN, dump_message({"id": 1}))
+    end.say(FrameKind.DATA, b"0123456789")
     sent = dump_message({"id": 1, "problems": {}, "sums": {}, "bytes": 10})
-    end.say(frames.SENT, sent)
-    end.say(frames.SENT, sent)
+    end.say(FrameKind.SENT, sent)
+    end.say(FrameKind.SENT, sent)
     wait_for(lambda: end.ended is not None, seconds=20)
     ended = end.finish()
     assert isinstance(ended, TransferFailed) and "not under way" in str(ended), repr(ended)
@@ -96,7 +96,7 @@ def test_a_staging_name_is_refused(tmp_path, path, kind):
     end = End(tmp_path, "dest")
     target = b"../outside" if kind == "l" else b""
     numbers = (0, 0, len(target), 1, 2, 3, 4, 1, 0, 0)
-    end.say(frames.SHARD, dump_shard(Shard(1, [Entry(path, kind, 0o755, *numbers, target)])))
+    end.say(FrameKind.SHARD, dump_shard(Shard(1, [Entry(path, kind, 0o755, *numbers, target)])))
     wait_for(lambda: end.ended is not None, seconds=20)
     ended = end.finish()
     assert isinstance(ended, TransferFailed) and "a transfer's own folder" in str(ended), repr(ended)
@@ -118,7 +118,7 @@ def test_a_staging_folder_that_is_replaced_leads_nowhere(tmp_path):
     staging.symlink_to(outside)
     size = 20 << 20
     large = [Entry(name, "f", 0o644, 0, 0, size, 1, 2, 3, number, 1, 0, 0) for number, name in enumerate((b"x", b"y"))]
-    end.say(frames.SHARD, dump_shard(Shard(1, large)))
+    end.say(FrameKind.SHARD, dump_shard(Shard(1, large)))
     wait_for(lambda: list((tmp_path / "root" / "moved" / "partial").iterdir()), seconds=20)
     assert isinstance(end.finish(), TransferFailed)
     assert [list((outside / name).iterdir()) for name in ("tmp", "partial")] == [[], []]

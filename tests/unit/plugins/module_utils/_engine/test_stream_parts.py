@@ -18,10 +18,10 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content imp
     sparse,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import inplace_file, partial_file
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames, hello, ranges, records
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Frame, FrameError
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import hello, ranges, records
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Frame, FrameError, FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import HandshakeError
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
 from hypothesis import given
@@ -31,14 +31,14 @@ KEYS = st.sampled_from([None, b"k" * 32])
 MIB = 1 << 20
 
 
-def _record(kind: int, shard: int, index: int, offset: int, length: int) -> Record:
-    size = length if kind == records.RAW else length // 2 if kind in (records.ZLIB, records.ZSTD) else 0
+def _record(kind: RecordKind, shard: int, index: int, offset: int, length: int) -> Record:
+    size = length if kind == RecordKind.RAW else length // 2 if kind in (RecordKind.ZLIB, RecordKind.ZSTD) else 0
     return Record(kind, shard, index, offset, length, size)
 
 
 RECORDS = st.builds(
     _record,
-    st.integers(records.RAW, records.BYE),
+    st.sampled_from(RecordKind),
     st.integers(0, 2**64 - 1),
     st.integers(0, 2**32 - 1),
     st.integers(0, 2**62),
@@ -89,17 +89,22 @@ def test_no_bytes_make_a_head_that_is_not_allowed(data):
 @pytest.mark.parametrize(
     "record",
     [
-        Record(records.RAW, 0, 0, 0, records.MAX_RECORD + 1, records.MAX_RECORD + 1),
-        Record(records.RAW, 0, 0, 0, 10, 9),
-        Record(records.ZLIB, 0, 0, 0, 10, 11),
-        Record(records.ZERO, 0, 0, 0, 10, 1),
-        Record(records.DONE, 0, 0, records.MAX_OFFSET, 1),
-        Record(99),
+        Record(RecordKind.RAW, 0, 0, 0, records.MAX_RECORD + 1, records.MAX_RECORD + 1),
+        Record(RecordKind.RAW, 0, 0, 0, 10, 9),
+        Record(RecordKind.ZLIB, 0, 0, 0, 10, 11),
+        Record(RecordKind.ZERO, 0, 0, 0, 10, 1),
+        Record(RecordKind.DONE, 0, 0, records.MAX_OFFSET, 1),
     ],
 )
 def test_impossible_heads_are_refused(record):
     with pytest.raises(FrameError):
         Heads(None).encode(record)
+
+
+def test_a_head_of_an_unknown_kind_is_refused():
+    head = Heads(None).encode(Record(RecordKind.BYE))
+    with pytest.raises(FrameError, match="unknown record kind 99: the peer runs an incompatible version"):
+        Heads(None).decode(b"\x63" + head[1:])
 
 
 @given(st.integers(0, hello.MAX_STREAMS))
@@ -157,7 +162,7 @@ def test_bundles_give_every_file_its_content(files, algorithm):
 
 @pytest.mark.parametrize("bundle", [[], [b"abc"], [b"abcdef"], [b"abcd", b"e"], [b"ab", b"cde"]])
 def test_bundles_that_do_not_fit_are_refused(bundle):
-    arrived = [Frame(frames.DATA, data) for data in bundle]
+    arrived = [Frame(FrameKind.DATA, data) for data in bundle]
     with pytest.raises(FrameError):
         list(bundles.contents(arrived, [(0, entry(b"a", 3)), (1, entry(b"b", 2))]))
 
@@ -179,9 +184,9 @@ def test_packing_leaves_alone_what_does_not_pay(tmp_path):
                 with pytest.raises(FrameError):
                     compression.decompress(kind, data, wrong)
     with pytest.raises(FrameError):
-        compression.decompress(records.ZLIB, b"no", 10)
+        compression.decompress(RecordKind.ZLIB, b"no", 10)
     with pytest.raises(FrameError):  # a bomb
-        compression.decompress(records.ZLIB, zlib.compress(bytes(10 * MIB)), 1000)
+        compression.decompress(RecordKind.ZLIB, zlib.compress(bytes(10 * MIB)), 1000)
 
 
 @pytest.mark.parametrize(

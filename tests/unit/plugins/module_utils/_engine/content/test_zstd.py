@@ -16,8 +16,8 @@ import zlib
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import bundles, compression, zstd
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames, records
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Frame, FrameError
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Frame, FrameError, FrameKind
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import probe
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from hypothesis import given
@@ -214,10 +214,10 @@ def test_without_it_zlib_is_taken(tmp_path):
     (tmp_path / "text").write_bytes(TEXT)
     with open(tmp_path / "text", "rb") as file:
         kind, length, data = compression.Compressor(ZSTD).pack(file.fileno(), 0, len(TEXT))
-    assert kind == records.ZLIB and zlib.decompress(data) == TEXT[:length]
-    assert bundles.Packer(ZSTD).pack(TEXT[:MIB])[0] == frames.DEFLATED
+    assert kind == RecordKind.ZLIB and zlib.decompress(data) == TEXT[:length]
+    assert bundles.Packer(ZSTD).pack(TEXT[:MIB])[0] == FrameKind.DEFLATED
     with pytest.raises(FrameError, match="neither"):
-        compression.decompress(records.ZSTD, MAGIC + b"abcd", 10)
+        compression.decompress(RecordKind.ZSTD, MAGIC + b"abcd", 10)
     assert not probe._has_zstd(("stream",))
 
 
@@ -238,7 +238,7 @@ def test_pieces_are_packed_with_it(tmp_path):
                 assert count == 1  # which is no smaller when it is packed
                 continue
             kind, length, content = packed
-            assert (kind, length) == (records.ZSTD, len(data)) and len(content) < length / 3
+            assert (kind, length) == (RecordKind.ZSTD, len(data)) and len(content) < length / 3
             assert compression.decompress(kind, content, length) == data
             with pytest.raises(FrameError):
                 compression.decompress(kind, content + b"x", length)
@@ -248,7 +248,7 @@ def test_pieces_are_packed_with_it(tmp_path):
 def test_bundles_are_packed_with_it():
     entries = [(number, Entry(b"f%d" % number, "f", 0o644, 0, 0, 1000, 1, 2, 3, 4, 1, 0, 0)) for number in range(50)]
     kind, payload = bundles.Packer(ZSTD).pack(memoryview(bytearray(TEXT[:50_000])))
-    assert kind == frames.ZSTD and len(payload) < 15_000
+    assert kind == FrameKind.ZSTD and len(payload) < 15_000
     found = dict(bundles.contents([Frame(kind, payload)], entries))
     assert b"".join(found[number] for number in range(50)) == TEXT[:50_000]
     for wrong in (b"", payload[:3], payload[:-1], payload + b"x", struct.pack("!I", 49_999) + payload[4:]):
@@ -260,5 +260,5 @@ def test_bundles_are_packed_with_it():
 
 def test_a_bundle_that_does_not_shrink_travels_as_it_is():
     data = noise(4, 100_000)
-    assert bundles.Packer(ZSTD).pack(data) == (frames.DATA, data)
-    assert bundles.Packer(ZSTD).pack(b"a") == (frames.DATA, b"a")
+    assert bundles.Packer(ZSTD).pack(data) == (FrameKind.DATA, data)
+    assert bundles.Packer(ZSTD).pack(b"a") == (FrameKind.DATA, b"a")

@@ -10,7 +10,7 @@ import contextlib
 import zlib
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import frames, handshake, messages
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import handshake, messages
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
     CONTROL_TYPES,
     DATA_TYPES,
@@ -20,6 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames
     Encoder,
     Frame,
     FrameError,
+    FrameKind,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from hypothesis import given
@@ -52,8 +53,12 @@ def test_frames_survive_any_cutting(sent, key, sizes):
 @pytest.mark.parametrize("piece", [1000, 70_000, 262_144, 5 << 20])
 def test_frames_of_all_sizes_survive_beside_each_other(key, checks, piece):
     sizes = [0, 65_500, 65_536, 3, 262_144 - 9, 262_144, 300_000, 1 << 20, 1, 1 << 20]
-    sent = [Frame(frames.DATA, bytes([number]) * size) for number, size in enumerate(sizes)]
-    sent[4:4] = [Frame(frames.SHARD, b"s" * (3 << 20)), Frame(frames.ACK, b"a"), Frame(frames.SHARD, b"t" * 200_000)]
+    sent = [Frame(FrameKind.DATA, bytes([number]) * size) for number, size in enumerate(sizes)]
+    sent[4:4] = [
+        Frame(FrameKind.SHARD, b"s" * (3 << 20)),
+        Frame(FrameKind.ACK, b"a"),
+        Frame(FrameKind.SHARD, b"t" * 200_000),
+    ]
     encoder, decoder = Encoder(key, checks), Decoder(key, checks)
     stream = b"".join(encoder.encode(frame.type, frame.payload) for frame in sent)
     received = [frame for part in cut(stream, [piece] * (len(stream) // piece)) for frame in decoder.feed(part)]
@@ -62,7 +67,7 @@ def test_frames_of_all_sizes_survive_beside_each_other(key, checks, piece):
 
 def test_memory_that_is_used_again_holds_what_arrived_last():
     sizes = [1 << 20, 600_000, 300_000, 100, 1 << 20, 700_000]
-    sent = [Frame(frames.DATA, bytes([number]) * size) for number, size in enumerate(sizes)]
+    sent = [Frame(FrameKind.DATA, bytes([number]) * size) for number, size in enumerate(sizes)]
     encoder, decoder = Encoder(b"k" * 32), Decoder(b"k" * 32)
     memory = set()
     for frame in sent:
@@ -76,13 +81,13 @@ def test_memory_that_is_used_again_holds_what_arrived_last():
 
 def test_a_long_frame_that_is_only_claimed_takes_little_memory():
     decoder = Decoder()
-    assert list(decoder.feed(bytes([frames.SHARD]) + MAX_CONTROL.to_bytes(4, "big") + b"x" * 1000)) == []
+    assert list(decoder.feed(bytes([FrameKind.SHARD]) + MAX_CONTROL.to_bytes(4, "big") + b"x" * 1000)) == []
     assert decoder.pending and len(decoder.get_buffer()) < 2 << 20
 
 
 @pytest.mark.parametrize("size", [1000, 300_000])
 def test_a_damaged_frame_of_any_size_is_refused(size):
-    stream = bytearray(Encoder().encode(frames.DATA, b"d" * size))
+    stream = bytearray(Encoder().encode(FrameKind.DATA, b"d" * size))
     stream[size // 2] ^= 1
     with pytest.raises(FrameError, match="damaged"):
         list(Decoder().feed(bytes(stream)))
@@ -109,16 +114,23 @@ def test_noise_raises_or_waits(noise):
 
 @pytest.mark.parametrize(
     ("kind", "length"),
-    [(frames.DATA, MAX_DATA + 1), (frames.SHARD, MAX_CONTROL + 1), (99, 0), (0, 5), (255, 2**32 - 1)],
+    [(FrameKind.DATA, MAX_DATA + 1), (FrameKind.SHARD, MAX_CONTROL + 1), (99, 0), (0, 5), (255, 2**32 - 1)],
 )
 def test_impossible_heads_are_refused_before_anything_is_stored(kind, length):
     with pytest.raises(FrameError):
         list(Decoder().feed(bytes([kind]) + length.to_bytes(4, "big")))
 
 
+def test_what_is_wrong_is_said_by_the_name_of_the_frame():
+    with pytest.raises(FrameError, match="unknown frame type 40: the peer runs an incompatible version"):
+        list(Decoder().feed(bytes([40, 0, 0, 0, 0])))
+    with pytest.raises(FrameError, match="a SENT frame .* arrived damaged"):
+        list(Decoder().feed(Encoder().encode(FrameKind.SENT, b"{}")[:-1] + b"?"))
+
+
 def test_a_control_frame_cannot_be_repeated_or_moved():
     encoder = Encoder(b"k" * 32)
-    first, second = encoder.encode(frames.ACK, b"1"), encoder.encode(frames.ACK, b"2")
+    first, second = encoder.encode(FrameKind.ACK, b"1"), encoder.encode(FrameKind.ACK, b"2")
     for stream in (first + first, second + first):
         with pytest.raises(FrameError):
             list(Decoder(b"k" * 32).feed(stream))
