@@ -26,7 +26,7 @@ from .._engine.net.session import Session, SessionLost
 from .._engine.net.session_server import SessionServer
 from .._engine.wire.frames import FrameKind
 from .._engine.wire.hello import CONTROL
-from .._engine.wire.messages import dump_message
+from .._engine.wire.messages import dump_streams
 from .._tree import xattr
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class _Conversation:
 
     def _ask_for_fewer(self, count: int) -> None:
         """Only the source knows when nothing is under way in a connection any more."""
-        self.session.send(FrameKind.FEWER, dump_message({"streams": count}))
+        self.session.send(FrameKind.FEWER, dump_streams(count))
 
 
 def _maker(side: str) -> Callable[..., Any]:

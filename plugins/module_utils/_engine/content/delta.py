@@ -139,8 +139,10 @@ def pack(sums: Sums) -> dict[str, Any]:
     return {"block": sums.block, "sums": base64.b64encode(sums.sums).decode(), "algorithm": sums.algorithm}
 
 
-def parse(values: Any) -> Sums:
+def parse(values: object) -> Sums:
     """Read what ``pack`` made; raises FrameError."""
+    if not isinstance(values, dict):
+        raise FrameError("the hashes of a file cannot be read")
     try:
         block, algorithm = values["block"], values["algorithm"]
         sums = base64.b64decode(values["sums"], validate=True)

@@ -11,6 +11,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 from ..._core.context import Progress
 from ..._model.entry import Entry
 from ..wire.frames import Frame, FrameKind
+from ..wire.messages import Want
 
 _SAID = 4000  # characters of what programs print that are kept
 
@@ -27,7 +28,7 @@ class Wanted(NamedTuple):
     sums: Any = None  # hashes of the destination's old version, from which parts can be taken
 
 
-class Sent:
+class Sending:
     """What became of a shard's contents at the source."""
 
     def __init__(self, count: int = 0) -> None:
@@ -67,7 +68,7 @@ class _Carrier:
 class SourceCarrier(_Carrier):
     """The source's half. ``send`` is called by several threads, each with its own ``stream`` number."""
 
-    def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
+    def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
         """Let the files travel, and return when the destination has them, or could have. Raises TransferFailed."""
         raise NotImplementedError
 
@@ -112,7 +113,7 @@ class DestCarrier(_Carrier):
         """Give, by index, what is needed of files of which something is there; called after ``expect``."""
         return {}
 
-    def ask(self, _shard: int, message: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    def ask(self, message: Want, send: Callable[[Want], None]) -> None:
         """Send the message that asks for a shard's contents: now, or later in a thread, with more in it."""
         send(message)
 

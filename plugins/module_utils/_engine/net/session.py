@@ -16,7 +16,7 @@ from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..wire.frames import VERSION, Frame, FrameError, FrameKind, Payload
-from ..wire.messages import dump_message, parse_message
+from ..wire.messages import Hello, dump_reason, parse_message, parse_reason
 from .control_channel import Channel, ChannelBroken
 
 PING_SECONDS = 5.0
@@ -63,7 +63,7 @@ class Session:
         try:
             for frame in channel.receive():
                 if frame.type == FrameKind.FAILED:
-                    raise TransferFailed(str(parse_message(frame.payload).get("reason", "the other end failed")))
+                    raise TransferFailed(parse_reason(frame.payload))
                 if not self._gives_up:
                     on_frame(number, frame)
         except ChannelBroken as error:
@@ -124,7 +124,7 @@ class Session:
 
     def _send_failure(self, reason: str) -> None:
         with contextlib.suppress(ChannelBroken, FrameError):
-            self.channels[0].send(FrameKind.FAILED, dump_message({"reason": reason}))
+            self.channels[0].send(FrameKind.FAILED, dump_reason(reason))
 
     @contextlib.contextmanager
     def failures_told(self) -> Iterator[None]:
@@ -179,7 +179,7 @@ def _broken_off(error: Exception) -> SessionLost:
 
 def hello(context: Context) -> bytes:
     """Give the first message of either end."""
-    return dump_message({"version": VERSION, "id": context.settings["id"], "check": bool(context.settings["check"])})
+    return Hello(VERSION, context.settings["id"], bool(context.settings["check"])).dump()
 
 
 def check_hello(context: Context, payload: bytes) -> None:

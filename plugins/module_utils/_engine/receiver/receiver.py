@@ -25,8 +25,8 @@ from ..._tree.staging import open_staging
 from ..net.carrier import Arrived, DestCarrier
 from ..net.session import Session, check_hello, hello
 from ..wire.frames import DATA_TYPES, Frame, FrameKind
-from ..wire.messages import Shard, by_index, dump_message, number, parse_message, parse_shard
-from ..wire.summary import continue_from, outcome_from, outcome_values
+from ..wire.messages import Ack, Hash, Sent, Shard, Sums, Totals, Want, dump_id, parse_id, parse_shard
+from ..wire.summary import continue_from, dump_outcome, parse_outcome
 from .apply import Applier
 from .disk_full import full
 from .owner_book import OwnerBook
@@ -100,7 +100,7 @@ class Receiver:
                     thread = threading.Thread(target=self._fetch, daemon=True)
                     thread.start()
                     self._fetchers.append(thread)
-            self._fetches.put(number(parse_message(frame.payload), "id"))
+            self._fetches.put(parse_id(frame.payload))
         else:
             self._session.put(frame)
 
@@ -111,7 +111,7 @@ class Receiver:
                 return
             try:
                 self._carrier.fetch(shard)
-                self._session.send(FrameKind.FETCHED, dump_message({"id": shard}))
+                self._session.send(FrameKind.FETCHED, dump_id(shard))
             except Exception as error:
                 self._session.put(error)
                 return
@@ -137,42 +137,42 @@ class Receiver:
                 self._written(frame)
                 continue
             if frame.type == FrameKind.SCANNED:
-                return self._finish(parse_message(frame.payload))
+                return self._finish(Totals.parse(frame.payload))
             if frame.type not in actions:
                 raise TransferFailed(f"protocol error: {frame.type.name} out of turn from the source")
             actions[frame.type](frame.payload)
 
-    def _finish(self, totals: dict[str, Any]) -> Outcome:
-        if self._open or self._pieces or totals.get("files") != self._received:
+    def _finish(self, totals: Totals) -> Outcome:
+        if self._open or self._pieces or totals.files != self._received:
             raise TransferFailed(
-                f"the source scanned {totals.get('files')} entries and the destination saw {self._received}: "
+                f"the source scanned {totals.files} entries and the destination saw {self._received}: "
                 "something was lost. Run the transfer again; what is in place stays"
             )
         self._writers.close()  # what they took of the processor counts from now on
         self._context.progress.phase = "finishing"
-        self._context.progress.bytes_total = number(totals, "bytes")
+        self._context.progress.bytes_total = totals.size
         started = time.monotonic()
-        self._entries.finish(bool(totals.get("clean")), number(totals, "files") <= 1)
+        self._entries.finish(bool(totals.clean), totals.files <= 1)
         self._outcome.phases["finish"] = round(time.monotonic() - started, 3)
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"dest": list(self._carrier.argv)} if self._carrier.argv else {}
         self._outcome.resumed = self._outcome.resumed or self._carrier.resumed
         self._outcome.spent = {"dest": time_accounting.account()}
         self._outcome.owners, self._outcome.owner_mismatches = self._owners.table, self._owners.mismatches
-        self._session.send(FrameKind.SUMMARY, dump_message(outcome_values(self._outcome)))
+        self._session.send(FrameKind.SUMMARY, dump_outcome(self._outcome))
         frame = self._session.next_event()
         if frame.type != FrameKind.SUMMARY:
             raise TransferFailed(f"protocol error: {frame.type.name} where SUMMARY was due")
         try:
-            whole = outcome_from(parse_message(frame.payload))
+            whole = parse_outcome(frame.payload)
         except TypeError as error:
             raise TransferFailed(f"the source's account cannot be read: {error}") from error
         self._session.goodbye()
         return whole
 
     def _total(self, payload: bytes) -> None:
-        totals, progress = parse_message(payload), self._context.progress
-        progress.files_total, progress.bytes_total = number(totals, "files"), number(totals, "bytes")
+        totals, progress = Totals.parse(payload), self._context.progress
+        progress.files_total, progress.bytes_total = totals.files, totals.size
 
     # comparing
 
@@ -194,7 +194,7 @@ class Receiver:
         progress = self._context.progress
         progress.files_total = max(progress.files_total, self._received)
         if work.hashed:
-            self._session.send(FrameKind.HASH, dump_message({"id": shard.id, "index": work.hashed}))
+            self._session.send(FrameKind.HASH, Hash(shard.id, work.hashed).dump())
         else:
             self._ask(work)
 
@@ -208,9 +208,9 @@ class Receiver:
             self._owners.count(shard.entries)
 
     def _sums(self, payload: bytes) -> None:
-        values = parse_message(payload)
-        work = self._work(values)
-        sums = by_index(values, "sums", len(work.shard.entries))
+        message = Sums.parse(payload)
+        work = self._work(message.id)
+        sums = message.within(len(work.shard.entries)).sums
         for index in work.hashed:
             try:
                 self._entries.compare(work, index, sums.get(index))
@@ -219,8 +219,8 @@ class Receiver:
                 work.accounted += 1
         self._ask(work)
 
-    def _work(self, values: dict[str, Any]) -> OpenShard:
-        work = self._open.get(number(values, "id"))
+    def _work(self, identity: int) -> OpenShard:
+        work = self._open.get(identity)
         if work is None:
             raise TransferFailed("the source speaks of a shard that is not under way")
         return work
@@ -242,29 +242,28 @@ class Receiver:
             matched = entries[index].size - sum(end - start for start, end in needed)
             work.matched += matched
             self._context.progress.bytes_done += matched
-        message = {"id": work.shard.id, "index": work.wanted, "have": work.have, "ranges": ranges}
-        self._carrier.ask(work.shard.id, message, lambda whole: self._session.send(FrameKind.WANT, dump_message(whole)))
+        message = Want(work.shard.id, work.wanted, work.have, ranges)
+        self._carrier.ask(message, lambda whole: self._session.send(FrameKind.WANT, whole.dump()))
 
     # putting in place
 
     def _sent(self, payload: bytes) -> None:
-        values = parse_message(payload)
-        work = self._work(values)
+        sent = Sent.parse(payload)
+        work = self._work(sent.id)
         del self._open[work.shard.id]  # nothing more is to be said of it
-        count = len(work.shard.entries)
-        problems, sums = by_index(values, "problems", count), by_index(values, "sums", count)
+        sent.within(len(work.shard.entries))
         arrived = self._carrier.collect(work.shard.id)
         small: list[tuple[int, memoryview]] = []
         try:
             for index in work.wanted:
-                if index in problems:
-                    work.again[index] = str(problems[index])
+                if index in sent.problems:
+                    work.again[index] = sent.problems[index]
                     continue
                 content = arrived.content(index)
                 if content is not None:
                     small.append((index, content))
                     continue
-                reason = self._put(work, index, arrived, sums.get(index))
+                reason = self._put(work, index, arrived, sent.sums.get(index))
                 if reason:
                     work.again[index] = reason
                 else:
@@ -397,5 +396,5 @@ class Receiver:
         self._context.progress.files_done += work.accounted
         self._session.send(
             FrameKind.ACK,
-            dump_message({"id": work.shard.id, "accounted": work.accounted, "again": again, "matched": work.matched}),
+            Ack(work.shard.id, work.accounted, again, work.matched).dump(),
         )

@@ -27,7 +27,7 @@ from ..net.data_connection import DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
 from ..wire.frames import DATA_TYPES, Frame, FrameError, FrameKind, Payload
-from ..wire.messages import dump_message, number, parse_message
+from ..wire.messages import Begin, Got, Want
 from ..wire.ranges import Range, missing
 from ..wire.records import Record, RecordKind
 from .disk_full import FULL, full
@@ -166,9 +166,9 @@ class StreamDest(DestCarrier):
         """Give what is needed of the files that are there in part."""
         return self._batches[shard].needed
 
-    def ask(self, shard: int, message: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    def ask(self, message: Want, send: Callable[[Want], None]) -> None:
         """Where there are old versions, hash them first, in a thread: the others go on meanwhile."""
-        batch = self._batches[shard]
+        batch = self._batches[message.id]
         bases = {index: item.basis for index, item in batch.large.items() if item.basis is not None}
         if not bases:
             send(message)
@@ -177,15 +177,14 @@ class StreamDest(DestCarrier):
         self._hashers = [*(old for old in self._hashers if old.is_alive()), thread]
         thread.start()
 
-    def _hash_and_ask(
-        self, bases: dict[int, Basis], message: dict[str, Any], send: Callable[[dict[str, Any]], None]
-    ) -> None:
+    def _hash_and_ask(self, bases: dict[int, Basis], message: Want, send: Callable[[Want], None]) -> None:
         try:
             sums = {}
             for index, basis in bases.items():
                 with contextlib.suppress(OSError):  # then the whole file travels
                     sums[index] = delta.pack(delta.sums_of(basis.fd, basis.size, str(self._context.settings["id"])))
-            send({**message, "sums": sums})
+            message.sums = sums
+            send(message)
         except Exception as error:
             self._failed(error)
 
@@ -206,7 +205,7 @@ class StreamDest(DestCarrier):
     def take(self, _stream: int, frame: Frame) -> None:
         """Take a bundle."""
         if frame.type == FrameKind.BEGIN:
-            self._current = self._batches.get(number(parse_message(frame.payload), "id"))
+            self._current = self._batches.get(Begin.parse(frame.payload).id)
             if self._current is None:
                 raise FrameError("contents of a shard arrived that was not asked for")
         elif frame.type in DATA_TYPES and self._current is not None:
@@ -271,7 +270,7 @@ class StreamDest(DestCarrier):
             partial.note(record.offset, record.offset + record.length)
             self._noted.set()
             done = [[record.offset, record.offset + record.length]]
-            self._tell(FrameKind.GOT, dump_message({"id": record.shard, "index": record.index, "ranges": done}))
+            self._tell(FrameKind.GOT, Got(record.shard, record.index, done).dump())
             return
         else:
             data = memoryview(inflate(record.kind, link.receive(record.size), record.length))

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections import deque
-from typing import Any
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -20,11 +19,11 @@ from ..._tree.dirfd import Root
 from ..content import delta
 from ..content.compression import PIECE_BYTES, Compressor
 from ..content.sparse import segments
-from ..net.carrier import Send, Sent, SourceCarrier, Wanted
+from ..net.carrier import Send, Sending, SourceCarrier, Wanted
 from ..net.data_connection import ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
-from ..wire.messages import number
+from ..wire.messages import Got
 from ..wire.ranges import Range, cut, length, parse, unit
 from ..wire.records import MAX_RECORD, Record, RecordKind
 from .sender import MOVED
@@ -68,9 +67,9 @@ class StreamSource(SourceCarrier):
 
     # in the threads that answer the destination
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], _tell: Send) -> Sent:
+    def send(self, _stream: int, shard: int, files: list[Wanted], _tell: Send) -> Sending:
         """Return when the destination has written all ranges of the files, or they cannot be read."""
-        sent = Sent()
+        sent = Sending()
         opened: list[_File] = []
         with Root(self._context.root) as root:
             for file in files:
@@ -124,14 +123,13 @@ class StreamSource(SourceCarrier):
                     raise TransferFailed("the transfer ended while contents were on their way")
                 self._changed.wait(_POLL)
 
-    def got(self, values: dict[str, Any]) -> None:
+    def got(self, message: Got) -> None:
         """The destination has written ranges; raises FrameError for a message that cannot be read."""
-        key, done = (number(values, "id"), number(values, "index")), values.get("ranges")
         with self._changed:
-            item = self._files.get(key)
+            item = self._files.get((message.id, message.index))
             if item is None:
                 return  # it was sent twice, because a connection broke, and is done with
-            for piece in parse(done, item.size):
+            for piece in parse(message.ranges, item.size):
                 item.waiting.discard(piece)
                 self._on_its_way.pop((item, piece), None)
             self._changed.notify_all()

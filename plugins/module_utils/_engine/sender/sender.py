@@ -10,7 +10,8 @@ import os
 import queue
 import threading
 import time
-from typing import Any, Iterator
+from functools import partial
+from typing import Any, Callable, Iterator
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -23,11 +24,11 @@ from ..._model.paths import escape
 from ..._tree.dirfd import Root
 from ..._tree.owners import Names
 from ..._tree.walk import walk
-from ..net.carrier import Sent, SourceCarrier, Wanted
+from ..net.carrier import Sending, SourceCarrier, Wanted
 from ..net.session import Session, check_hello, hello
 from ..wire.frames import Frame, FrameError, FrameKind
-from ..wire.messages import Shard, by_index, dump_message, dump_shard, indexes, number, parse_message
-from ..wire.summary import merge, outcome_from, outcome_values
+from ..wire.messages import Ack, Hash, Sent, Shard, Sums, Totals, Want, dump_shard, parse_id
+from ..wire.summary import dump_outcome, merge, parse_outcome
 from .batches import gather
 from .leftovers import staging_left_out
 
@@ -36,6 +37,8 @@ IN_VAIN_AT_MOST = 64 << 20  # bytes of such a file that are sent for nothing bef
 WINDOW = 4  # shards under way beside those that the streams work at
 VANISHED, UNSTABLE = "vanished", "unstable"
 MOVED = "moved"  # within the file: rsync brings it, after this
+
+Work = Callable[[Root, int], None]  # what a worker does, with the tree and the number of its connection
 
 
 class Sender:
@@ -52,7 +55,7 @@ class Sender:
         self._streams = max(1, int(self._settings["streams"]))
         self._window = WINDOW + 2 * self._streams
         self._outcome = Outcome()
-        self._work: queue.Queue[Any] = queue.Queue()
+        self._work: queue.Queue[Work | None] = queue.Queue()
         self._workers: list[threading.Thread] = []
         self._open: dict[int, Shard] = {}
         self._problems: dict[int, dict[int, str]] = {}  # of open shards, as the workers found them
@@ -62,7 +65,8 @@ class Sender:
         self._names = Names(self._settings["preserve"])
         self._unlisted: set[bytes] = set()
         self._top_device = -1
-        self._only = os.fsencode(self._settings["only"]) if self._settings.get("only") else None
+        only = self._settings.get("only")
+        self._only = os.fsencode(only) if only else None
 
     @property
     def counted(self) -> Outcome:
@@ -107,17 +111,17 @@ class Sender:
             self._offer(Shard(self._take_id(), entries))
         self._outcome.phases["scan"] = round(time.monotonic() - started, 3)
         self._context.progress.bytes_total = self._outcome.bytes_total
-        totals = {"files": self._outcome.files_total, "bytes": self._outcome.bytes_total}
-        self._session.send(FrameKind.TOTAL, dump_message(totals))
+        totals = Totals(self._outcome.files_total, self._outcome.bytes_total)
+        self._session.send(FrameKind.TOTAL, totals.dump())
         scan_is_clean = not self._outcome.errors_total
         while self._open:
             self._handle(self._session.next_event())
         self._outcome.phases["transfer"] = round(time.monotonic() - started, 3)
-        clean = scan_is_clean and self._outcome.errors_total == self._outcome.errors_unstable
-        self._session.send(FrameKind.SCANNED, dump_message({"clean": clean, **totals}))
+        totals.clean = scan_is_clean and self._outcome.errors_total == self._outcome.errors_unstable
+        self._session.send(FrameKind.SCANNED, totals.dump())
         self._context.progress.phase = "finishing"
         try:
-            dest = outcome_from(parse_message(self._expect(FrameKind.SUMMARY)))
+            dest = parse_outcome(self._expect(FrameKind.SUMMARY))
         except TypeError as error:
             raise TransferFailed(f"the destination's account cannot be read: {error}") from error
         self._outcome.bytes_sent = self._bytes_sent
@@ -126,7 +130,7 @@ class Sender:
         self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
         whole = merge(self._outcome, dest)
         whole.owner_hints = self._names.hints(self._context.root, whole.owner_mismatches)
-        self._session.send(FrameKind.SUMMARY, dump_message(outcome_values(whole)))
+        self._session.send(FrameKind.SUMMARY, dump_outcome(whole))
         self._session.goodbye()
         return whole
 
@@ -195,19 +199,19 @@ class Sender:
     def _handle(self, frame: Frame) -> None:
         if frame.type != FrameKind.ACK:
             raise TransferFailed(f"protocol error: {frame.type.name} out of turn from the destination")
-        values = parse_message(frame.payload)
-        shard = self._open.pop(number(values, "id"), None)
+        ack = Ack.parse(frame.payload)
+        shard = self._open.pop(ack.id, None)
         if shard is None:
             raise TransferFailed("the destination acknowledged a shard that it was never sent")
         count = len(shard.entries)
-        again = {index: str(reason) for index, reason in by_index(values, "again", count).items()}
-        if values.get("accounted") != count - len(again):
+        again = ack.within(count).again
+        if ack.accounted != count - len(again):
             raise TransferFailed(
-                f"the destination accounted for {values.get('accounted')} of {count - len(again)} entries of a shard: "
+                f"the destination accounted for {ack.accounted} of {count - len(again)} entries of a shard: "
                 "something was lost. Run the transfer again; what is in place stays"
             )
         self._context.progress.files_done += count - len(again)
-        self._context.progress.bytes_done += number(values, "matched")
+        self._context.progress.bytes_done += ack.matched
         self._retry(shard, again, self._problems.pop(shard.id, {}))
 
     def _retry(self, shard: Shard, again: dict[int, str], problems: dict[int, str]) -> None:
@@ -266,16 +270,24 @@ class Sender:
     # the reading threads
 
     def _on_frame(self, _stream: int, frame: Frame) -> None:
-        if frame.type in (FrameKind.WANT, FrameKind.HASH):
-            values = parse_message(frame.payload)
-            shard = self._open.get(number(values, "id"))
-            if shard is None:
-                raise FrameError("contents were asked for of a shard that is not under way")
-            self._work.put((frame.type, shard, values))
+        if frame.type == FrameKind.WANT:
+            want = Want.parse(frame.payload)
+            shard = self._asked_for(want.id)
+            self._work.put(partial(self._send, shard=shard, want=want.within(len(shard.entries))))
+        elif frame.type == FrameKind.HASH:
+            hashing = Hash.parse(frame.payload)
+            shard = self._asked_for(hashing.id)
+            self._work.put(partial(self._hash, shard=shard, wanted=hashing.within(len(shard.entries)).indexes))
         elif frame.type == FrameKind.FETCHED:
-            self._carrier.fetched(number(parse_message(frame.payload), "id"))
+            self._carrier.fetched(parse_id(frame.payload))
         else:
             self._session.put(frame)
+
+    def _asked_for(self, identity: int) -> Shard:
+        shard = self._open.get(identity)
+        if shard is None:
+            raise FrameError("contents were asked for of a shard that is not under way")
+        return shard
 
     # the workers
 
@@ -286,27 +298,23 @@ class Sender:
                 work = self._work.get()
                 if work is None:
                     return
-                kind, shard, values = work
                 try:
-                    if kind == FrameKind.HASH:
-                        self._hash(root, shard, indexes(values, "index", len(shard.entries)))
-                    else:
-                        self._send(root, stream, shard, values)
+                    work(root, stream)
                 except Exception as error:
                     self._session.put(error)
                     return
 
-    def _hash(self, root: Root, shard: Shard, wanted: list[int]) -> None:
+    def _hash(self, root: Root, _stream: int, *, shard: Shard, wanted: list[int]) -> None:
         sums = {}
         for index in wanted:
             try:
                 sums[index] = hash_and_close(root.open_file(shard.entries[index].path)).hex()
             except OSError:
                 sums[index] = ""  # equal to nothing: it is asked for, and fails in its own right
-        self._session.send(FrameKind.SUMS, dump_message({"id": shard.id, "sums": sums}))
+        self._session.send(FrameKind.SUMS, Sums(shard.id, sums).dump())
 
-    def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
-        files = self._wanted(shard, values)
+    def _send(self, root: Root, stream: int, *, shard: Shard, want: Want) -> None:
+        files = self._wanted(shard, want)
         sent = self._carrier.send(
             stream, shard.id, files, lambda kind, payload: self._session.send(kind, payload, stream)
         )
@@ -326,21 +334,17 @@ class Sender:
         self._problems[shard.id] = problems
         with self._lock:
             self._bytes_sent += count
-        self._session.send(
-            FrameKind.SENT, dump_message({"id": shard.id, "problems": problems, "sums": sums, "bytes": count}), stream
-        )
+        self._session.send(FrameKind.SENT, Sent(shard.id, problems, sums, count).dump(), stream)
 
     @staticmethod
-    def _wanted(shard: Shard, values: dict[str, Any]) -> list[Wanted]:
-        count = len(shard.entries)
-        have = by_index(values, "have", count)
-        found = [Wanted(i, shard.entries[i], have.get(i, 0)) for i in indexes(values, "index", count)]
-        if not all(isinstance(file.have, int) and 0 <= file.have <= file.entry.size for file in found):
+    def _wanted(shard: Shard, want: Want) -> list[Wanted]:
+        found = [Wanted(index, shard.entries[index], want.have.get(index, 0)) for index in want.indexes]
+        if not all(0 <= file.have <= file.entry.size for file in found):
             raise FrameError("the destination says that it has more of a file than there is")
         return found
 
     @staticmethod
-    def _changed(root: Root, files: list[Wanted], sent: Sent) -> dict[int, str]:
+    def _changed(root: Root, files: list[Wanted], sent: Sending) -> dict[int, str]:
         """Find the files that are no longer what their entries say: what was read of them may be a mixture."""
         problems = {}
         for file in files:

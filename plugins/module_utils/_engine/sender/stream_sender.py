@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Iterator
+from functools import partial
+from typing import Iterator
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
@@ -25,8 +26,8 @@ from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..net.session import Session
 from ..wire import ranges
-from ..wire.frames import Frame, FrameError, FrameKind
-from ..wire.messages import Shard, by_index, dump_message, indexes, number, parse_message
+from ..wire.frames import Frame, FrameKind
+from ..wire.messages import Begin, Got, Shard, Want, parse_streams
 from .batches import gather
 from .large_files import StreamSource
 from .sender import UNSTABLE, VANISHED, WINDOW, Sender
@@ -59,38 +60,34 @@ class StreamSender(Sender):
     def _on_frame(self, stream: int, frame: Frame) -> None:
         if frame.type == FrameKind.WANT:
             if self._ahead.wanted:
-                self._look_ahead(parse_message(frame.payload))
+                self._look_ahead(Want.parse(frame.payload))
             self._session.put(frame)
         elif frame.type == FrameKind.GOT:
-            values = parse_message(frame.payload)
-            self._ranges.got(values)
+            self._ranges.got(Got.parse(frame.payload))
         elif frame.type == FrameKind.FEWER:
-            self._ranges.dismiss(number(parse_message(frame.payload), "streams"))
+            self._ranges.dismiss(parse_streams(frame.payload))
         else:
             super()._on_frame(stream, frame)
 
-    def _look_ahead(self, values: dict[str, Any]) -> None:
+    def _look_ahead(self, want: Want) -> None:
         """In the thread that listens: have the disk bring what the leading thread will come to."""
-        shard = self._open.get(number(values, "id"))
+        shard = self._open.get(want.id)
         if shard is not None:
-            wanted = (shard.entries[index] for index in indexes(values, "index", len(shard.entries)))
+            wanted = (shard.entries[index] for index in want.within(len(shard.entries)).indexes)
             self._ahead.ask([entry.path for entry in wanted if bundles.fits(entry)])
 
     def _handle(self, frame: Frame) -> None:
         if frame.type != FrameKind.WANT:
             super()._handle(frame)
             return
-        values = parse_message(frame.payload)
-        shard = self._open.get(number(values, "id"))
-        if shard is None:
-            raise FrameError("contents were asked for of a shard that is not under way")
-        self._answer(shard, values)
+        want = Want.parse(frame.payload)
+        shard = self._asked_for(want.id)
+        self._answer(shard, want.within(len(shard.entries)))
 
     @staticmethod
-    def _wanted(shard: Shard, values: dict[str, Any]) -> list[Wanted]:
-        files = Sender._wanted(shard, values)
-        needed = by_index(values, "ranges", len(shard.entries))
-        sums = by_index(values, "sums", len(shard.entries))
+    def _wanted(shard: Shard, want: Want) -> list[Wanted]:
+        files = Sender._wanted(shard, want)
+        needed, sums = want.ranges, want.sums or {}
         return [
             file._replace(
                 ranges=ranges.parse(needed[file.index], file.entry.size) if file.index in needed else None,
@@ -101,33 +98,35 @@ class StreamSender(Sender):
             for file in files
         ]
 
-    def _answer(self, shard: Shard, values: dict[str, Any]) -> None:
+    def _answer(self, shard: Shard, want: Want) -> None:
         """Send the small files now; the others are the workers' business, who then say that all is sent."""
         entries = shard.entries
-        wanted = indexes(values, "index", len(entries))
+        wanted = want.indexes
         small = [(index, entries[index]) for index in wanted if bundles.fits(entries[index])]
         problems: dict[int, str] = {}
         count = self._send_small(shard, small, problems) if small else 0
         if len(small) < len(wanted):
-            large = self._wanted(shard, {**values, "index": [i for i in wanted if not bundles.fits(entries[i])]})
+            want.indexes = [index for index in wanted if not bundles.fits(entries[index])]
+            large = self._wanted(shard, want)
             self._employ(min(self._ranges.connections, MAX_WINDOW))
-            self._work.put((FrameKind.WANT, shard, {"large": large, "problems": problems, "count": count}))
+            self._work.put(partial(self._send_large, shard=shard, files=large, problems=problems, count=count))
         else:
             self._tell_sent(shard, problems, {}, count)
 
-    def _send(self, root: Root, stream: int, shard: Shard, values: dict[str, Any]) -> None:
-        """In a worker: let the large files travel, then account for the whole shard."""
-        large, problems = values["large"], values["problems"]
-        sent = self._ranges.send(stream, shard.id, large, self._session.send)
-        problems.update(self._changed(root, large, sent))
-        self._tell_sent(shard, problems, {}, sent.bytes + values["count"])
+    def _send_large(
+        self, root: Root, stream: int, *, shard: Shard, files: list[Wanted], problems: dict[int, str], count: int
+    ) -> None:
+        """In a worker: let the large files travel, then account for the shard, with ``count`` bytes of small ones."""
+        sent = self._ranges.send(stream, shard.id, files, self._session.send)
+        problems.update(self._changed(root, files, sent))
+        self._tell_sent(shard, problems, {}, sent.bytes + count)
 
     def _send_small(self, shard: Shard, files: list[tuple[int, Entry]], problems: dict[int, str]) -> int:
         """Send whole contents, one behind the other; gives how many bytes.
 
         Each has the length that its entry says, whatever happened.
         """
-        self._session.send(FrameKind.BEGIN, dump_message({"id": shard.id}))
+        self._session.send(FrameKind.BEGIN, Begin(shard.id).dump())
         bundle = self._bundle
         size = total = 0
         for index, entry in files:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from typing import Any
+from typing import Any, Callable, Collection, Mapping, TypeVar
 
 from ..._model.entry import Entry
 from ..._model.entry_codec import Decoder, encode
@@ -36,10 +36,13 @@ from ..._model.paths import STAGING, is_staging
 from .frames import MAX_DATA, FrameError, Payload
 
 _LENGTH = struct.Struct("!I")
+_DIGITS = 12  # of a position in a shard, and more than any has
+
+Value = TypeVar("Value")
 
 
 class Shard:
-    """A batch of entries that is decided, sent and accounted for as one."""
+    """SHARD: a batch of entries that is decided, sent and accounted for as one."""
 
     def __init__(self, identity: int, entries: list[Entry], attempt: int = 1) -> None:
         self.id = identity
@@ -50,7 +53,292 @@ class Shard:
         self.groups: dict[int, str] = {}
 
 
-def dump_message(values: dict[str, Any]) -> bytes:
+# Each message has dump, which returns the payload of its frame, and parse, which reads one and raises FrameError.
+# Positions in a shard are checked by ``within``, once it is known which shard it is about.
+
+
+class Hello:
+    """HELLO: what both ends must agree on."""
+
+    __slots__ = ("check", "id", "version")
+
+    def __init__(self, version: int, transfer_id: str, check: bool) -> None:
+        self.version, self.id, self.check = version, transfer_id, check
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"version": self.version, "id": self.id, "check": self.check})
+
+
+class Totals:
+    """TOTAL: what the source has scanned; SCANNED: the same when all of it was sent, with ``clean``."""
+
+    __slots__ = ("clean", "files", "size")
+
+    def __init__(self, files: int, size: int, clean: bool | None = None) -> None:
+        self.files, self.size = files, size
+        self.clean = clean  # whether nothing failed, so that what the source lacks may be deleted
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        clean = {} if self.clean is None else {"clean": self.clean}
+        return dump_message({**clean, "files": self.files, "bytes": self.size})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Totals:
+        """Read a payload."""
+        values = parse_message(payload)
+        clean = values.get("clean")
+        return cls(number(values, "files"), number(values, "bytes"), None if clean is None else bool(clean))
+
+
+class Want:
+    """WANT: the files of a shard whose contents the destination asks for.
+
+    ``have`` and ``ranges`` say what of a file is there, and which ranges are needed: ``ranges.parse`` reads them, and
+    must know the size. ``sums`` are hashes of the old version, which ``content.delta`` makes and reads.
+    """
+
+    __slots__ = ("have", "id", "indexes", "ranges", "sums")
+
+    def __init__(
+        self,
+        shard: int,
+        indexes: list[int],
+        have: dict[int, int],
+        ranges: Mapping[int, object],
+        sums: Mapping[int, object] | None = None,
+    ) -> None:
+        self.id, self.indexes, self.have, self.ranges, self.sums = shard, indexes, have, ranges, sums
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        sums = {} if self.sums is None else {"sums": self.sums}
+        return dump_message({"id": self.id, "index": self.indexes, "have": self.have, "ranges": self.ranges, **sums})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Want:
+        """Read a payload."""
+        values = parse_message(payload)
+        return cls(
+            number(values, "id"),
+            _indexes(values, "index"),
+            _by_index(values, "have", _an_int),
+            _by_index(values, "ranges", _as_it_is),
+            _by_index(values, "sums", _as_it_is),
+        )
+
+    def within(self, count: int) -> Want:
+        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
+        for positions in (self.indexes, self.have, self.ranges, self.sums or ()):
+            _within(positions, count)
+        return self
+
+
+class Hash:
+    """HASH: the files of a shard whose contents must be hashed by the source."""
+
+    __slots__ = ("id", "indexes")
+
+    def __init__(self, shard: int, indexes: list[int]) -> None:
+        self.id, self.indexes = shard, indexes
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"id": self.id, "index": self.indexes})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Hash:
+        """Read a payload."""
+        values = parse_message(payload)
+        return cls(number(values, "id"), _indexes(values, "index"))
+
+    def within(self, count: int) -> Hash:
+        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
+        _within(self.indexes, count)
+        return self
+
+
+class Sums:
+    """SUMS: the hashes that HASH asked for, by position; empty where a file could not be read."""
+
+    __slots__ = ("id", "sums")
+
+    def __init__(self, shard: int, sums: dict[int, str]) -> None:
+        self.id, self.sums = shard, sums
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"id": self.id, "sums": self.sums})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Sums:
+        """Read a payload."""
+        values = parse_message(payload)
+        return cls(number(values, "id"), _by_index(values, "sums", str))
+
+    def within(self, count: int) -> Sums:
+        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
+        _within(self.sums, count)
+        return self
+
+
+class Sent:
+    """SENT: all contents of a shard have left the source; ``problems`` and ``sums`` (hashes) by position."""
+
+    __slots__ = ("id", "problems", "size", "sums")
+
+    def __init__(self, shard: int, problems: dict[int, str], sums: dict[int, str], size: int) -> None:
+        self.id, self.problems, self.sums, self.size = shard, problems, sums, size
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"id": self.id, "problems": self.problems, "sums": self.sums, "bytes": self.size})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Sent:
+        """Read a payload."""
+        values = parse_message(payload)
+        problems, sums = _by_index(values, "problems", str), _by_index(values, "sums", str)
+        return cls(number(values, "id"), problems, sums, number(values, "bytes"))
+
+    def within(self, count: int) -> Sent:
+        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
+        _within(self.problems, count)
+        _within(self.sums, count)
+        return self
+
+
+class Ack:
+    """ACK: a shard is done with at the destination, but for the files that must come again, each with its reason."""
+
+    __slots__ = ("accounted", "again", "id", "matched")
+
+    def __init__(self, shard: int, accounted: int, again: dict[int, str], matched: int) -> None:
+        self.id, self.accounted, self.again = shard, accounted, again
+        self.matched = matched  # bytes that were there already
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"id": self.id, "accounted": self.accounted, "again": self.again, "matched": self.matched})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Ack:
+        """Read a payload."""
+        values = parse_message(payload)
+        again = _by_index(values, "again", str)
+        return cls(number(values, "id"), number(values, "accounted"), again, number(values, "matched"))
+
+    def within(self, count: int) -> Ack:
+        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
+        _within(self.again, count)
+        return self
+
+
+class Got:
+    """GOT: ranges of a large file that the destination has written (read by ``ranges.parse``)."""
+
+    __slots__ = ("id", "index", "ranges")
+
+    def __init__(self, shard: int, index: int, ranges: object) -> None:
+        self.id, self.index, self.ranges = shard, index, ranges
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"id": self.id, "index": self.index, "ranges": self.ranges})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Got:
+        """Read a payload."""
+        values = parse_message(payload)
+        return cls(number(values, "id"), number(values, "index"), values.get("ranges"))
+
+
+class Begin:
+    """BEGIN: a shard's contents follow; ``tar``: as an archive (None where the method knows none)."""
+
+    __slots__ = ("id", "tar")
+
+    def __init__(self, shard: int, tar: bool | None = None) -> None:
+        self.id, self.tar = shard, tar
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"id": self.id, **({} if self.tar is None else {"tar": self.tar})})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Begin:
+        """Read a payload."""
+        values = parse_message(payload)
+        return cls(number(values, "id"), bool(values.get("tar")))
+
+
+class End:
+    """END: a shard's archive is complete, with its length and its CRC-32."""
+
+    __slots__ = ("crc", "id", "size")
+
+    def __init__(self, shard: int, size: int, crc: int) -> None:
+        self.id, self.size, self.crc = shard, size, crc
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        return dump_message({"id": self.id, "bytes": self.size, "crc": self.crc})
+
+    @classmethod
+    def parse(cls, payload: Payload) -> End:
+        """Read a payload."""
+        values = parse_message(payload)
+        return cls(number(values, "id"), number(values, "bytes"), number(values, "crc"))
+
+
+# Messages with a single value.
+
+
+def dump_id(shard: int) -> bytes:
+    """Return the payload of READY (files can be fetched) or FETCHED (they were)."""
+    return dump_message({"id": shard})
+
+
+def parse_id(payload: Payload) -> int:
+    """Read the payload of READY or FETCHED."""
+    return number(parse_message(payload), "id")
+
+
+def dump_streams(count: int) -> bytes:
+    """Return the payload of FEWER: how many data connections shall remain."""
+    return dump_message({"streams": count})
+
+
+def parse_streams(payload: Payload) -> int:
+    """Read the payload of FEWER."""
+    return number(parse_message(payload), "streams")
+
+
+def dump_index(index: int) -> bytes:
+    """Return the payload of RAW: which file follows as it is."""
+    return dump_message({"index": index})
+
+
+def parse_index(payload: Payload) -> int:
+    """Read the payload of RAW."""
+    return number(parse_message(payload), "index")
+
+
+def dump_reason(reason: str) -> bytes:
+    """Return the payload of FAILED: why this end gives up."""
+    return dump_message({"reason": reason})
+
+
+def parse_reason(payload: Payload) -> str:
+    """Read the payload of FAILED."""
+    return str(parse_message(payload).get("reason", "the other end failed"))
+
+
+# What all messages are made of.
+
+
+def dump_message(values: Mapping[str, object]) -> bytes:
     """Give plain data as a payload. Texts that came from paths survive (surrogates are escaped)."""
     return json.dumps(values, separators=(",", ":")).encode("ascii")
 
@@ -104,7 +392,7 @@ def parse_shard(payload: bytes) -> Shard:
     return shard
 
 
-def number(values: dict[str, Any], name: str) -> int:
+def number(values: Mapping[str, object], name: str) -> int:
     """Read a number; raises FrameError where there is none, or none of 64 bits."""
     found = values.get(name)
     if not isinstance(found, int) or not 0 <= found < 1 << 63:
@@ -112,22 +400,34 @@ def number(values: dict[str, Any], name: str) -> int:
     return found
 
 
-def indexes(values: dict[str, Any], name: str, count: int) -> list[int]:
-    """Read a list of positions in a shard of ``count`` entries; raises FrameError for any outside of it."""
+def _indexes(values: Mapping[str, object], name: str) -> list[int]:
     found = values.get(name, [])
     if not isinstance(found, list) or not set(map(type, found)) <= {int}:
         raise FrameError(f"a message names entries ({name}) in a way that cannot be read")
-    if found and not 0 <= min(found) <= max(found) < count:
-        raise FrameError(f"a message names entries ({name}) that its shard does not have")
     return found
 
 
-def by_index(values: dict[str, Any], name: str, count: int) -> dict[int, Any]:
-    """Read a table of positions in a shard (JSON knows only texts as keys); raises FrameError as indexes does."""
+def _by_index(values: Mapping[str, object], name: str, read: Callable[[object], Value]) -> dict[int, Value]:
+    """Read a table of positions in a shard (JSON knows only texts as keys)."""
     found = values.get(name, {})
-    if not isinstance(found, dict) or not all(key.isdigit() and int(key) < count for key in found):
-        raise FrameError(f"a message names entries ({name}) that its shard does not have")
-    return {int(key): value for key, value in found.items()}
+    if not isinstance(found, dict) or not all(key.isdecimal() and len(key) < _DIGITS for key in found):
+        raise FrameError(f"a message names entries ({name}) in a way that cannot be read")
+    return {int(key): read(value) for key, value in found.items()}
+
+
+def _within(positions: Collection[int], count: int) -> None:
+    if positions and not 0 <= min(positions) <= max(positions) < count:
+        raise FrameError(f"a message names entries that its shard of {count} does not have")
+
+
+def _an_int(value: object) -> int:
+    if not isinstance(value, int):
+        raise FrameError("a message with something else where a number is due arrived")
+    return value
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 def inflate(payload: Payload) -> bytes:

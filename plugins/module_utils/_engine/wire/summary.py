@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._core.outcome import MAX_ERRORS, Outcome
+from .frames import Payload
+from .messages import dump_message, parse_message
 
 _STDERR_TAIL = 8000  # characters
 
 
-def outcome_from(values: dict[str, Any]) -> Outcome:
-    """Make an outcome of what the other end sent; raises TypeError for what is none."""
+def parse_outcome(payload: Payload) -> Outcome:
+    """Read the payload of SUMMARY; raises FrameError for what is no message, and TypeError for what is no outcome."""
+    values = parse_message(payload)
     names = {name: type(value) for name, value in vars(Outcome()).items()}
     known = {name: value for name, value in values.items() if name in names}
     for name, value in known.items():
@@ -23,9 +24,9 @@ def outcome_from(values: dict[str, Any]) -> Outcome:
     return Outcome(**known)
 
 
-def outcome_values(outcome: Outcome) -> dict[str, Any]:
-    """Give an outcome as plain data, without what is derived."""
-    return dict(vars(outcome))
+def dump_outcome(outcome: Outcome) -> bytes:
+    """Return the payload of SUMMARY: an outcome without what is derived."""
+    return dump_message(vars(outcome))
 
 
 def merge(source: Outcome, dest: Outcome) -> Outcome:

@@ -26,13 +26,13 @@ from ..._core import subprocesses
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
-from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sent, SourceCarrier, Wanted
+from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
 from ..._engine.net.control_channel import Channel
 from ..._engine.net.session import Session
 from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
 from ..._engine.wire.frames import FrameKind
-from ..._engine.wire.messages import dump_message
+from ..._engine.wire.messages import dump_id
 from ..._model.entry import Entry
 from ..._tree.staging import Staging, open_staging
 from ..ssh.client_check import check_connection
@@ -159,16 +159,16 @@ class CopySource(SourceCarrier):
         self._fetched: dict[int, threading.Event] = {}
         self._closed = False
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
+    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
         """Make the view; push it, or announce it and wait."""
         wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
-        sent = Sent(sum(file.entry.size - file.have for file in files))
+        sent = Sending(sum(file.entry.size - file.have for file in files))
         meter = Meter(self._context.progress, sum(file.entry.size for file in files))
         event = self._fetched[shard] = threading.Event()
         with View(self._context.root, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             if self._runner is None:
-                tell(FrameKind.READY, dump_message({"id": shard}))
+                tell(FrameKind.READY, dump_id(shard))
                 event.wait()
                 if self._closed:
                     raise TransferFailed("the transfer ended while the destination fetched files")

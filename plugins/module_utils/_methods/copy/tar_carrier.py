@@ -21,12 +21,12 @@ from typing import IO, Any
 from ..._core import subprocesses
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
-from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sent, SourceCarrier, Wanted
+from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.receiver.disk_full import full
 from ..._engine.wire.frames import Frame, FrameError, FrameKind
-from ..._engine.wire.messages import dump_message, inflate, parse_message
+from ..._engine.wire.messages import Begin, End, dump_index, inflate, parse_index
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
@@ -74,19 +74,19 @@ class TarSource(SourceCarrier):
         )
         self._running: set[subprocess.Popen[bytes]] = set()
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sent:
+    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
         """Send BEGIN, tar's output, the files that tar cannot take, END."""
-        sent = Sent(sum(file.entry.size for file in files))
+        sent = Sending(sum(file.entry.size for file in files))
         meter = Meter(self._context.progress, sent.bytes)
         packed = [file for file in files if self._fits(file.entry)]
-        tell(FrameKind.BEGIN, dump_message({"id": shard, "tar": bool(packed)}))
+        tell(FrameKind.BEGIN, Begin(shard, tar=bool(packed)).dump())
         length = crc = 0
         if packed:
             length, crc, sent.doubtful = self._pack(packed, meter, tell)
         for file in files:
             if not self._fits(file.entry):
                 self._send_raw(file, sent, meter, tell)
-        tell(FrameKind.END, dump_message({"id": shard, "bytes": length, "crc": crc}))
+        tell(FrameKind.END, End(shard, length, crc).dump())
         meter.end()
         return sent
 
@@ -142,9 +142,9 @@ class TarSource(SourceCarrier):
         self._bucket.take(len(data))
         tell(FrameKind.DATA, data)
 
-    def _send_raw(self, file: Wanted, sent: Sent, meter: Meter, tell: Send) -> None:
+    def _send_raw(self, file: Wanted, sent: Sending, meter: Meter, tell: Send) -> None:
         """Send a file as it is. It may become longer or shorter meanwhile; that is found out afterwards."""
-        tell(FrameKind.RAW, dump_message({"index": file.index}))
+        tell(FrameKind.RAW, dump_index(file.index))
         try:
             with Root(self._context.root) as root:
                 fd = root.open_file(file.entry.path)
@@ -219,12 +219,12 @@ class TarDest(DestCarrier):
     def take(self, stream: int, frame: Frame) -> None:
         """Take the next frame of a stream."""
         if frame.type == FrameKind.BEGIN:
-            values = parse_message(frame.payload)
-            shard = self._shards.get(int(values.get("id", -1)))
+            begin = Begin.parse(frame.payload)
+            shard = self._shards.get(begin.id)
             if shard is None or stream in self._current:
                 raise FrameError("contents arrived that nobody asked for")
             self._current[stream] = shard
-            if values.get("tar"):
+            if begin.tar:
                 self._start(shard)
             return
         shard = self._current.get(stream)
@@ -232,7 +232,7 @@ class TarDest(DestCarrier):
             raise FrameError("contents arrived that nobody asked for")
         if frame.type == FrameKind.RAW:
             self._end_file(shard)
-            index = parse_message(frame.payload).get("index", -1)
+            index = parse_index(frame.payload)
             if index not in shard.names:
                 raise FrameError("a file arrived that nobody asked for")
             shard.raw.add(index)
@@ -240,7 +240,7 @@ class TarDest(DestCarrier):
             shard.raw_fd = os.open(b"raw-%d" % index, flags, 0o600, dir_fd=shard.folder)
         elif frame.type == FrameKind.END:
             self._end_file(shard)
-            self._check_end(shard, parse_message(frame.payload))
+            self._check_end(shard, End.parse(frame.payload))
             del self._current[stream]
         elif frame.type == FrameKind.ZSTD:
             raise FrameError("contents arrived in zstd, which this method does not use")
@@ -281,11 +281,11 @@ class TarDest(DestCarrier):
             shard.raw_fd = -1
 
     @staticmethod
-    def _check_end(shard: _Incoming, values: dict[str, Any]) -> None:
-        if (values.get("bytes"), values.get("crc")) != (shard.length, shard.crc):
+    def _check_end(shard: _Incoming, end: End) -> None:
+        if (end.size, end.crc) != (shard.length, shard.crc):
             raise TransferFailed(
-                f"the stream of a shard arrived damaged: {shard.length} of {values.get('bytes')} bytes, CRC-32 "
-                f"{shard.crc:08x} instead of {values.get('crc'):08x}. Run the transfer again; what is in place stays"
+                f"the stream of a shard arrived damaged: {shard.length} of {end.size} bytes, CRC-32 "
+                f"{shard.crc:08x} instead of {end.crc:08x}. Run the transfer again; what is in place stays"
             )
         shard.ended = True
         if shard.process is not None and shard.process.stdin is not None:

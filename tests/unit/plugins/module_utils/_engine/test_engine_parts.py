@@ -24,9 +24,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.ha
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.batches import gather
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summary import (
+    dump_outcome,
     merge,
-    outcome_from,
-    outcome_values,
+    parse_outcome,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
@@ -103,7 +103,7 @@ def test_merging_loses_no_error(left, right):
     assert whole.errors_total == left + right == len(whole.errors)
     assert whole.errors_unstable == (left > 1) + (right > 1)
     assert (whole.bytes_total, whole.files_created, whole.vanished, whole.failure) == (5, 3, 2, "why")
-    assert vars(outcome_from(outcome_values(whole))) == vars(whole)
+    assert vars(parse_outcome(dump_outcome(whole))) == vars(whole)
 
 
 def test_the_first_deletions_are_named_however_many_changes_come_before_them():
@@ -122,7 +122,7 @@ def test_what_is_no_outcome_is_refused():
     with pytest.raises(TypeError, match="an outcome has no files_lost"):
         Outcome(files_lost=1)
     with pytest.raises(TypeError):
-        outcome_from({"errors": "none"})
+        parse_outcome(b'{"errors": "none"}')
 
 
 @pytest.fixture(name="pipes")

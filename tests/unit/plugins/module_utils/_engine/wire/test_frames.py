@@ -214,18 +214,6 @@ def test_a_shard_with_a_path_that_leads_outside_is_refused():
             messages.parse_shard(payload.replace(b"ab/cde", evil))
 
 
-@pytest.mark.parametrize("values", [{"i": [5]}, {"i": [-1]}, {"i": "0"}, {"i": ["0"]}])
-def test_positions_outside_of_a_shard_are_refused(values):
-    with pytest.raises(FrameError):
-        messages.indexes(values, "i", 5)
-
-
-@pytest.mark.parametrize("values", [{"i": {"5": ""}}, {"i": {"-1": ""}}, {"i": {"x": ""}}, {"i": []}])
-def test_tables_with_positions_outside_of_a_shard_are_refused(values):
-    with pytest.raises(FrameError):
-        messages.by_index(values, "i", 5)
-
-
 def test_a_compressed_frame_that_grows_too_large_is_refused():
     assert messages.inflate(zlib.compress(b"x" * MAX_DATA)) == b"x" * MAX_DATA
     for bad in (zlib.compress(bytes(MAX_DATA + 1)), b"no zlib", zlib.compress(b"abc")[:-3]):
