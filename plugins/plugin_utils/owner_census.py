@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import KINDS, judge_all
 
 from .host_runner import HostRunner
@@ -52,7 +53,7 @@ def take_census(
     runners: Mapping[str, HostRunner],
     identity: str,
     root: str,
-    settings: Mapping[str, Any],
+    settings: Settings,
     say: Callable[[str], None],
     label: str,
     patience: float,
@@ -64,8 +65,16 @@ def take_census(
     """
     source = runners["source"]
     folder = {"id": hashlib.sha256(f"owners {identity}".encode()).hexdigest()[:16], "side": "source"}
-    request = {name: settings[name] for name in ("rules", "only", "one_file_system", "preserve")}
-    request.update(side="source", part="owners", root=root, peer_name=runners["dest"].name)
+    request = {
+        "rules": settings["rules"],
+        "only": settings["only"],
+        "one_file_system": settings["one_file_system"],
+        "preserve": settings["preserve"],
+        "side": "source",
+        "part": "owners",
+        "root": root,
+        "peer_name": runners["dest"].name,
+    }
     clean_up: list[dict[str, Any]] = [{"do": "stop", "succeeded": True, **folder}, {"do": "clear", **folder}]
     step = {
         "do": "start",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Compression, Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
 
 from .endpoint import Endpoint, Refusal
@@ -55,7 +56,7 @@ class Plan:
     choice: Choice
     driver: str  # the side that connects: "source" or "dest"
     roots: Roots
-    settings: Mapping[str, Any]  # the same for both ends: see docs/architecture.md
+    settings: Settings  # the same for both ends
     serve: Mapping[str, Any]  # for the serving end
     peer: Mapping[str, Any]  # for the driving end; what the serving end publishes comes on top
     started_ns: int  # by the source's clock
@@ -130,7 +131,7 @@ def make_plan(
     owner_map, no_owners = _owner_map(options, source, dest, preserve)
     streams = choose_streams(options["streams"], choice.method, source, dest)
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
-    settings = {
+    settings: Settings = {
         "id": identity,
         "method": choice.method,
         "check": check,
@@ -357,9 +358,7 @@ def choose_preserve(
     return (kept if "devices" in kept else (*kept, _SPECIALS)), tuple(lost)
 
 
-def choose_compression(
-    options: Mapping[str, Any], method: str, source: Endpoint, dest: Endpoint
-) -> dict[str, str | int | bool | None]:
+def choose_compression(options: Mapping[str, Any], method: str, source: Endpoint, dest: Endpoint) -> Compression:
     """Give the algorithm (None: no compression) and level.
 
     ``auto`` compresses only where the line is known to be slow: by bwlimit, or by the speed of an interface.

@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import unescape
 
 ROUNDS = 3  # in which what differs is sent again, at most
@@ -18,7 +19,7 @@ _WILD = "*?["
 _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent")
 
 
-def settings_for_repair(settings: Mapping[str, Any], paths: Collection[str] | None, number: int) -> dict[str, Any]:
+def settings_for_repair(settings: Settings, paths: Collection[str] | None, number: int) -> Settings:
     """Give the settings of a transfer that mends these paths (as names.escape gives them; None: too many to name).
 
     The collection's own comparison compares the contents of the named files, and the rest by size and time. rsync can
@@ -26,14 +27,14 @@ def settings_for_repair(settings: Mapping[str, Any], paths: Collection[str] | No
     all: another name of a file that was replaced, which is none of its names any more, is mended so.
     """
     if settings["delta"] == "rsync":
-        settings = dict(settings, delta="blocks")  # what is sent again is in its place but for some blocks
+        settings = {**settings, "delta": "blocks"}  # what is sent again is in its place but for some blocks
     if paths is None:
-        return dict(settings, checksum=True)
+        return {**settings, "checksum": True}
     if settings["method"] not in WHOLE_PROGRAM:
-        return dict(settings, suspects=sorted(paths))
+        return {**settings, "suspects": sorted(paths)}
     if number > 1 or settings["only"] is not None:
-        return dict(settings, checksum=True)
-    return dict(settings, checksum=True, rules=rules_for(paths), delete=False, max_delete=None)
+        return {**settings, "checksum": True}
+    return {**settings, "checksum": True, "rules": rules_for(paths), "delete": False, "max_delete": None}
 
 
 def rules_for(paths: Collection[str]) -> list[str]:

@@ -32,7 +32,7 @@ def make_plan(
         plan_by_rsync(made, options, source, dest, ())
     except Refusal as error:
         warning = f"delta is rsync, which cannot be used for this transfer, so stream compares blocks alone: {error}"
-        return replace(made, settings=dict(made.settings, delta="blocks"), warnings=(*made.warnings, warning))
+        return replace(made, settings={**made.settings, "delta": "blocks"}, warnings=(*made.warnings, warning))
     return made
 
 
@@ -55,4 +55,4 @@ def plan_by_rsync(
         preserve=list(made.settings["preserve"]),
     )
     by_rsync = plans.make_plan(wanted, source, dest, check=False, pull=made.driver == "dest")
-    return replace(by_rsync, settings=dict(by_rsync.settings, rules=rules_for(paths)))
+    return replace(by_rsync, settings={**by_rsync.settings, "rules": rules_for(paths)})

@@ -262,7 +262,7 @@ class Session:
                     self._label,
                     self._options["timeout"],
                 )
-        return replace(plan, settings=dict(plan.settings, numeric_ids=True, owner_map=self._owners.table))
+        return replace(plan, settings={**plan.settings, "numeric_ids": True, "owner_map": self._owners.table})
 
     def _start_end(
         self,
@@ -314,7 +314,7 @@ class Session:
         done = {plan.driver: status["then"][-1]} if "then" in status else {}
         # What every owner has become, for the comparison and for what it sends again.
         owner_map = merged(plan.settings["owner_map"], status["outcome"].get("owners") or {})
-        plan = replace(plan, settings=dict(plan.settings, owner_map=owner_map))
+        plan = replace(plan, settings={**plan.settings, "owner_map": owner_map})
         if status["outcome"].get("deferred"):
             self._hand_to_rsync(plan, status["outcome"]["deferred"], source, dest, result)
             done = {}

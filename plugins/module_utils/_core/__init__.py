@@ -5,6 +5,7 @@
 """What every other package stands on.
 
 * ``errors``: what ends a transfer.
+* ``settings``: what both ends of a transfer share.
 * ``context``: what a method is told on one end of a transfer, and how far it is.
 * ``outcome``: what a transfer did, in counts and in words.
 * ``subprocesses``: find a program and start it; the only place that starts any.

@@ -11,6 +11,8 @@ import sys
 import threading
 from typing import Any, Callable
 
+from .settings import Settings
+
 
 def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # pylint: disable=ansible-bad-function
@@ -45,7 +47,7 @@ class Context:
         side: str,
         part: str,
         root: bytes,
-        settings: dict[str, Any],
+        settings: Settings,
         folder: str,
         peer: dict[str, Any] | None = None,
         serve: dict[str, Any] | None = None,

@@ -18,6 +18,7 @@ from .._core import time_accounting
 from .._core.context import Context, Server
 from .._core.errors import StagingLeft, TransferFailed
 from .._core.outcome import Outcome
+from .._core.settings import parse_settings
 from .._methods import registry
 from .._tree import staging
 from . import owner_check
@@ -35,7 +36,7 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
         side=request["side"],
         part=request["part"],
         root=os.fsencode(request["root"]),
-        settings=request["settings"],
+        settings=parse_settings(request.get("settings")),
         folder=folder.path,
         peer=request.get("peer", {}),
         serve=request.get("serve", {}),

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
+from ..._core.settings import Compression
 from ..wire.frames import Payload
 from . import zstd
 
@@ -24,7 +24,7 @@ _LEVEL = 1
 class Algorithm:
     """Packs data in one way. ``zstd`` says which; false where the settings say none at all."""
 
-    def __init__(self, compress: dict[str, Any]) -> None:
+    def __init__(self, compress: Compression) -> None:
         self._name = compress.get("algorithm")
         self.zstd = self._name == "zstd" and zstd.available()
         level = compress.get("level")

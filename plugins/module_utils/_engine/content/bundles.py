@@ -10,8 +10,9 @@ Nothing is between them: both ends know the order and the sizes from the shard's
 from __future__ import annotations
 
 import struct
-from typing import Any, Iterator
+from typing import Iterator
 
+from ..._core.settings import Compression
 from ..._model.entry import Entry
 from ..wire.frames import MAX_DATA, Frame, FrameError, FrameKind, Payload
 from ..wire.messages import inflate
@@ -32,7 +33,7 @@ def fits(entry: Entry) -> bool:
 class Packer:
     """Packs bundles where the settings say so and it pays."""
 
-    def __init__(self, compress: dict[str, Any]) -> None:
+    def __init__(self, compress: Compression) -> None:
         self._algorithm = Algorithm(compress)
         self.gain = Gain(always=not compress.get("auto"))
 

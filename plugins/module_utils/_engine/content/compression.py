@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from typing import Any
 
+from ..._core.settings import Compression
 from ..wire.frames import FrameError, Payload
 from ..wire.records import RecordKind
 from . import zstd
@@ -23,7 +23,7 @@ _ROUND = 32  # pieces until one is sampled again
 class Compressor:
     """Packs with the algorithm of the settings; samples what does not shrink now and then. For one thread."""
 
-    def __init__(self, compress: dict[str, Any]) -> None:
+    def __init__(self, compress: Compression) -> None:
         self._algorithm = Algorithm(compress)
         self.active = bool(self._algorithm)
         self.gain = Gain(always=not compress.get("auto"))

@@ -2,33 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the messages of the conversation hold, as bytes. Pure.
-
-====== ================ ==========================================================================================
-HELLO  both ways        version, transfer id, check: whether the two ends mean the same transfer
-SHARD  source to dest   a batch of entries, in the order of the walk, with what belongs to it
-HASH   dest to source   of which files of a shard the content's hash is asked for; SUMS is the answer
-WANT   dest to source   of which files of a shard the content is asked for, and how much of each is there already
-READY  source to dest   the files of a shard can be fetched now (where the destination runs the program)
-FETCHED dest to source  they have been
-GOT    dest to source   ranges of a shard's files have been written (where contents travel beside the conversation)
-FEWER  dest to source   how many of the connections beside the conversation shall stay
-SENT   source to dest   all of a shard's content has left; what happened to which file meanwhile
-ACK    dest to source   the shard is in place; how many entries that accounts for, and what must come again
-TOTAL  source to dest   how much there is in all, as soon as the walk has seen it
-SCANNED source to dest  there are no more shards; the totals
-SUMMARY both ways       the outcome as this end knows it: dest's first, then the source's, which is the whole
-FAILED both ways        this end gives up, and why
-BEGIN, DATA, END        the content of a shard's files, where it travels in the conversation's own connections
-====== ================ ==========================================================================================
-"""
+"""What messages hold, as bytes. Pure. docs/stream-protocol.md says who sends which."""
 
 from __future__ import annotations
 
 import json
 import struct
 import zlib
-from typing import Any, Callable, Collection, Mapping, TypeVar
+from typing import Any, Callable, Mapping, TypeVar
 
 from ..._model.entry import Entry
 from ..._model.entry_codec import Decoder, encode
@@ -39,6 +20,7 @@ _LENGTH = struct.Struct("!I")
 _DIGITS = 12  # of a position in a shard, and more than any has
 
 Value = TypeVar("Value")
+Message = TypeVar("Message", bound="_OfShard")
 
 
 class Shard:
@@ -53,46 +35,61 @@ class Shard:
         self.groups: dict[int, str] = {}
 
 
-# Each message has dump, which returns the payload of its frame, and parse, which reads one and raises FrameError.
-# Positions in a shard are checked by ``within``, once it is known which shard it is about.
+class _Message:
+    """What a frame holds. ``parse`` reads a payload, and raises FrameError."""
+
+    __slots__ = ()
+    _KEYS: tuple[tuple[str, str], ...] = ()  # attribute, and its name in the payload; left out where it is None
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        values = ((key, getattr(self, name)) for name, key in self._KEYS)
+        return dump_message({key: value for key, value in values if value is not None})
 
 
-class Hello:
+class _OfShard(_Message):
+    """A message that names files by their positions in a shard, checked once it is known which one it is."""
+
+    __slots__ = ()
+    _POSITIONS: tuple[str, ...] = ()
+
+    def within(self: Message, count: int) -> Message:
+        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
+        for name in self._POSITIONS:
+            positions = getattr(self, name)
+            if positions and not 0 <= min(positions) <= max(positions) < count:
+                raise FrameError(f"a message names entries ({name}) that its shard of {count} does not have")
+        return self
+
+
+class Hello(_Message):
     """HELLO: what both ends must agree on."""
 
     __slots__ = ("check", "id", "version")
+    _KEYS = (("version", "version"), ("id", "id"), ("check", "check"))
 
     def __init__(self, version: int, transfer_id: str, check: bool) -> None:
         self.version, self.id, self.check = version, transfer_id, check
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"version": self.version, "id": self.id, "check": self.check})
 
-
-class Totals:
+class Totals(_Message):
     """TOTAL: what the source has scanned; SCANNED: the same when all of it was sent, with ``clean``."""
 
     __slots__ = ("clean", "files", "size")
+    _KEYS = (("clean", "clean"), ("files", "files"), ("size", "bytes"))
 
     def __init__(self, files: int, size: int, clean: bool | None = None) -> None:
         self.files, self.size = files, size
         self.clean = clean  # whether nothing failed, so that what the source lacks may be deleted
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        clean = {} if self.clean is None else {"clean": self.clean}
-        return dump_message({**clean, "files": self.files, "bytes": self.size})
-
     @classmethod
     def parse(cls, payload: Payload) -> Totals:
-        """Read a payload."""
         values = parse_message(payload)
         clean = values.get("clean")
         return cls(number(values, "files"), number(values, "bytes"), None if clean is None else bool(clean))
 
 
-class Want:
+class Want(_OfShard):
     """WANT: the files of a shard whose contents the destination asks for.
 
     ``have`` and ``ranges`` say what of a file is there, and which ranges are needed: ``ranges.parse`` reads them, and
@@ -100,6 +97,8 @@ class Want:
     """
 
     __slots__ = ("have", "id", "indexes", "ranges", "sums")
+    _KEYS = (("id", "id"), ("indexes", "index"), ("have", "have"), ("ranges", "ranges"), ("sums", "sums"))
+    _POSITIONS = ("indexes", "have", "ranges", "sums")
 
     def __init__(
         self,
@@ -111,188 +110,124 @@ class Want:
     ) -> None:
         self.id, self.indexes, self.have, self.ranges, self.sums = shard, indexes, have, ranges, sums
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        sums = {} if self.sums is None else {"sums": self.sums}
-        return dump_message({"id": self.id, "index": self.indexes, "have": self.have, "ranges": self.ranges, **sums})
-
     @classmethod
     def parse(cls, payload: Payload) -> Want:
-        """Read a payload."""
         values = parse_message(payload)
-        return cls(
-            number(values, "id"),
-            _indexes(values, "index"),
-            _by_index(values, "have", _an_int),
-            _by_index(values, "ranges", _as_it_is),
-            _by_index(values, "sums", _as_it_is),
-        )
-
-    def within(self, count: int) -> Want:
-        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
-        for positions in (self.indexes, self.have, self.ranges, self.sums or ()):
-            _within(positions, count)
-        return self
+        have, ranges = _by_index(values, "have", _an_int), _by_index(values, "ranges", _as_it_is)
+        sums = _by_index(values, "sums", _as_it_is)
+        return cls(number(values, "id"), _indexes(values), have, ranges, sums)
 
 
-class Hash:
+class Hash(_OfShard):
     """HASH: the files of a shard whose contents must be hashed by the source."""
 
     __slots__ = ("id", "indexes")
+    _KEYS = (("id", "id"), ("indexes", "index"))
+    _POSITIONS = ("indexes",)
 
     def __init__(self, shard: int, indexes: list[int]) -> None:
         self.id, self.indexes = shard, indexes
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"id": self.id, "index": self.indexes})
-
     @classmethod
     def parse(cls, payload: Payload) -> Hash:
-        """Read a payload."""
         values = parse_message(payload)
-        return cls(number(values, "id"), _indexes(values, "index"))
-
-    def within(self, count: int) -> Hash:
-        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
-        _within(self.indexes, count)
-        return self
+        return cls(number(values, "id"), _indexes(values))
 
 
-class Sums:
+class Sums(_OfShard):
     """SUMS: the hashes that HASH asked for, by position; empty where a file could not be read."""
 
     __slots__ = ("id", "sums")
+    _KEYS = (("id", "id"), ("sums", "sums"))
+    _POSITIONS = ("sums",)
 
     def __init__(self, shard: int, sums: dict[int, str]) -> None:
         self.id, self.sums = shard, sums
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"id": self.id, "sums": self.sums})
-
     @classmethod
     def parse(cls, payload: Payload) -> Sums:
-        """Read a payload."""
         values = parse_message(payload)
         return cls(number(values, "id"), _by_index(values, "sums", str))
 
-    def within(self, count: int) -> Sums:
-        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
-        _within(self.sums, count)
-        return self
 
-
-class Sent:
+class Sent(_OfShard):
     """SENT: all contents of a shard have left the source; ``problems`` and ``sums`` (hashes) by position."""
 
     __slots__ = ("id", "problems", "size", "sums")
+    _KEYS = (("id", "id"), ("problems", "problems"), ("sums", "sums"), ("size", "bytes"))
+    _POSITIONS = ("problems", "sums")
 
     def __init__(self, shard: int, problems: dict[int, str], sums: dict[int, str], size: int) -> None:
         self.id, self.problems, self.sums, self.size = shard, problems, sums, size
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"id": self.id, "problems": self.problems, "sums": self.sums, "bytes": self.size})
-
     @classmethod
     def parse(cls, payload: Payload) -> Sent:
-        """Read a payload."""
         values = parse_message(payload)
         problems, sums = _by_index(values, "problems", str), _by_index(values, "sums", str)
         return cls(number(values, "id"), problems, sums, number(values, "bytes"))
 
-    def within(self, count: int) -> Sent:
-        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
-        _within(self.problems, count)
-        _within(self.sums, count)
-        return self
 
-
-class Ack:
+class Ack(_OfShard):
     """ACK: a shard is done with at the destination, but for the files that must come again, each with its reason."""
 
     __slots__ = ("accounted", "again", "id", "matched")
+    _KEYS = (("id", "id"), ("accounted", "accounted"), ("again", "again"), ("matched", "matched"))
+    _POSITIONS = ("again",)
 
     def __init__(self, shard: int, accounted: int, again: dict[int, str], matched: int) -> None:
         self.id, self.accounted, self.again = shard, accounted, again
         self.matched = matched  # bytes that were there already
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"id": self.id, "accounted": self.accounted, "again": self.again, "matched": self.matched})
-
     @classmethod
     def parse(cls, payload: Payload) -> Ack:
-        """Read a payload."""
         values = parse_message(payload)
         again = _by_index(values, "again", str)
         return cls(number(values, "id"), number(values, "accounted"), again, number(values, "matched"))
 
-    def within(self, count: int) -> Ack:
-        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
-        _within(self.again, count)
-        return self
 
-
-class Got:
+class Got(_Message):
     """GOT: ranges of a large file that the destination has written (read by ``ranges.parse``)."""
 
     __slots__ = ("id", "index", "ranges")
+    _KEYS = (("id", "id"), ("index", "index"), ("ranges", "ranges"))
 
     def __init__(self, shard: int, index: int, ranges: object) -> None:
         self.id, self.index, self.ranges = shard, index, ranges
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"id": self.id, "index": self.index, "ranges": self.ranges})
-
     @classmethod
     def parse(cls, payload: Payload) -> Got:
-        """Read a payload."""
         values = parse_message(payload)
         return cls(number(values, "id"), number(values, "index"), values.get("ranges"))
 
 
-class Begin:
+class Begin(_Message):
     """BEGIN: a shard's contents follow; ``tar``: as an archive (None where the method knows none)."""
 
     __slots__ = ("id", "tar")
+    _KEYS = (("id", "id"), ("tar", "tar"))
 
     def __init__(self, shard: int, tar: bool | None = None) -> None:
         self.id, self.tar = shard, tar
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"id": self.id, **({} if self.tar is None else {"tar": self.tar})})
-
     @classmethod
     def parse(cls, payload: Payload) -> Begin:
-        """Read a payload."""
         values = parse_message(payload)
         return cls(number(values, "id"), bool(values.get("tar")))
 
 
-class End:
+class End(_Message):
     """END: a shard's archive is complete, with its length and its CRC-32."""
 
     __slots__ = ("crc", "id", "size")
+    _KEYS = (("id", "id"), ("size", "bytes"), ("crc", "crc"))
 
     def __init__(self, shard: int, size: int, crc: int) -> None:
         self.id, self.size, self.crc = shard, size, crc
 
-    def dump(self) -> bytes:
-        """Return the payload."""
-        return dump_message({"id": self.id, "bytes": self.size, "crc": self.crc})
-
     @classmethod
     def parse(cls, payload: Payload) -> End:
-        """Read a payload."""
         values = parse_message(payload)
         return cls(number(values, "id"), number(values, "bytes"), number(values, "crc"))
-
-
-# Messages with a single value.
 
 
 def dump_id(shard: int) -> bytes:
@@ -333,9 +268,6 @@ def dump_reason(reason: str) -> bytes:
 def parse_reason(payload: Payload) -> str:
     """Read the payload of FAILED."""
     return str(parse_message(payload).get("reason", "the other end failed"))
-
-
-# What all messages are made of.
 
 
 def dump_message(values: Mapping[str, object]) -> bytes:
@@ -400,10 +332,10 @@ def number(values: Mapping[str, object], name: str) -> int:
     return found
 
 
-def _indexes(values: Mapping[str, object], name: str) -> list[int]:
-    found = values.get(name, [])
+def _indexes(values: Mapping[str, object]) -> list[int]:
+    found = values.get("index", [])
     if not isinstance(found, list) or not set(map(type, found)) <= {int}:
-        raise FrameError(f"a message names entries ({name}) in a way that cannot be read")
+        raise FrameError("a message names entries (index) in a way that cannot be read")
     return found
 
 
@@ -413,11 +345,6 @@ def _by_index(values: Mapping[str, object], name: str, read: Callable[[object], 
     if not isinstance(found, dict) or not all(key.isdecimal() and len(key) < _DIGITS for key in found):
         raise FrameError(f"a message names entries ({name}) in a way that cannot be read")
     return {int(key): read(value) for key, value in found.items()}
-
-
-def _within(positions: Collection[int], count: int) -> None:
-    if positions and not 0 <= min(positions) <= max(positions) < count:
-        raise FrameError(f"a message names entries that its shard of {count} does not have")
 
 
 def _an_int(value: object) -> int:

@@ -52,10 +52,9 @@ class SftpMover(Mover):
         settings = context.settings
         self._flags: list[str] = []
         tuning = settings.get("sftp") or {}
-        if tuning.get("buffer"):
-            self._flags += ["-B", str(int(tuning["buffer"]))]
-        if tuning.get("requests"):
-            self._flags += ["-R", str(int(tuning["requests"]))]
+        for flag, value in (("-B", tuning.get("buffer")), ("-R", tuning.get("requests"))):
+            if value:
+                self._flags += [flag, str(int(value))]
         limit = int(settings["bwlimit"]) // max(1, int(settings["streams"]))
         if limit:
             self._flags += ["-l", str(max(1, limit * 8 // 1000))]

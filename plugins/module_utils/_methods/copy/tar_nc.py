@@ -96,7 +96,7 @@ def drive(context: Context) -> Outcome:
             wire.drop()
         raise
     argv = [] if dialect == netcat.BUILTIN else netcat.connect_argv(dialect, address, ports[0], program)
-    context.settings = dict(context.settings, streams=len(ports))
+    context.settings = {**context.settings, "streams": len(ports)}
     return _converse(context, wires, argv)
 
 
@@ -124,7 +124,7 @@ class _TarServer(SessionServer):
         except BaseException:
             self.close()
             raise
-        context.settings = dict(context.settings, streams=len(ports))
+        context.settings = {**context.settings, "streams": len(ports)}
         self.ready: dict[str, Any] = {
             "address": self._address,
             "ports": [listener.port for listener in self._listeners],

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from ..._core.context import staging_name
 from ..._core.errors import TransferFailed
+from ..._core.settings import Settings
 from .user_options import check_user_options, of_later_pass
 
 TOKENS = "/longhaul/"  # what stands for the serving end's own folders in argv
@@ -57,7 +57,7 @@ class Run:
     item_prefix: str = ""
 
 
-def versions(settings: dict[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def versions(settings: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Give the versions at the source and at the destination; raises where one is missing or too old."""
     found = settings.get("rsync") or {}
     both = []
@@ -76,12 +76,12 @@ def versions(settings: dict[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]
     return both[0], both[1]
 
 
-def has(settings: dict[str, Any], feature: str) -> bool:
+def has(settings: Settings, feature: str) -> bool:
     """Say whether both ends have a feature of ``NEEDS``."""
     return min(versions(settings)) >= NEEDS[feature]
 
 
-def build_argv(settings: dict[str, Any], side: str, root: bytes, far: Far, run: Run) -> list[str]:
+def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -> list[str]:
     """Give the argv of one rsync on the driving end, whose ``side`` and ``root`` these are.
 
     Raises TransferFailed where the plan cannot be said to these versions of rsync.
@@ -141,7 +141,7 @@ def preserve_options(preserve: list[str]) -> list[str]:
     return [option for word, option in words.items() if word in preserve]
 
 
-def owner_options(settings: dict[str, Any], is_list: bool) -> list[str]:
+def owner_options(settings: Settings, is_list: bool) -> list[str]:
     """Say what owners become, in numbers alone: the plan knows what the hosts' names mean.
 
     With --numeric-ids rsync maps the ids in ACLs only where it does not list the tree while it sends it.
@@ -157,12 +157,12 @@ def owner_options(settings: dict[str, Any], is_list: bool) -> list[str]:
     return options
 
 
-def keeps_numbers(settings: dict[str, Any]) -> bool:
+def keeps_numbers(settings: Settings) -> bool:
     """Return whether rsync is to look up no names."""
     return bool(settings["numeric_ids"] or settings.get("owner_map"))
 
 
-def owner_maps(settings: dict[str, Any]) -> dict[str, str]:
+def owner_maps(settings: Settings) -> dict[str, str]:
     """Return the plan's map of owners as rsync writes it, by option; what maps nothing is left out."""
     table = settings.get("owner_map") or {}
     return {
@@ -172,7 +172,7 @@ def owner_maps(settings: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def compress_options(settings: dict[str, Any]) -> list[str]:
+def compress_options(settings: Settings) -> list[str]:
     """Name the compression; before 3.2.0 there was only zlib, and no way to name it."""
     algorithm, level = settings["compress"].get("algorithm"), settings["compress"].get("level")
     if algorithm in (None, "none"):
@@ -203,13 +203,13 @@ def timeout_options(limit: int, daemon: bool) -> list[str]:
     return [f"--timeout={silence}"] + ([f"--contimeout={min(30, silence)}"] if daemon else [])
 
 
-def filter_options(settings: dict[str, Any]) -> list[str]:
+def filter_options(settings: Settings) -> list[str]:
     """Give the filter rules in order; ours first: no folder of a transfer travels, and this one's own stays."""
     own, others = "/" + staging_name(settings["id"]), staging_name("[0-9a-f]" * 16)
     return [f"--filter={rule}" for rule in (f"P {own}", f"H {others}", *settings["rules"])]
 
 
-def only_options(settings: dict[str, Any]) -> list[str]:
+def only_options(settings: Settings) -> list[str]:
     """Give the filter rule that leaves out all but the one name that is transferred."""
     if settings["only"] is None:
         return []
@@ -219,7 +219,7 @@ def only_options(settings: dict[str, Any]) -> list[str]:
     return [f"--filter=-! /{name}"]
 
 
-def _staging_options(settings: dict[str, Any], side: str, root: bytes, far: Far, run: Run) -> list[str]:
+def _staging_options(settings: Settings, side: str, root: bytes, far: Far, run: Run) -> list[str]:
     """One flat folder each; a partial of another file of the same name is a poor basis, but never a wrong one."""
     if not settings["partial"] or run.dry or settings.get("inplace"):  # a dry run finds no staging folder
         return []
@@ -230,7 +230,7 @@ def _staging_options(settings: dict[str, Any], side: str, root: bytes, far: Far,
     return [f"--temp-dir={base}/tmp", f"--partial-dir={base}/partial"]
 
 
-def _in_place_options(settings: dict[str, Any]) -> list[str]:
+def _in_place_options(settings: Settings) -> list[str]:
     """Let files be written where they are; what is there of one that was interrupted is its next basis."""
     if not settings.get("inplace"):
         return []

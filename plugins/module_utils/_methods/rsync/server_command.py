@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import Any, Mapping
+from typing import Mapping
 
 from ..._core.context import Context
+from ..._core.settings import Settings
 from ..._core.subprocesses import own_variables
 from ..._tree.staging import PARTIAL, TEMPORARY, open_staging
 from .argv import FAR_LINK, FAR_LIST, FAR_PARTIAL, FAR_TMP
@@ -33,7 +34,7 @@ def is_rsync(command: str) -> bool:
     return command.startswith("rsync --server ")
 
 
-def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings: dict[str, Any]) -> list[bytes]:
+def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings: Settings) -> list[bytes]:
     """Give the argv to run in the serving end's root for a command of the other end; raises CommandRefused.
 
     ``side`` is what the serving end is; ``folders`` has what each token (``argv.TOKENS``) stands for here.

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Iterable
+from typing import Iterable
 
+from ..._core.settings import Settings
 from .argv import (
     FAR_LINK,
     FAR_LIST,
@@ -116,7 +117,7 @@ class Allowed:
     folders: set[tuple[str, str]] = field(default_factory=set)  # option, token
 
 
-def check_options(options: Iterable[str], side: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
+def check_options(options: Iterable[str], side: str, settings: Settings) -> list[tuple[str, str]]:
     """Return the options of a server, each as its word and, where that names a folder, the folder's token.
 
     ``side`` is what the serving end is. Raises NotPlanned.
@@ -157,7 +158,7 @@ def _compare(letters: str, words: list[str], folders: list[tuple[str, str]], all
         raise NotPlanned(f"the plan of this transfer has {lacking[0]}, and the command has not")
 
 
-def _allowed(side: str, settings: dict[str, Any], letters: str, words: list[str], tokens: list[str]) -> Allowed:
+def _allowed(side: str, settings: Settings, letters: str, words: list[str], tokens: list[str]) -> Allowed:
     """Work out what may stand in the command; what it says of itself decides which of the plan's runs it is."""
     user = check_user_options(settings["rsync_opts"])
     dest = side == "dest"
@@ -180,7 +181,7 @@ def _allowed(side: str, settings: dict[str, Any], letters: str, words: list[str]
     return allowed
 
 
-def _runs(allowed: Allowed, dest: bool, settings: dict[str, Any], recursive: bool) -> None:
+def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool) -> None:
     """Say which runs there are: over the whole tree, over lists of names."""
     if recursive:
         if settings["only"] is not None:
@@ -199,7 +200,7 @@ def _runs(allowed: Allowed, dest: bool, settings: dict[str, Any], recursive: boo
         allowed.must_words |= {"--from0"}
 
 
-def _values(allowed: Allowed, settings: dict[str, Any]) -> None:
+def _values(allowed: Allowed, settings: Settings) -> None:
     """Say what both sides are told: identities, special files, limits, compression."""
     allowed.words |= {"--numeric-ids"} if keeps_numbers(settings) else set()
     allowed.words |= {"--specials"} if "specials" in settings["preserve"] else set()
@@ -216,7 +217,7 @@ def _values(allowed: Allowed, settings: dict[str, Any]) -> None:
         allowed.words |= {"--inplace"}
 
 
-def _writing(allowed: Allowed, settings: dict[str, Any], dry: bool, deletes: bool) -> None:
+def _writing(allowed: Allowed, settings: Settings, dry: bool, deletes: bool) -> None:
     """Say what a destination is told: what it deletes, where it stages, how it reports."""
     allowed.words |= {"--stats", "--log-format=%i", "--log-format=%i%I", "--log-format=X"}
     # Without them files would go to others than the plan says.
@@ -239,7 +240,7 @@ def _writing(allowed: Allowed, settings: dict[str, Any], dry: bool, deletes: boo
             (allowed.words if dry else allowed.must_words).add(limit)
 
 
-def _user_options(allowed: Allowed, user: list[str], dest: bool, settings: dict[str, Any]) -> None:
+def _user_options(allowed: Allowed, user: list[str], dest: bool, settings: Settings) -> None:
     """Add what the user's own options (``rsync_opts``, checked) come to at the server."""
     at = int(dest)
     for option in user:

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Iterator
+from typing import Callable, Iterator
 
+from ..._core.settings import Settings
 from ..._model.entry import DIRECTORY, REGULAR
 from ..._model.filters import Filters
 from ..._tree.walk import walk
@@ -16,7 +17,7 @@ from .shards import Listed
 
 
 def list_source(
-    root: bytes, settings: dict[str, Any], on_staging: Callable[[bytes], None] = lambda _path: None
+    root: bytes, settings: Settings, on_staging: Callable[[bytes], None] = lambda _path: None
 ) -> Iterator[Listed]:
     """Give what the plan lets travel, directories before their contents; what cannot be read is rsync's to report.
 

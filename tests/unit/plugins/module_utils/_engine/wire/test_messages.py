@@ -81,7 +81,7 @@ def test_messages_that_are_written_and_read_in_their_own_way():
 )
 def test_positions_outside_of_a_shard_are_refused(kind, payload):
     message = kind.parse(payload)
-    with pytest.raises(FrameError, match="its shard of 5 does not have"):
+    with pytest.raises(FrameError, match="that its shard of 5 does not have"):
         message.within(5)
 
 

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What both ends of a transfer share, as the control node writes it and a job reads it: JSON, and a dict in memory.
+
+docs/architecture.md says what each setting means; a unit test holds its table to this type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Mapping, cast
+
+from .errors import TransferFailed
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Compression(TypedDict, total=False):
+        """How contents are compressed."""
+
+        algorithm: str | None
+        level: int | None
+        auto: bool  # and only where it pays
+
+    class SftpTuning(TypedDict, total=False):
+        """Options of the sftp client; None: its own defaults."""
+
+        buffer: int | None
+        requests: int | None
+
+    class _Always(TypedDict):
+        id: str
+        method: str
+        check: bool
+        rules: list[str]
+        only: str | None
+        delete: bool
+        max_delete: int | None
+        checksum: bool
+        suspects: list[str]
+        inplace: bool
+        delta: str
+        compress: Compression
+        bwlimit: int
+        streams: int
+        streams_max: int
+        encrypt: bool
+        preserve: list[str]
+        numeric_ids: bool
+        owner_map: dict[str, list[list[int]]]
+        one_file_system: bool
+        partial: bool
+        link_dest: list[str]
+        timeout: int
+        rsync_opts: list[str]
+        ciphers: str
+        changes_max: int
+        rsync: dict[str, list[int]]
+        tar: dict[str, str | None]
+        nc: dict[str, str]
+        scp_legacy_flag: bool
+        sftp: SftpTuning
+
+    class Settings(_Always, total=False):
+        """The settings of a transfer."""
+
+        rsyncd_module: dict[str, Any]
+
+else:  # making such classes takes a millisecond of each job's start
+    Compression = SftpTuning = Settings = dict
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("id", "method", "delta", "ciphers"), (str,)),
+    **dict.fromkeys(("bwlimit", "streams", "streams_max", "timeout", "changes_max"), (int,)),
+    **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
+    **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
+    **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "rsync_opts"), (list,)),
+    **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp"), (dict,)),
+    "only": (str, type(None)),
+    "max_delete": (int, type(None)),
+    "rsyncd_module": (dict, type(None)),
+}
+
+
+def parse_settings(values: object) -> Settings:
+    """Return the settings that a request holds; raise TransferFailed where one is missing or of another type.
+
+    What a request of an earlier version lacks gets the value that this version then meant.
+    """
+    given = values if isinstance(values, dict) else {}
+    found: dict[str, Any] = {
+        "only": None,
+        "max_delete": None,
+        "suspects": [],
+        "inplace": False,
+        "delta": "auto",
+        "encrypt": False,
+        "owner_map": {},
+        "rsync": {},
+        "tar": {},
+        "nc": {},
+        "scp_legacy_flag": False,
+        "sftp": {},
+        "streams_max": given.get("streams"),
+        **given,
+    }
+    for name, types in _TYPES.items():
+        value = found.get(name)
+        is_right = isinstance(value, types) and (bool in types or not isinstance(value, bool))
+        if not is_right or (list in types and not all(isinstance(text, str) for text in found[name])):
+            raise TransferFailed(f"the job's request has no setting {name} that can be read: run the transfer again")
+    return cast(Settings, found)
