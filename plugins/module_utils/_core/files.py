@@ -15,7 +15,7 @@ BUFFER = 1 << 20  # bytes that are read at once
 _LEAST = 4096
 
 
-def new_hash(algorithm: str) -> hashlib._Hash:
+def new_hash(algorithm: str) -> hashlib.blake2b | hashlib._Hash:
     """Return what hashes contents by an algorithm, to 32 bytes. Raises ValueError for one that is not known."""
     if algorithm not in ALGORITHMS:
         raise ValueError(f"the hash algorithm '{algorithm}' is not known here; known are {', '.join(ALGORITHMS)}")

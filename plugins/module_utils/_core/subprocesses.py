@@ -14,7 +14,7 @@ import functools
 import os
 import shutil
 import subprocess
-from typing import IO, Any, Mapping, Sequence, Union
+from typing import IO, Any, Callable, Mapping, Sequence, Union
 
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ELSEWHERE = {  # programs that no search path leads to, and their folders on the distributions
@@ -68,7 +68,7 @@ def start(
     ``new_session``: it leads a session and a process group, and has no terminal. ``die_with_parent``: on Linux the
     kernel ends it with this process, however that ends; call it from a thread that lives as long as the program.
     """
-    prepare = functools.partial(os.fchdir, cwd) if isinstance(cwd, int) else None
+    prepare: Callable[[], None] | None = functools.partial(os.fchdir, cwd) if isinstance(cwd, int) else None
     if die_with_parent:
         from .die_with_parent import follow_parent  # with ctypes, which those who only ask a program do without
 
@@ -135,3 +135,10 @@ def run_command(argv: Words) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.decode(errors="replace")
+
+
+def pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    """Return a stream of a process that was started with a pipe there; ValueError where it was not."""
+    if stream is None:
+        raise ValueError("a program was started without the pipe that is needed")
+    return stream

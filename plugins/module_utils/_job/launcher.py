@@ -20,6 +20,7 @@ import time
 from typing import Any
 
 from .._core import subprocesses
+from .._core.subprocesses import pipe
 from .cleanup import clean_up
 from .state import JobFolder, StateError
 
@@ -63,8 +64,8 @@ def start(
             new_session=True,
         )
     with contextlib.suppress(BrokenPipeError):  # it died at once: the log says why
-        process.stdin.write(json.dumps(secrets).encode())
-        process.stdin.close()
+        pipe(process.stdin).write(json.dumps(secrets).encode())
+        pipe(process.stdin).close()
     return watch(folder, until, wait, process)
 
 

@@ -26,6 +26,7 @@ from ..._core import subprocesses
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
+from ..._core.subprocesses import pipe
 from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
 from ..._engine.net.control_channel import Channel
 from ..._engine.net.session import Session
@@ -344,9 +345,9 @@ def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> 
             stderr=errors,
             die_with_parent=True,
         )
-        reader, writer = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
-        process.stdin.close()
-        process.stdout.close()
+        reader, writer = os.dup(pipe(process.stdout).fileno()), os.dup(pipe(process.stdin).fileno())
+        pipe(process.stdin).close()
+        pipe(process.stdout).close()
         try:
             return run_session(context, reader, writer, make_mover(context), runner)
         except TransferFailed as error:

@@ -24,6 +24,7 @@ from typing import Callable, NamedTuple
 from ..._core import subprocesses
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..._core.ports import LISTEN, free_port, has_socket
+from ..._core.subprocesses import pipe
 from ..._engine.net import authenticate
 from ..._engine.net.authenticate import HANDSHAKE_SECONDS
 from ..._engine.wire.handshake import HandshakeError, Keys
@@ -83,9 +84,9 @@ def _start(argv: list[str]) -> tuple[int, int, subprocess.Popen[bytes]]:
         stderr=subprocess.PIPE,
         die_with_parent=True,  # one that still listens, or whose line is dead, does not see its input's end
     )
-    reader, writer = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
-    process.stdin.close()
-    process.stdout.close()
+    reader, writer = os.dup(pipe(process.stdout).fileno()), os.dup(pipe(process.stdin).fileno())
+    pipe(process.stdin).close()
+    pipe(process.stdout).close()
     return reader, writer, process
 
 

@@ -21,11 +21,12 @@ from typing import IO, Any
 from ..._core import subprocesses
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._core.subprocesses import pipe
 from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.receiver.disk_full import full
-from ..._engine.wire.frames import Frame, FrameError, FrameKind
+from ..._engine.wire.frames import Frame, FrameError, FrameKind, Payload
 from ..._engine.wire.messages import Begin, End, dump_index, inflate, parse_index
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
@@ -103,7 +104,7 @@ class TarSource(SourceCarrier):
             process = subprocesses.start(self.argv, stdin=names, stdout=subprocess.PIPE, stderr=errors)
             self._running.add(process)
             try:
-                length, crc = self._relay(process.stdout.fileno(), meter, tell)
+                length, crc = self._relay(pipe(process.stdout).fileno(), meter, tell)
             except BaseException:
                 process.kill()
                 raise
@@ -111,7 +112,7 @@ class TarSource(SourceCarrier):
                 process.wait()
                 self._running.discard(process)
                 with contextlib.suppress(OSError):
-                    process.stdout.close()  # type: ignore[union-attr]  # a pipe
+                    pipe(process.stdout).close()
             said = _tail(errors)
         if said:
             self.heard(said)
@@ -260,10 +261,10 @@ class TarDest(DestCarrier):
         shard.process = subprocesses.start(
             self.argv, stdin=subprocess.PIPE, stdout=shard.errors, stderr=shard.errors, cwd=shard.folder
         )
-        enlarge_pipe(shard.process.stdin.fileno())
+        enlarge_pipe(pipe(shard.process.stdin).fileno())
 
     @staticmethod
-    def _write(shard: _Incoming, fd: int, data: bytes) -> None:
+    def _write(shard: _Incoming, fd: int, data: Payload) -> None:
         """Hand on contents; where tar (or the disk) takes no more, the rest is let go, and the files will be missed."""
         if shard.trouble:
             return

@@ -16,6 +16,7 @@ import time
 from typing import Callable, Sequence
 
 from ..._core import subprocesses
+from ..._core.subprocesses import pipe
 from .server_command import user_variables
 from .watch import Watch
 
@@ -51,11 +52,11 @@ def run(
     )
     end = None if limit is None else time.monotonic() + limit
     try:
-        with contextlib.suppress(BrokenPipeError), process.stdin as waiting:
+        with contextlib.suppress(BrokenPipeError), pipe(process.stdin) as waiting:
             waiting.write(stdin)
         with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ, on_stdout)
-            selector.register(process.stderr, selectors.EVENT_READ, on_stderr)
+            selector.register(pipe(process.stdout), selectors.EVENT_READ, on_stdout)
+            selector.register(pipe(process.stderr), selectors.EVENT_READ, on_stderr)
             while selector.get_map():
                 for key, _events in selector.select(_LOOK):
                     data = os.read(key.fd, 1 << 16)
@@ -71,8 +72,8 @@ def run(
         return process.wait()
     finally:
         end_group(process)
-        process.stdout.close()
-        process.stderr.close()
+        pipe(process.stdout).close()
+        pipe(process.stderr).close()
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

@@ -22,6 +22,7 @@ from ..._core.context import Context, Server
 from ..._core.die_with_parent import descendants
 from ..._core.errors import TransferFailed
 from ..._core.ports import ESTABLISHED, free_port, has_socket
+from ..._core.subprocesses import pipe
 from ..._tree.staging import open_staging
 from ..rsync.child import end_group
 from ..rsync.leftover import adopt
@@ -235,7 +236,7 @@ class OwnDaemon(Server):
         if self._process is not None:
             end_group(self._process)
         if self._guard is not None:
-            with contextlib.suppress(BrokenPipeError), self._guard.stdin as lifeline:  # type: ignore[union-attr]  # a pipe
+            with contextlib.suppress(BrokenPipeError), pipe(self._guard.stdin) as lifeline:
                 lifeline.write(b"0")
             self._guard.wait()
         self._process = self._guard = None
