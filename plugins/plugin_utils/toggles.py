@@ -19,8 +19,8 @@ def renamed_toggle(value: Any, old_value: Any, old: str, new: str) -> bool:
     ``old_value`` is None where the old name is not set. The toggle is off where either is.
     """
     if old_value is None:
-        return boolean(value)
+        return bool(boolean(value))
     Display().deprecated(
         f"The variable {old} is called {new} now. Use {new}.", version="0.3.0", collection_name="longhaul.fleet"
     )
-    return boolean(value) and boolean(old_value)
+    return bool(boolean(value) and boolean(old_value))

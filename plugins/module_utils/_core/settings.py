@@ -17,15 +17,11 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Compression(TypedDict, total=False):
-        """How contents are compressed."""
-
         algorithm: str | None
         level: int | None
         auto: bool  # and only where it pays
 
-    class SftpTuning(TypedDict, total=False):
-        """Options of the sftp client; None: its own defaults."""
-
+    class SftpTuning(TypedDict, total=False):  # None: the client's own
         buffer: int | None
         requests: int | None
 
@@ -63,8 +59,6 @@ if TYPE_CHECKING:
         sftp: SftpTuning
 
     class Settings(_Always, total=False):
-        """The settings of a transfer."""
-
         rsyncd_module: dict[str, Any]
 
 else:  # making such classes takes a millisecond of each job's start

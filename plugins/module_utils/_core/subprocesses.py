@@ -140,5 +140,5 @@ def run_command(argv: Words) -> str:
 def pipe(stream: IO[bytes] | None) -> IO[bytes]:
     """Return a stream of a process that was started with a pipe there; ValueError where it was not."""
     if stream is None:
-        raise ValueError("a program was started without the pipe that is needed")
+        raise ValueError("a program was started without a pipe")
     return stream

@@ -16,7 +16,7 @@ from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..wire.frames import VERSION, Frame, FrameError, FrameKind, Payload
-from ..wire.messages import Hello, dump_reason, parse_message, parse_reason
+from ..wire.messages import dump_hello, dump_reason, parse_message, parse_reason
 from .control_channel import Channel, ChannelBroken
 
 PING_SECONDS = 5.0
@@ -179,7 +179,7 @@ def _broken_off(error: Exception) -> SessionLost:
 
 def hello(context: Context) -> bytes:
     """Give the first message of either end."""
-    return Hello(VERSION, context.settings["id"], bool(context.settings["check"])).dump()
+    return dump_hello(VERSION, context.settings["id"], bool(context.settings["check"]))
 
 
 def check_hello(context: Context, payload: bytes) -> None:

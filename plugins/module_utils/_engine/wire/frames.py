@@ -25,7 +25,7 @@ MAX_DATA = 1 << 20  # bytes of one data frame's payload
 
 
 class FrameKind(IntEnum):
-    """What a frame is; the number is its first byte. What each carries: docs/stream-protocol.md."""
+    """The first byte of a frame; see docs/stream-protocol.md."""
 
     HELLO = 1
     SHARD = 2
@@ -52,7 +52,7 @@ class FrameKind(IntEnum):
     ZSTD = 32
 
 
-_KINDS = {int(kind): kind for kind in FrameKind}  # quicker than a call of the class
+_KINDS = {int(kind): kind for kind in FrameKind}
 DATA_TYPES = frozenset({FrameKind.DATA, FrameKind.DEFLATED, FrameKind.ZSTD})
 CONTROL_TYPES = frozenset(FrameKind) - DATA_TYPES
 

@@ -48,7 +48,7 @@ class _Message:
 
 
 class _OfShard(_Message):
-    """A message that names files by their positions in a shard, checked once it is known which one it is."""
+    """A message that names files by their positions in a shard."""
 
     __slots__ = ()
     _POSITIONS: tuple[str, ...] = ()
@@ -58,18 +58,8 @@ class _OfShard(_Message):
         for name in self._POSITIONS:
             positions = getattr(self, name)
             if positions and not 0 <= min(positions) <= max(positions) < count:
-                raise FrameError(f"a message names entries ({name}) that its shard of {count} does not have")
+                raise FrameError("a message names entries that its shard does not have")
         return self
-
-
-class Hello(_Message):
-    """HELLO: what both ends must agree on."""
-
-    __slots__ = ("check", "id", "version")
-    _KEYS = (("version", "version"), ("id", "id"), ("check", "check"))
-
-    def __init__(self, version: int, transfer_id: str, check: bool) -> None:
-        self.version, self.id, self.check = version, transfer_id, check
 
 
 class Totals(_Message):
@@ -92,8 +82,7 @@ class Totals(_Message):
 class Want(_OfShard):
     """WANT: the files of a shard whose contents the destination asks for.
 
-    ``have`` and ``ranges`` say what of a file is there, and which ranges are needed: ``ranges.parse`` reads them, and
-    must know the size. ``sums`` are hashes of the old version, which ``content.delta`` makes and reads.
+    ``ranges.parse`` reads ``ranges``, once the size of the file is known, and ``content.delta`` the hashes in ``sums``.
     """
 
     __slots__ = ("have", "id", "indexes", "ranges", "sums")
@@ -230,6 +219,11 @@ class End(_Message):
         return cls(number(values, "id"), number(values, "bytes"), number(values, "crc"))
 
 
+def dump_hello(version: int, transfer_id: str, check: bool) -> bytes:
+    """Return the payload of HELLO: what both ends must agree on."""
+    return dump_message({"version": version, "id": transfer_id, "check": check})
+
+
 def dump_id(shard: int) -> bytes:
     """Return the payload of READY (files can be fetched) or FETCHED (they were)."""
     return dump_message({"id": shard})
@@ -335,7 +329,7 @@ def number(values: Mapping[str, object], name: str) -> int:
 def _indexes(values: Mapping[str, object]) -> list[int]:
     found = values.get("index", [])
     if not isinstance(found, list) or not set(map(type, found)) <= {int}:
-        raise FrameError("a message names entries (index) in a way that cannot be read")
+        raise FrameError("a message names entries in a way that cannot be read")
     return found
 
 
@@ -343,13 +337,13 @@ def _by_index(values: Mapping[str, object], name: str, read: Callable[[object], 
     """Read a table of positions in a shard (JSON knows only texts as keys)."""
     found = values.get(name, {})
     if not isinstance(found, dict) or not all(key.isdecimal() and len(key) < _DIGITS for key in found):
-        raise FrameError(f"a message names entries ({name}) in a way that cannot be read")
+        raise FrameError("a message names entries in a way that cannot be read")
     return {int(key): read(value) for key, value in found.items()}
 
 
 def _an_int(value: object) -> int:
     if not isinstance(value, int):
-        raise FrameError("a message with something else where a number is due arrived")
+        raise FrameError("a message names entries in a way that cannot be read")
     return value
 
 

@@ -22,7 +22,7 @@ from .frames import FrameError
 
 
 class RecordKind(IntEnum):
-    """What a record is; the number is its first byte."""
+    """The first byte of a record."""
 
     RAW = 1
     ZLIB = 2
