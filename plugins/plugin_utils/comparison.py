@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import
 
 from .host_runner import HostFailed, HostRunner
 from .parallel import run_parallel
+from .status import parse_status
 from .watching import watch
 
 _SHORT = 5.0  # seconds in which most trees are read, so that no poll is needed
@@ -133,7 +134,7 @@ class Comparison:
         )
         digests = {}
         for side in SIDES:
-            status = started[side][-1]
+            status = parse_status(started[side][-1])
             if status["alive"]:
                 status = watch(self.runners[side], self._folder(side), f"{self.label} ({side})", say, self.patience)
             if status["state"] != "finished":

@@ -22,6 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import
 from .host_runner import HostRunner
 from .owners import Table, merged
 from .report import TransferError
+from .status import parse_status
 from .watching import watch
 
 _SHORT = 5.0  # seconds in which most trees are counted, so that no poll is needed
@@ -85,7 +86,8 @@ def take_census(
         "then": clean_up,
         **folder,
     }
-    (status,) = source.run(step)
+    (said,) = source.run(step)
+    status = parse_status(said)
     if "then" not in status:
         if status["alive"]:
             status = watch(source, folder, f"{label}: counting owners", say, patience)

@@ -14,6 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import
 
 from .bottleneck import Line, find_bottleneck
 from .plan import PRESERVE, Plan
+from .status import Progress, Status
 
 _COUNTS = (
     "bytes_total",
@@ -43,15 +44,16 @@ class TransferError(Exception):
         self.details = details or {}
 
 
-def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapping[str, float]) -> dict[str, Any]:
+def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, float]) -> dict[str, Any]:
     """Give the task's result for the last status of the driving end; ``state`` is running, finished or failed."""
     outcome = status.get("outcome") or {}
     result: dict[str, Any] = {name: outcome.get(name, 0) for name in _COUNTS}
     # Unchanged files are the destination's already, whether or not a program counts them as matched.
     result["bytes_matched"] = max(0, result["bytes_total"] - result["bytes_sent"])
     if not outcome:
-        result.update({k: v for k, v in (("bytes_total", _progress(status, "bytes_total")),) if v})
-        result["bytes_sent"] = _progress(status, "bytes_done")
+        progress = status.get("progress", Progress())
+        result.update({k: v for k, v in (("bytes_total", progress.get("bytes_total", 0)),) if v})
+        result["bytes_sent"] = progress.get("bytes_done", 0)
     seconds = phases.get("transfer", 0.0)
     changes = outcome.get("changes", [])
     result.update(
@@ -94,7 +96,7 @@ def shape_result(plan: Plan, status: Mapping[str, Any], state: str, phases: Mapp
     return result
 
 
-def _only_unstable(status: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
+def _only_unstable(status: Status, outcome: Mapping[str, Any]) -> bool:
     """Whether nothing failed but entries that changed each time they were read."""
     if status.get("failure") or outcome.get("failure"):
         return False
@@ -108,11 +110,7 @@ def shorten_changes(result: dict[str, Any]) -> None:
         result["changes_truncated"] = result["changes_total"] > len(result["changes"])
 
 
-def _progress(status: Mapping[str, Any], name: str) -> int:
-    return int(status.get("progress", {}).get(name, 0))
-
-
-def with_earlier(status: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+def with_earlier(status: Status, earlier: Mapping[str, Any]) -> Status:
     """Add what a run that nobody waited for had changed already: the task's user sees it only now."""
     outcome = status.get("outcome")
     if not outcome or not earlier.get("changed"):
@@ -124,7 +122,7 @@ def with_earlier(status: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str
     merged = dict(outcome, changed=True, changes=changes, changes_total=total, deleted=deleted, **counts)
     touched = sum(merged[name] for name in ("files_created", "files_updated", "attributes_changed"))
     merged["files_unchanged"] = max(0, merged["files_total"] - touched)
-    return dict(status, outcome=merged)
+    return {**status, "outcome": merged}
 
 
 def failure_of_paths(outcome: Mapping[str, Any]) -> str:

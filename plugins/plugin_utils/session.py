@@ -29,6 +29,7 @@ from .repair import WHOLE_PROGRAM, add_repair
 from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side, with_unreachable
 from .roots import child_name
 from .rsync_fallback import make_plan, plan_by_rsync
+from .status import Progress, Status, parse_status
 from .verification import Verification, comparison_of
 from .watching import watch
 
@@ -170,7 +171,7 @@ class Session:
 
     def _either_way(
         self, plan: Plan, source: Endpoint, dest: Endpoint, avoid: Mapping[str, str] | None = None
-    ) -> tuple[Plan, dict[str, Any]]:
+    ) -> tuple[Plan, Status]:
         """Transfer; let the destination connect where the source cannot. Where both fail, the first failure counts."""
         status = self._transfer(plan, source, dest)
         if not status.get("unreachable") or self._options["connect"] != "auto" or plan.driver == "dest":
@@ -187,9 +188,7 @@ class Session:
             return plan, _both(status, "The other direction was tried too", turned["failure"])
         return other, turned
 
-    def _fall_back(
-        self, plan: Plan, status: dict[str, Any], source: Endpoint, dest: Endpoint
-    ) -> tuple[Plan, dict[str, Any]]:
+    def _fall_back(self, plan: Plan, status: Status, source: Endpoint, dest: Endpoint) -> tuple[Plan, Status]:
         """Use a method that needs no port but ssh's, since that of the chosen one cannot be reached."""
         self._say(f"{self._label}: {status['failure']}. Trying without a port of its own")
         self._stop(plan, succeeded=False, clear=True)
@@ -205,7 +204,7 @@ class Session:
         )
         return self._either_way(replace(other, warnings=(*other.warnings, advice)), source, dest, avoid)
 
-    def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
+    def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint) -> Status:
         """Start both ends, and wait for the end of the driving one unless the task shall not wait; gives its status."""
         status = self._start_plan(plan, source, dest)
         if status["alive"] and self._options["wait"]:
@@ -214,14 +213,15 @@ class Session:
             return self._wait_for_connection(plan, status)
         return status
 
-    def _wait_for_connection(self, plan: Plan, status: dict[str, Any]) -> dict[str, Any]:
+    def _wait_for_connection(self, plan: Plan, status: Status) -> Status:
         """Wait until the ends have found each other: afterwards nobody is there who could try another method."""
         deadline = time.monotonic() + _CONNECTED
         while status["alive"] and _has_not_met(status) and time.monotonic() < deadline:
-            (status,) = self._runners[plan.driver].run({"do": "poll", "wait": 1.0, **self._folder(plan.driver)})
+            (said,) = self._runners[plan.driver].run({"do": "poll", "wait": 1.0, **self._folder(plan.driver)})
+            status = parse_status(said)
         return status
 
-    def _start_plan(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
+    def _start_plan(self, plan: Plan, source: Endpoint, dest: Endpoint) -> Status:
         ends = {"source": source, "dest": dest}
         plan = self._with_owners(plan)
         driver, server = plan.driver, "dest" if plan.driver == "source" else "source"
@@ -272,7 +272,7 @@ class Session:
         connection: dict[str, Any],
         secrets: dict[str, str],
         wait: dict[str, Any],
-    ) -> dict[str, Any]:
+    ) -> Status:
         request = {
             "side": end.side,
             "part": part,
@@ -291,10 +291,10 @@ class Session:
             **wait,
             **self._folder(end.side),
         }
-        (status,) = self._runners[end.side].run(step, secrets=secrets)
-        return status
+        (said,) = self._runners[end.side].run(step, secrets=secrets)
+        return parse_status(said)
 
-    def _watch_driver(self, plan: Plan) -> dict[str, Any]:
+    def _watch_driver(self, plan: Plan) -> Status:
         self._interruption.in_transfer(self.id, self._label, self._names)
         with self._phase("transfer"):
             runner = self._runners[plan.driver]
@@ -302,9 +302,7 @@ class Session:
 
     # The end
 
-    def _conclude(
-        self, plan: Plan, source: Endpoint, dest: Endpoint, status: dict[str, Any], attached: bool
-    ) -> dict[str, Any]:
+    def _conclude(self, plan: Plan, source: Endpoint, dest: Endpoint, status: Status, attached: bool) -> dict[str, Any]:
         self._interruption.after_transfer(self._label)
         failure = self._failure(plan, status)
         if failure:
@@ -327,7 +325,7 @@ class Session:
         result["duration"] = round(sum(self._phases.values()), 3)
         return result
 
-    def _shape(self, plan: Plan, status: Mapping[str, Any], state: str) -> dict[str, Any]:
+    def _shape(self, plan: Plan, status: Status, state: str) -> dict[str, Any]:
         """Return the task's result, with what either the engine or a count found about owners."""
         result = shape_result(plan, status, state, self._phases)
         outcome = status.get("outcome") or {}
@@ -335,7 +333,7 @@ class Session:
         add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])
         return result
 
-    def _failure(self, plan: Plan, status: dict[str, Any]) -> str:
+    def _failure(self, plan: Plan, status: Status) -> str:
         """Say why a transfer failed, and leave nothing of it on the hosts; empty where it did not."""
         outcome = status.get("outcome", {})
         failure = status.get("failure") or outcome.get("failure") or failure_of_paths(outcome)
@@ -378,8 +376,7 @@ class Session:
         failure = self._failure(plan, status)
         if failure:
             raise TransferError(failure)
-        outcome: dict[str, Any] = status["outcome"]
-        return outcome
+        return status["outcome"]
 
     @property
     def _compares(self) -> bool:
@@ -399,7 +396,7 @@ class Session:
         comparison = comparison_of(plan, self._runners, self._options, self._label)
         return [stop, comparison.quick_digest_step(side, [clear])]
 
-    def _count_last_steps(self, status: dict[str, Any]) -> None:
+    def _count_last_steps(self, status: Status) -> None:
         """Take the last steps out of the time of the transfer: most of it is one side's half of the comparison."""
         seconds, phase = status.get("then_seconds", 0.0), "verify" if self._compares else "finish"
         self._phases["transfer"] = round(self._phases["transfer"] - seconds, 3)
@@ -461,12 +458,12 @@ class Session:
         run_parallel({side: partial(runner.run, self._clear_step(side)) for side, runner in self._runners.items()})
 
 
-def _has_not_met(status: dict[str, Any]) -> bool:
-    return bool(status.get("progress", {}).get("phase", "starting") == "starting")
+def _has_not_met(status: Status) -> bool:
+    return status.get("progress", Progress()).get("phase", "starting") == "starting"
 
 
-def _both(status: dict[str, Any], what: str, other: str) -> dict[str, Any]:
-    return dict(status, failure=f"{status['failure']}. {what}: {other}")
+def _both(status: Status, what: str, other: str) -> Status:
+    return {**status, "failure": f"{status['failure']}. {what}: {other}"}
 
 
 def _fingerprint(options: Mapping[str, Any]) -> str:

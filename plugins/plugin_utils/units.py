@@ -9,7 +9,8 @@ from __future__ import annotations
 import calendar
 import re
 import time
-from typing import Any, Mapping
+
+from .status import Progress
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
@@ -49,7 +50,7 @@ def seconds_of(text: str | None) -> int | None:
     return calendar.timegm(time.strptime(text, _ISO)) if text else None
 
 
-def progress_line(pair: str, progress: Mapping[str, Any], rate: float | None) -> str:
+def progress_line(pair: str, progress: Progress, rate: float | None) -> str:
     """Give the line that says how far a transfer is; ``rate`` is bytes a second lately, None: not known."""
     done, total = progress.get("bytes_done", 0), progress.get("bytes_total", 0)
     words = [f"{progress.get('files_done', 0)} files"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from .host_runner import ControllerGone, HostFailed, HostRunner
+from .status import Progress, Status, parse_status
 from .units import progress_line
 
 _INTERVALS = (1.0, 2.0, 3.0, 5.0)  # seconds between the first progress lines; the last one counts for all that follow
@@ -20,7 +20,7 @@ _RETRY = 3.0  # seconds after which a host that could not be asked is asked agai
 
 def watch(
     runner: HostRunner, folder: dict[str, str], label: str, say: Callable[[str], None], patience: float
-) -> dict[str, Any]:
+) -> Status:
     """Give the last status of the job in ``folder`` (``id`` and ``side``) once it has ended.
 
     ``say`` takes a line to show. The host may be out of the control node's reach for ``patience`` seconds; after that
@@ -31,7 +31,7 @@ def watch(
     done = None
     while True:
         try:
-            (status,) = runner.run({"do": "poll", "wait": next(intervals, _LATER), **folder})
+            (said,) = runner.run({"do": "poll", "wait": next(intervals, _LATER), **folder})
         except ControllerGone:
             raise
         except HostFailed as error:
@@ -43,9 +43,10 @@ def watch(
             time.sleep(_RETRY)
             continue
         reached = time.monotonic()
+        status = parse_status(said)
         if not status["alive"]:
             return status
-        progress = status.get("progress", {})
+        progress = status.get("progress", Progress())
         count = progress.get("bytes_done", 0)
         rate = (count - done) / (reached - before) if done is not None else None
         say(progress_line(label, progress, rate))

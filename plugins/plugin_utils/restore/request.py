@@ -30,7 +30,9 @@ def complete_request(
     """
     problems: list[str] = []
     host, name, fitting = _job(given, jobs, groups, problems)
-    repository: Any = given.get("repository") or next((job["repository"] for job in fitting if job.get("repository")), {})
+    repository: Any = given.get("repository") or next(
+        (job["repository"] for job in fitting if job.get("repository")), {}
+    )
     if not isinstance(repository, Mapping) or not repository.get("host") or not repository.get("path"):
         problems.append(
             "it is not known where the snapshots are: set restore_repository to {host: NAME, path: FOLDER}, or give "
