@@ -27,11 +27,12 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import subprocesses
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import pack_engine
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 
@@ -196,7 +197,7 @@ def _settle_in(folder: Path, rsyncd_conf: str) -> None:
     """Let jobs be forked, and state be kept in the folder."""
     state, launcher, probe = (importlib.import_module(f"{_UTILS}._job.{n}") for n in ("state", "launcher", "probe"))
     state.state_root = lambda: str(folder / "state")
-    launcher.subprocess = _Programs
+    launcher.subprocesses = _Programs
     probe._RSYNCD_CONFIGS = (rsyncd_conf,)
     # What cannot change from one transfer to the next, and takes most of the time of a probe:
     for name in ("addresses", "_link_speed"):
@@ -226,12 +227,10 @@ _NOTED: dict[int, Path] = {}  # where the number of each job stands
 
 
 class _Job:
-    """A job that was forked, as far as subprocess.Popen's caller in the launcher looks at it."""
+    """A job that was forked, as far as the launcher looks at its process."""
 
-    def __init__(
-        self, argv: list[str], stdin: int, stdout: Any, stderr: Any, env: dict[str, str], **_more: Any
-    ) -> None:
-        del stdin, stderr
+    def __init__(self, argv: list[str], stdout: Any, extra_environment: Mapping[str, str], **_more: Any) -> None:
+        env = subprocesses.environment(extra_environment)
         reading, writing = os.pipe()
         self.pid = os.fork()
         if not self.pid:
@@ -262,11 +261,10 @@ class _Job:
 
 
 class _Programs:
-    """What the launcher uses of subprocess."""
+    """What the launcher uses of the module that starts programs."""
 
-    Popen = _Job
-    PIPE = subprocess.PIPE
-    TimeoutExpired = subprocess.TimeoutExpired
+    start = _Job
+    own_variables = staticmethod(subprocesses.own_variables)
 
 
 _DIES: list[int] = []  # after how many changes of the disk the next job is killed
