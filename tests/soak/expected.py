@@ -151,13 +151,12 @@ def _only_extra_names(verdict: Verdict, difference: Difference) -> bool:
     return difference.path not in verdict.source or wanted & {*ours} == wanted & {*theirs}
 
 
-def _separates_symlinks(verdict: Verdict, difference: Difference) -> bool:
-    """Whether a symbolic link of ours is just as at the source, where the destination had it share with another."""
+def _is_as_at_the_source(verdict: Verdict, difference: Difference) -> bool:
+    """Whether ours is just as at the source, where the destination had it share its inode with another name."""
     before, source = verdict.before.get(difference.path), verdict.source.get(difference.path)
-    if not before or not source or source.type != "symlink" or not before.links or before.links == source.links:
+    if not before or not source or not before.links or before.links == source.links:
         return False
-    ours, _word, _theirs = difference.text.partition(" for ")
-    return ours == repr(getattr(source, difference.aspect))
+    return difference.text.startswith(f"{getattr(source, difference.aspect)!r} for ")
 
 
 def _counts(difference: Difference) -> dict[str, tuple[int, int]]:
@@ -265,10 +264,10 @@ EXPECTED = (
         _only_extra_names,
     ),
     Expected(
-        "symbolic links that were one at the destination alone",
-        "rsync leaves them one, with the attributes of the last",
-        ("owner", "mtime", "xattrs", "links"),
-        _separates_symlinks,
+        "names that were one file at the destination alone",
+        "rsync changes for the one what the other has, too: with inplace its content, and always of symbolic links",
+        ("size", "content", "mode", "owner", "mtime", "xattrs", "links"),
+        _is_as_at_the_source,
     ),
     Expected(
         "attributes of a file that has two names at the destination",

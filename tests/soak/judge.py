@@ -163,7 +163,7 @@ def _judge(place: Place, pair: Pair, options: dict[str, Any]) -> Verdict:
         if not reference.failed:
             find(Difference("failure", b"", verdict.message))
         elif verdict.state != "failed":
-            find(Difference("rsync failed", b"", f"{reference.code}: {reference.said[:300]}"))
+            find(Difference("rsync failed", b"", f"{reference.code}: {reference.said[:4000]}"))
         if verdict.state == "failed":
             return verdict
     verdict.differences += _compare(place, verdict)
