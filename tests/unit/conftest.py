@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-LONGEST = ("test_snapshot.py",)  # what takes minutes begins first, so that no process works alone in the end
+LONGEST = ("test_stream_growth.py",)  # what takes minutes begins first, so that no process works alone in the end
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

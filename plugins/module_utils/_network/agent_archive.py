@@ -11,10 +11,10 @@ they need of ``_core`` are packed into ``checkpoint.pyz``, beside what was saved
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.util
 import os
 import pkgutil
+from typing import Any
 
 from .._core import archives
 from . import revert_agent  # noqa: F401 # pylint: disable=unused-import # Ansible sends only what it sees imported
@@ -37,9 +37,9 @@ def build_archive(path: str) -> None:
         for info in pkgutil.iter_modules(package.__path__):
             name = f"{package.__name__}.{info.name}"
             spec = importlib.util.find_spec(name)
-            loader = spec.loader if spec else None
-            source = loader.get_source(name) if isinstance(loader, importlib.abc.InspectLoader) else ""
-            files[f"longhaul/{folder}/{info.name}.py"] = (source or "").encode()
+            # Of an archive, as of a folder: but Python does not count the former among its InspectLoaders.
+            loader: Any = spec.loader if spec else None
+            files[f"longhaul/{folder}/{info.name}.py"] = loader.get_source(name).encode()
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "wb") as stream:
         stream.write(archives.build_archive(files))
