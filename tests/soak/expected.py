@@ -70,17 +70,19 @@ def _links_in_place_of_others(verdict: Verdict) -> list[bytes]:
     ]
 
 
+def _links_in_place_of_folders(verdict: Verdict) -> list[bytes]:
+    return [path for path in _links_in_place_of_others(verdict) if verdict.before[path].type == "directory"]
+
+
 def _beheld_too_late(verdict: Verdict, difference: Difference) -> bool:
     if "acls" not in verdict.case.preserve:
         return False
-    became_links = [path for path in _links_in_place_of_others(verdict) if verdict.before[path].type == "directory"]
     said = [line for line in difference.text.split("\n") if " get_acl: " in line or line.startswith("rsync: ")]
-    return bool(became_links and said) and all(re.search(_DEFAULT_ACL, line) for line in said)
+    return bool(_links_in_place_of_folders(verdict) and said) and all(re.search(_DEFAULT_ACL, line) for line in said)
 
 
 def _waits_for_itself(verdict: Verdict, difference: Difference) -> bool:
-    folders = [path for path in _links_in_place_of_others(verdict) if verdict.before[path].type == "directory"]
-    return bool(folders) and difference.text.startswith("30:")
+    return bool(_links_in_place_of_folders(verdict)) and difference.text.startswith("30:")
 
 
 _DEFAULT_ACL = r"get_acl: sys_acl_get_file\(.*, ACL_TYPE_DEFAULT\): Permission denied"
