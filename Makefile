@@ -4,13 +4,13 @@
 PYTHON ?= python3
 TOOLS := tests/tools
 
-.PHONY: help demo check test cases bench docs lint release sanity unit unit-oldest-python unit-all-pythons integration integration-long \
+.PHONY: help demo check test cases bench docs lint release sanity unit unit-long unit-oldest-python unit-all-pythons integration integration-long \
 	integration-oldest-core molecule guest fuzz soak packages clean
 
 help:
 	@echo 'make demo    move a tree between two inventory hosts on this machine, and look at it (no root)'
 	@echo 'make check   lint, and the unit tests nearest to what changed, in less than a minute (ARGS=COMMIT: since then)'
-	@echo 'make test    all tests; those between hosts need root and Linux'
+	@echo 'make test    what must pass before a change lands; tests between hosts need root and Linux'
 	@echo 'make cases   which cases of file trees and faults the last tests tried, and which passed'
 	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
 	@echo 'make lint    the checks that read the code'
@@ -20,7 +20,7 @@ help:
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
 	@echo 'Some of a part: make unit ARGS=tests/unit/test_x.py::test_y; make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
 	@echo 'make soak    random trees, options and kills, compared with the real rsync (root; ARGS="differential 2000", ARGS=scale)'
-	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60", "dest 60" or "source 60")'
+	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); unit-long; integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60", "turns 60", "dest 60" or "source 60")'
 
 demo:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
@@ -55,18 +55,22 @@ sanity:
 unit: packages
 	@$(PYTHON) $(TOOLS)/pytests.py unit dev tests/unit -q $(ARGS)
 
+# The tests and variants that test leaves out: whole transfers whose siblings it runs.
+unit-long: packages
+	@$(PYTHON) $(TOOLS)/pytests.py unit-long dev tests/unit -q $(ARGS)
+
 unit-oldest-python: packages
-	@$(PYTHON) $(TOOLS)/pytests.py pythons
+	@$(PYTHON) $(TOOLS)/pytests.py pythons $(ARGS)
 
 unit-all-pythons: packages
-	@$(PYTHON) $(TOOLS)/pytests.py pythons --all
+	@$(PYTHON) $(TOOLS)/pytests.py pythons --all $(ARGS)
 
 integration: packages
-	@$(PYTHON) $(TOOLS)/pytests.py integration dev tests/integration -v -m "not long" $(ARGS)
+	@$(PYTHON) $(TOOLS)/pytests.py integration dev tests/integration -v $(ARGS)
 
 # The variants that test leaves out: methods and ends whose siblings it runs.
 integration-long: packages
-	@$(PYTHON) $(TOOLS)/pytests.py integration-long dev tests/integration -v -m long $(ARGS)
+	@$(PYTHON) $(TOOLS)/pytests.py integration-long dev tests/integration -v $(ARGS)
 
 integration-oldest-core: packages
 	@$(PYTHON) $(TOOLS)/pytests.py integration-oldest-core oldest tests/integration -v -m smoke $(ARGS)

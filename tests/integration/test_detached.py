@@ -23,7 +23,7 @@ SHOW = {"name": "Show", "longhaul.fleet.transfer_info": {}, "delegate_to": "{{ i
 
 
 def move(name: str, **options: Any) -> dict[str, Any]:
-    """Give the task that moves the tree, slowly: 24 seconds."""
+    """Return the task that moves the tree, slowly: 24 seconds."""
     given = {**OPTIONS, **options}
     return {"name": name, "longhaul.fleet.transfer": {k: v for k, v in given.items() if v is not None}}
 
@@ -99,6 +99,7 @@ def test_a_finished_transfer_is_collected(hosts: Testbed, playbooks: Playbooks) 
     assert not run.result("After")["results"][1]["transfers"]
 
 
+@pytest.mark.long
 def test_the_control_node_loses_the_driving_host_for_a_while(hosts: Testbed, playbooks: Playbooks) -> None:
     make_big_files(hosts.root("alpha") / "data/src", SIZE, count=3)
     running = playbooks.start([move("Move", timeout=120)], hosts="beta")
@@ -117,7 +118,7 @@ def test_the_control_node_loses_the_driving_host_for_a_while(hosts: Testbed, pla
 
 
 def test_a_destination_that_goes_down_is_told_with_what_to_do(hosts: Testbed, playbooks: Playbooks) -> None:
-    """Neither the other end nor the control node reaches it any more."""
+    """Neither the peer nor the control node can reach it any more."""
     make_big_files(hosts.root("alpha") / "data/src", SIZE, count=2)
     running = playbooks.start([move("Move", method="stream")], hosts="beta")
     until = time.monotonic() + 60
@@ -130,7 +131,7 @@ def test_a_destination_that_goes_down_is_told_with_what_to_do(hosts: Testbed, pl
     try:
         for process in hosts.processes("beta"):
             if "engine.pyz job" in " ".join(process.argv):
-                hosts.exec("beta", ["kill", "-9", str(process.pid)])
+                hosts.kill("beta", process)
         said = running.wait().result("Move")["msg"]
     finally:
         hosts.exec("beta", ["nft", "delete table inet lost"])

@@ -273,6 +273,7 @@ def test_processes_and_listeners(hosts: Testbed) -> None:
     assert set(found) == {"sleep", "/usr/bin/python3"}
     hosts.kill("alpha", found["sleep"])
     assert sleeper.wait(10) == 128 + signal.SIGKILL or sleeper.returncode == -signal.SIGKILL
+    hosts.kill("alpha", found["sleep"])  # as where it ends between being found and being killed
     hosts.crash("alpha")
     server.wait(10)
     assert hosts.processes("alpha") == []

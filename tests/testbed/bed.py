@@ -30,7 +30,7 @@ NUMBERS = range(1, 251)
 
 
 def why_not() -> str | None:
-    """Say why no testbed can be brought up here, or None where it can."""
+    """Return why no testbed can be brought up here, or None if it can."""
     if sys.platform != "linux":
         return "the testbed needs Linux"
     if os.geteuid() != 0:
@@ -195,7 +195,7 @@ class Testbed(BetweenHosts):
 
     @classmethod
     def attach(cls, number: int) -> Testbed:
-        """Give the testbed that another program left up with ``keep``. Raises TestbedError where there is none."""
+        """Return the testbed that another program left up with ``keep``. Raise TestbedError if there is none."""
         bed = cls(keep=True)
         bed.number = number
         try:
@@ -210,7 +210,7 @@ class Testbed(BetweenHosts):
 
     @staticmethod
     def numbers() -> list[int]:
-        """Give the numbers of all testbeds that have a folder."""
+        """Return the numbers of all testbeds that have a folder."""
         return sorted(int(path.parent.name) for path in STATE.glob("*/testbed.json"))
 
     # ---- where things are
@@ -231,11 +231,11 @@ class Testbed(BetweenHosts):
         return self.folder / "known_hosts"
 
     def address(self, host: str) -> str:
-        """Give the address at which the machine, and so Ansible, reaches a host."""
+        """Return the address at which the machine, and so Ansible, reaches a host."""
         return network.management(self.number, self.hosts.index(host)).ipv4
 
     def data_address(self, host: str, *, ipv6: bool = False) -> str:
-        """Give the address at which the other hosts reach a host: its longhaul_address."""
+        """Return the address at which the other hosts reach a host: its longhaul_address."""
         found = network.data(self.number, self.hosts.index(host))
         return found.ipv6 if ipv6 else found.ipv4
 
@@ -273,7 +273,7 @@ class Testbed(BetweenHosts):
 
 
 def _started(pid: int) -> str:
-    """Give when a process started (clock ticks since boot), so that its number taken by another is not mistaken."""
+    """Return when a process started (clock ticks since boot), to detect a reused pid."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

@@ -51,7 +51,7 @@ Subsystem sftp {sftp_server}
 
 
 def check(result: int, what: str) -> None:
-    """Raise OSError where a call of the C library failed."""
+    """Raise OSError if a call of the C library failed."""
     if result:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
 
@@ -63,7 +63,7 @@ def mount(kind: str, target: Path, options: str = "", source: str = "none") -> N
 
 
 def make_root(folder: Path, data_options: str) -> Path:
-    """Give the new root: what the machine has, under a layer of its own that takes all changes."""
+    """Return the new root: that of the machine under an overlay that takes all changes."""
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     mount("tmpfs", folder / "layers", "mode=700")
     root = folder / "layers/root"
@@ -172,7 +172,7 @@ def start_sshd() -> str:
 
 
 def say(**fact: Any) -> None:
-    """Tell the testbed one thing."""
+    """Send one message to the testbed."""
     print(json.dumps(fact), flush=True)
 
 

@@ -24,17 +24,17 @@ class Addresses(NamedTuple):
 
 
 def management(number: int, index: int) -> Addresses:
-    """Give the addresses of host ``index`` (from 0) of testbed ``number`` for Ansible."""
+    """Return the addresses of host ``index`` (from 0) of testbed ``number`` for Ansible."""
     return Addresses(f"10.99.{number}.{index + 1}", f"fd99:{number}::{index + 1}")
 
 
 def data(number: int, index: int) -> Addresses:
-    """Give the addresses of host ``index`` (from 0) of testbed ``number`` for the other hosts."""
+    """Return the addresses of host ``index`` (from 0) of testbed ``number`` for the other hosts."""
     return Addresses(f"10.99.{number}.{index + 129}", f"fd99:{number}:1::{index + 1}")
 
 
 def machine_lines(number: int, hub_pid: int) -> list[str]:
-    """Give the machine its way into the hub."""
+    """Return the commands that connect the machine to the hub."""
     link = f"lh{number}"
     return [
         f"link add {link} type veth peer name machine netns {hub_pid}",
@@ -59,7 +59,7 @@ def hub_lines(host_pids: list[int]) -> list[str]:
 
 
 def host_lines(number: int, index: int) -> list[str]:
-    """Give a host its addresses."""
+    """Return the commands that set the addresses of a host."""
     lines = ["link set lo up"]
     for interface, addresses in (("eth0", management(number, index)), ("eth1", data(number, index))):
         lines += [
@@ -71,7 +71,7 @@ def host_lines(number: int, index: int) -> list[str]:
 
 
 def shaping(interface: str, rate: str | None) -> list[str]:
-    """Give the arguments of ``tc`` that hold what leaves an interface to a rate (``100mbit``), or let it go (None)."""
+    """Return the arguments of ``tc`` that limit an interface's outgoing rate (``100mbit``), or remove the limit."""
     if rate is None:
         return ["qdisc", "del", "dev", interface, "root"]
     # Slow lines get a queue of whole packets for several connections: of two large bursts, one connection has both.
@@ -80,7 +80,7 @@ def shaping(interface: str, rate: str | None) -> list[str]:
 
 
 def bits(rate: str) -> int:
-    """Give the bits per second of a rate as ``tc`` writes it: ``800kbit``, ``1mbit``, ``2gbit``."""
+    """Return the bits per second of a rate as ``tc`` writes it: ``800kbit``, ``1mbit``, ``2gbit``."""
     found = re.fullmatch(r"(\d+)([kmg])bit", rate)
     if found is None:
         raise ValueError(f"{rate!r} is no rate like 800kbit or 1mbit")

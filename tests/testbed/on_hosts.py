@@ -48,15 +48,15 @@ class OnHosts:
         self._pids: dict[str, int] = {}  # of the first process of each host, and of the "hub", as the machine counts
 
     def root(self, host: str) -> Path:
-        """Give the path below which the machine sees a host's files; absolute symlinks lead out of it."""
+        """Return the path below which the machine sees a host's files; absolute symlinks lead out of it."""
         return Path(f"/proc/{self._pids[host]}/root")
 
     def pid(self, host: str) -> int:
-        """Give the machine's number of a host's first process."""
+        """Return the machine's pid of a host's first process."""
         return self._pids[host]
 
     def argv(self, host: str, argv: Sequence[str | bytes], user: str = "root") -> list[str | bytes]:
-        """Give the argv that runs a program in a host."""
+        """Return the argv that runs a program in a host."""
         entering = ["nsenter", "-t", str(self._pids[host]), "-m", "-u", "-i", "-n", "-p", "--root", "--wd", "--"]
         return [*entering, *([] if user == "root" else ["runuser", "-u", user, "--"]), *argv]
 
@@ -92,7 +92,7 @@ class OnHosts:
         return ended
 
     def processes(self, host: str) -> list[Process]:
-        """Give a host's processes but for the testbed's own: the first one, sshd, and sshd's sessions."""
+        """Return a host's processes except the testbed's own: the first one, sshd, and its sessions."""
         found = []
         for folder in sorted((self.root(host) / "proc").glob("[0-9]*"), key=lambda path: int(path.name)):
             with contextlib.suppress(OSError):
@@ -110,9 +110,11 @@ class OnHosts:
         return process.pid == 1 or own_listener or (title.startswith(("sshd: ", "sshd-session: ")) and not listens)
 
     def kill(self, host: str, process: Process | int, number: int = signal.SIGKILL) -> None:
-        """Send a signal to a process of a host."""
+        """Send a signal to a process of a host, unless it has ended since it was found."""
         pid = process.pid if isinstance(process, Process) else process
-        self.exec(host, ["kill", f"-{int(number)}", "--", str(pid)])
+        ended = self.exec(host, ["kill", f"-{int(number)}", "--", str(pid)], check=False)
+        if ended.returncode and "No such process" not in ended.stderr:
+            raise TestbedError(f"{host}: process {pid} did not get signal {int(number)}: {ended.stderr}")
 
     def crash(self, host: str) -> None:
         """Kill everything on a host at once, as a reboot does; its files stay, but for /run and /tmp."""
@@ -124,7 +126,7 @@ class OnHosts:
         self.exec(host, ["find", "/run", "/tmp", "-xdev", "-mindepth", "1", *kept, "-delete"])
 
     def listeners(self, host: str) -> list[Listener]:
-        """Give the sockets of a host that wait for others, but for sshd's port 22."""
+        """Return the listening sockets of a host, except sshd's port 22."""
         found = set()
         for protocol, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
             for line in Path(f"/proc/{self._pids[host]}/net/{protocol}").read_text().splitlines()[1:]:
@@ -139,6 +141,6 @@ class OnHosts:
         self.exec(host, ["mount", "-o", f"remount,size={size},nr_inodes={inodes}", "/data"])
 
     def empty_data(self, host: str) -> None:
-        """Give a host an empty /data of the first size, whatever is still open in the old one."""
+        """Mount an empty /data of the original size on a host, whatever is still open in the old one."""
         self.exec(host, ["umount", "--lazy", "/data"])
         self.exec(host, ["mount", "-t", "tmpfs", "-o", self._data_options, "none", "/data"])

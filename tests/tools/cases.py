@@ -52,7 +52,7 @@ def read(path: Path = FILE) -> list[Case]:
 
 
 def does_not_exist(test: str) -> str:
-    """Say why there cannot be such a test, by a look at its file; nothing where there is one."""
+    """Return why such a test cannot exist, from its file; empty if it exists."""
     name, _bracket, _parameters = test.partition("[")
     file, _colons, function = name.partition("::")
     return "" if function in _tests_of(file) else f"there is no {function} in {file}"
@@ -77,7 +77,7 @@ def by_name(cases: Iterable[results.Case]) -> Ran:
 
 
 def judge(case: Case, ran: Ran, complete: bool = False) -> tuple[str, str]:
-    """Say how a case ended, and why where it did not pass. What is worst about one of its tests decides."""
+    """Return how a case ended, and why if it did not pass. The worst of its tests decides."""
     if case.cannot:
         return CANNOT, case.cannot
     found = [_judge_test(test, ran, complete) for test in case.tests]
@@ -106,7 +106,7 @@ def _judge_test(test: str, ran: Ran, complete: bool) -> tuple[str, str]:
 
 
 def table(cases: Iterable[Case], ran: Ran, complete: bool = False) -> tuple[list[str], bool]:
-    """Give the table with a line for each case that did not pass, and whether none failed."""
+    """Return the table with a line for each case that did not pass, and whether none failed."""
     counts: dict[str, dict[str, int]] = {}
     notes = []
     for case in cases:

@@ -24,11 +24,11 @@ SYSTEM_PROGRAMS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class Unavailable(Exception):
-    """There is no docker engine, and none can be had here."""
+    """There is no docker engine, and none can be started here."""
 
 
 def find(program: str) -> str | None:
-    """Give the path of a program; the folders of root's programs are searched too."""
+    """Return the path of a program; the folders of root's programs are searched too."""
     return shutil.which(program, path=f"{os.environ.get('PATH', '')}:{SYSTEM_PROGRAMS}")
 
 
@@ -106,7 +106,7 @@ def wait(seconds: float) -> bool:
 
 
 def make_ready() -> None:
-    """See to it that an engine answers. Raises Unavailable with what to type."""
+    """Make sure that an engine answers. Raise Unavailable with the command to run."""
     if answers():
         return
     if os.environ.get("DOCKER_HOST"):
@@ -128,7 +128,7 @@ def make_ready() -> None:
 
 
 def cgroup_mount() -> str:
-    """Give what systemd in a container needs at /sys/fs/cgroup: the unified tree, wherever the machine has it."""
+    """Return what systemd in a container needs at /sys/fs/cgroup: the unified tree, wherever the machine has it."""
     hybrid = Path("/sys/fs/cgroup/unified/cgroup.procs")
     return "/sys/fs/cgroup/unified" if hybrid.exists() else "/sys/fs/cgroup"
 

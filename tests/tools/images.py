@@ -17,6 +17,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -86,12 +87,12 @@ class CannotBuild(Exception):
 
 
 def recipe(name: str) -> str:
-    """Give a name for how the image is made; another one means that it is to be made again."""
+    """Return a digest of how the image is built; if it differs, the image must be built again."""
     return hashlib.sha256(json.dumps([*IMAGES[name], finish(name)]).encode()).hexdigest()[:16]
 
 
 def finish(name: str) -> str:
-    """Give the shell commands that the image gets at its end: its Python keeps what it compiles, where it is to."""
+    """Return the last shell commands of the image: let its Python write compiled files where configured."""
     if not IMAGES[name].compiled_once:
         return "true"
     commands = [f"install -d -m 1777 {compiled.KEPT}"]
@@ -102,7 +103,7 @@ def finish(name: str) -> str:
 
 
 def pick_mirrors(listed: str) -> tuple[str, str | None]:
-    """Give the mirror and the security mirror from what ``apt-get indextargets`` lists in FORMAT.
+    """Return the mirror and the security mirror from what ``apt-get indextargets`` lists in FORMAT.
 
     Where apt has no Debian (another distribution), they are Debian's own.
     """
@@ -116,7 +117,7 @@ def pick_mirrors(listed: str) -> tuple[str, str | None]:
 
 
 def sources(suite: str, mirror: str, security: str | None) -> list[str]:
-    """Give the lines of sources.list."""
+    """Return the lines of sources.list."""
     lines = [f"deb {mirror} {suite} main", f"deb {mirror} {suite}-updates main"]
     return [*lines, *([f"deb {security} {suite}-security main"] if security else [])]
 
@@ -128,9 +129,13 @@ def exists(name: str) -> bool:
     return asked.returncode == 0 and asked.stdout.strip() == recipe(name)
 
 
+_INSTALLING = threading.Lock()  # images may be made side by side, but packages are not installed so
+
+
 def bootstrap(name: str) -> None:
     """Make the image from packages. Raises CannotBuild."""
-    why = None if engine.find("mmdebstrap") else engine.install(["mmdebstrap", "debian-archive-keyring"])
+    with _INSTALLING:
+        why = None if engine.find("mmdebstrap") else engine.install(["mmdebstrap", "debian-archive-keyring"])
     if why:
         raise CannotBuild(f"there is no mmdebstrap. {why}")
     listed = subprocess.run(

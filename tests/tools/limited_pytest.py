@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""pytest that begins no test after some time: ``limited_pytest.py SECONDS ARGUMENTS...``."""
+"""pytest that begins no test after some time: ``limited_pytest.py SECONDS CODE ARGUMENTS...``.
+
+The exit code is pytest's, and CODE if nothing failed and some tests did not run.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ class TimeLimit:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: Any) -> bool | None:
-        """Tell pytest that the test is dealt with where the time is up."""
+        """Return True, so that pytest skips the test, if the time is up."""
         if time.monotonic() < self.end:
             return None
         self.left.append(item.nodeid)
@@ -38,10 +41,12 @@ class TimeLimit:
 
 
 def main(arguments: list[str]) -> int:
-    """Run pytest; return its exit code, which is 0 where no test is for it."""
-    seconds, *rest = arguments
-    code = int(pytest.main(rest, plugins=[TimeLimit(float(seconds))]))
-    return 0 if code == EVERY_TEST_LEFT_OUT else code
+    """Run pytest; return the exit code, which is 0 if no test is for it."""
+    seconds, time_up, *rest = arguments
+    limit = TimeLimit(float(seconds))
+    code = int(pytest.main(rest, plugins=[limit]))
+    code = 0 if code == EVERY_TEST_LEFT_OUT else code
+    return code or (int(time_up) if limit.left else 0)
 
 
 if __name__ == "__main__":

@@ -26,12 +26,12 @@ ONLY_FOR = {
     "changelog": ("changelogs/*", "galaxy.yml"),
     "documentation": ("plugins/*/*", "roles/*/meta/*", "meta/*", "galaxy.yml", "docs/docsite/*"),
     "galaxy": ("galaxy.yml", "meta/*", "README.md", "CHANGELOG.md"),
-    "mypy": ("plugins/module_utils/*", "plugins/plugin_utils/*", "mypy.ini"),
+    "mypy": ("plugins/*", "mypy.ini"),
 }
 
 
 def checks(python: str, copied: Path) -> dict[str, list[list[str]]]:
-    """Give the commands of each check, all run in the copy of the collection."""
+    """Return the commands of each check, all run in the copy of the collection."""
     built = REPOSITORY / ".build"
     programs = Path(python).parent
     (version,) = [
@@ -100,6 +100,8 @@ def run_checks(wanted: Collection[str] | None = None, user: str = "lint") -> lis
     }
     commands = checks(str(programs / "python"), copied)
     names = [name for name in commands if wanted is None or name in wanted]
+    if "ansible-lint" in names:  # then galaxy-importer need not run it once more
+        environment["GALAXY_IMPORTER_RUN_ANSIBLE_LINT"] = "false"
     with ThreadPoolExecutor(2) as pool:  # the long ones use one processor each
         return list(pool.map(lambda name: run(name, commands[name], copied, environment), names))
 

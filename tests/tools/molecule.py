@@ -5,8 +5,8 @@
 """The Molecule scenarios of the roles: ``molecule.py [SCENARIO...]`` runs those, or all below extensions/molecule
 but for the long ones.
 
-Two run at once; what they say goes to ``.build/molecule/SCENARIO.log``, and what a step that failed has said is shown.
-Each step of a scenario is one result, and each check of testinfra is another.
+Three run at once, the longest first. What they say goes to ``.build/molecule/SCENARIO.log``, and what a step that
+failed has said is shown. Each step of a scenario is one result, and each check of testinfra is another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ import results
 
 EXTENSIONS = collection.REPOSITORY / "extensions"
 LOGS = collection.REPOSITORY / ".build/molecule"
-AT_ONCE = 2
+AT_ONCE = 3
+LONGEST = ("rsyncd", "nic", "ssh_client", "tune")  # begin first, so that none of them works alone in the end
 LONG = ("database",)  # only run by name: each installs servers for minutes
 SHOWN = 120  # lines of a step that failed
 # molecule's own lines: INFO     [rsyncd > converge] Executed: Successful
@@ -60,16 +61,16 @@ class Ran(NamedTuple):
 
 
 def scenarios(wanted: list[str]) -> list[str]:
-    """Return the scenarios to run. Raises ValueError where one does not exist, or none does."""
+    """Return the scenarios to run. Raise ValueError if one does not exist, or none does."""
     known = sorted(path.parent.name for path in (EXTENSIONS / "molecule").glob("*/molecule.yml"))
     unknown = sorted(set(wanted) - set(known))
     if unknown or not known:
         raise ValueError(f"no such scenario: {', '.join(unknown) or 'there is none'}; known: {', '.join(known)}")
-    return wanted or [name for name in known if name not in LONG]
+    return wanted or [name for name in dict.fromkeys((*LONGEST, *known)) if name in known and name not in LONG]
 
 
 def environment_for(name: str, programs: Path, collections: str) -> dict[str, str]:
-    """Give the environment of molecule for one scenario."""
+    """Return the environment of molecule for one scenario."""
     checks = results.FOLDER / f"molecule-{name}-testinfra.xml"
     return {
         **collection.environment(programs),
@@ -145,7 +146,7 @@ def cases_of(name: str, steps: list[Step]) -> list[results.Case]:
 
 
 def reason(said: list[str]) -> str:
-    """Give the line that says best why a step failed."""
+    """Return the line that best explains why a step failed."""
     for pattern in (r"^\[ERROR\]", r"^(fatal|failed): ", r"^(FAILED|ERROR) ", r"^(ERROR|CRITICAL) "):
         for line in said:
             if re.match(pattern, line):
@@ -195,8 +196,8 @@ def main() -> int:
             results.write(f"molecule-{name}", [results.Case("molecule", name, 0, None, why)])
         return 0
     try:
-        for image in images.SCENARIOS:
-            images.make(image)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(images.make, images.SCENARIOS))
     except images.CannotBuild as error:
         print(error)
         for name in names:

@@ -4,10 +4,13 @@
 
 """pytest, where the collection is found under its name: ``pytests.py PART VENV FOLDER ARGUMENTS...``.
 
-It runs the tests of FOLDER, or those that the arguments name instead: files, folders, ``file::test``. The results go to
-``.build/results/PART.xml``. ``pytests.py pythons [--all]`` runs the unit tests of what runs on the hosts, but for the
-long ones, with the oldest Python that is supported (``--all``: with every one that is found, and in a container with
-those that only an image has).
+It runs the tests of FOLDER, or those that the arguments name instead: files, folders, ``file::test``. A PART that ends
+with ``-long`` has the long tests of a folder, and the others have the rest. The results go to
+``.build/results/PART.xml``.
+
+``pytests.py pythons [--all] ARGUMENTS...`` runs the unit tests of what runs on the hosts, but for whole transfers, with
+the oldest Python that is supported: those that the arguments name, or one variant of each. ``--all`` takes all
+variants that are not long, and every Python that is found, and those that only an image has, in a container.
 """
 
 from __future__ import annotations
@@ -26,9 +29,13 @@ import results
 OLDEST = (3, 8)
 TEST_TIMEOUT = 400  # seconds, for one test with its fixtures
 NOTHING_RAN = 5  # pytest's exit code
+QUICK = "not long and not newest"  # the marks of tests that are no whole transfers
+VARIANTS = "1"  # of each test, with the oldest Python
 ON_THE_HOSTS = "tests/unit/plugins/module_utils"
-# Unit tests share nothing; integration tests of different processes, no host. A third of their time they wait.
+# Unit tests share nothing; integration tests of different processes, no host. A third of their time they wait. Some
+# integration tests have limits of time, and would miss them with a fourth process beside them.
 AT_ONCE = ["-n", "3", "--dist", "worksteal"]
+UNITS_AT_ONCE = ["-n", "4", "--dist", "worksteal"]
 TAKE_A_PATH = ("--deselect", "--ignore", "--ignore-glob", "--confcutdir", "-c", "-k", "-m")  # options before a value
 # What root may do on a host and in these tests: mount, make files immutable, look at the sockets of others. The filters
 # of an engine may be older than the system calls of the image's programs.
@@ -69,7 +76,7 @@ def run_in_image(part: str, version: tuple, arguments: list[str]) -> int:
         *[engine.find("docker") or "docker", "run", "--rm", "--network=none", *AS_ON_A_HOST],
         # The tests' files lie on a file system of the machine: not all of what a host's can is known to an overlay.
         *[f"--volume={place}:{place}:ro", f"--volume={results.FOLDER}:{results.FOLDER}", "--volume=/tmp"],
-        *[f"--env=PYTHONPATH={place / '.build'}", "--env=PYTHONDONTWRITEBYTECODE=1"],
+        *[f"--env=PYTHONPATH={place / '.build'}", "--env=PYTHONPYCACHEPREFIX=/tmp/bytecode"],
         *["--env=HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis", f"--workdir={place}"],
         *[f"{images.REPOSITORY}:{name}", "python3"],
     ]
@@ -94,8 +101,10 @@ def names_tests(argument: str) -> bool:
     return not argument.startswith("-") and collection.REPOSITORY / "tests" in path.parents
 
 
-def choose(folder: str, arguments: list[str]) -> list[str]:
+def choose(folder: str, arguments: list[str], long: bool = False) -> list[str]:
     """Return what pytest gets: the arguments, and the folder where they name no tests of their own.
+
+    Of a folder it is the long tests or the others; tests that are named run, whichever they are.
 
     One test or one file runs in this process: to start others takes longer than most files do.
     """
@@ -105,7 +114,9 @@ def choose(folder: str, arguments: list[str]) -> list[str]:
         if before not in TAKE_A_PATH and names_tests(argument)
     ]
     few = len(named) == 1 and ".py" in named[0]
-    return [*([] if few else AT_ONCE), *([] if named else [folder]), *arguments]
+    at_once = UNITS_AT_ONCE if folder == "tests/unit" else AT_ONCE
+    of_folder = ["-m", "long" if long else "not long", folder]
+    return [*([] if few else at_once), *([] if named else of_folder), *arguments]
 
 
 def main() -> int:
@@ -113,10 +124,12 @@ def main() -> int:
     part, *arguments = sys.argv[1:]
     if part != "pythons":
         environment_name, folder, *rest = arguments
-        return run(part, environment_name, choose(folder, rest))
-    every = arguments == ["--all"]
+        return run(part, environment_name, choose(folder, rest, part.endswith("-long")))
+    every = arguments[:1] == ["--all"]
     found = set(pythons.find_pythons()) if every else {OLDEST}
-    arguments = [*AT_ONCE, "-q", "-m", "not long", ON_THE_HOSTS]
+    wanted = arguments[1:] if every else arguments
+    arguments = [*([] if every or wanted else [f"--variants={VARIANTS}"]), *choose(ON_THE_HOSTS, wanted)]
+    arguments = ["-q", *arguments, "-m", QUICK]
     codes = [run(f"unit-py3.{minor}", f"py3.{minor}", arguments) for _major, minor in sorted(found)]
     for version in sorted(set(images.PYTHONS) - found) if every else []:
         codes.append(run_in_image(f"unit-py3.{version[1]}", version, arguments))

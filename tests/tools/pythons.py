@@ -19,7 +19,7 @@ QUESTION = "import ensurepip, ssl, sys, venv; print(sys.version_info[0], sys.ver
 
 
 def find_pythons() -> dict[Version, str]:
-    """Give {(3, 12): path} for every CPython 3 that runs; from $PATH, pyenv, uv and the system, in that order."""
+    """Return {(3, 12): path} for every CPython 3 that runs; from $PATH, pyenv, uv and the system, in that order."""
     names = [f"python3.{minor}" for minor in range(8, 20)]
     candidates = [found for name in [*names, "python3"] for found in [shutil.which(name)] if found]
     roots = [os.environ.get("PYENV_ROOT", "~/.pyenv") + "/versions", "~/.local/share/uv/python"]
@@ -35,7 +35,7 @@ def find_pythons() -> dict[Version, str]:
 
 
 def _below(root: Path) -> list[str]:
-    """List the interpreters of a folder of installations; none where it is not there or may not be entered."""
+    """List the interpreters of a folder of installations; none if it is not there or may not be entered."""
     try:
         return sorted(str(path) for path in root.glob("*/bin/python3"))
     except PermissionError:
@@ -44,7 +44,7 @@ def _below(root: Path) -> list[str]:
 
 @functools.lru_cache(maxsize=None)
 def _version(path: str) -> Version | None:
-    """Ask an interpreter for its version; None where it does not run (a pyenv shim) or has no venv."""
+    """Ask an interpreter for its version; None if it does not run (a pyenv shim) or has no venv."""
     try:
         answer = subprocess.run([path, "-c", QUESTION], capture_output=True, text=True, check=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
@@ -54,6 +54,6 @@ def _version(path: str) -> Version | None:
 
 
 def newest(least: Version, most: Version) -> tuple[Version, str] | None:
-    """Give the newest interpreter from ``least`` to ``most``, both included."""
+    """Return the newest interpreter from ``least`` to ``most``, both included."""
     fitting = {version: path for version, path in find_pythons().items() if least <= version <= most}
     return (max(fitting), fitting[max(fitting)]) if fitting else None

@@ -16,13 +16,19 @@ ALLOWED_SKIP = "cannot run here:"  # every other skipped test counts as failed
 
 
 class Case(NamedTuple):
-    """One test; ``failure`` and ``skipped`` say why, or are None."""
+    """One test; ``failure`` and ``skipped`` say why, or are None, and ``flaky`` says why it failed at first."""
 
     part: str
     name: str
     seconds: float = 0
     failure: str | None = None
     skipped: str | None = None
+    flaky: str | None = None
+
+
+def name_of(element: ElementTree.Element) -> str:
+    """Return the name of a test of a report."""
+    return f"{element.get('classname', '')}::{element.get('name')}".strip(":")
 
 
 def write(part: str, cases: list[Case]) -> None:
@@ -43,18 +49,26 @@ def read(folder: Path = FOLDER, parts: str = "*") -> list[Case]:
     cases = []
     for path in sorted(folder.glob(f"{parts}.xml")):
         for element in ElementTree.parse(path).iter("testcase"):
-            name = f"{element.get('classname', '')}::{element.get('name')}".strip(":")
-            bad = [one for tag in ("failure", "error") for one in element.iter(tag)]
-            failure = (bad[0].get("message") or bad[0].text or "failed") if bad else None
-            skips = [one.get("message") or one.text or "" for one in element.iter("skipped")]
-            cases.append(Case(path.stem, name, float(element.get("time") or 0), failure, skips[0] if skips else None))
+            failure = _said(element, "failure", "error")
+            flaky = _said(element, "flakyFailure", "flakyError")
+            seconds = float(element.get("time") or 0)
+            cases.append(Case(path.stem, name_of(element), seconds, failure, _said(element, "skipped"), flaky))
     return cases
 
 
+def _said(case: ElementTree.Element, *tags: str) -> str | None:
+    """Return what the first of such elements of a test says."""
+    for one in (one for tag in tags for one in case.iter(tag)):
+        return one.get("message") or one.text or ""
+    return None
+
+
 def count(cases: list[Case]) -> tuple[int, int, list[str]]:
-    """Give how many passed, how many failed, and lines about those that failed or did not run."""
+    """Return how many passed, how many failed, and lines about those that failed (at first, too) or did not run."""
     passed, failed, lines = 0, 0, []
     for case in cases:
+        if case.flaky is not None:
+            lines.append(f"flaky: {case.part}: {case.name}: {_first_line(case.flaky)}")
         if case.failure is not None:
             failed += 1
             lines.append(f"failed: {case.part}: {case.name}: {_first_line(case.failure)}")

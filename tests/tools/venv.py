@@ -4,7 +4,7 @@
 
 """Make a virtual environment of the project: ``venv.py NAME`` prints its folder, ``.venv/NAME``.
 
-It is made anew when its requirements change or its interpreter has gone, and left alone otherwise.
+It is recreated when its requirements change or its interpreter is gone, and left alone otherwise.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Unavailable(Exception):
 
 
 def kind_of(name: str) -> Kind:
-    """Give what the environment of that name needs; ``py3.8`` is one with pytest for just that Python."""
+    """Return the requirements of the environment of that name; ``py3.8`` has pytest for that Python."""
     if name.startswith("py3."):
         version = (3, int(name[4:]))
         return Kind("requirements-units.txt", version, version, "unit tests of what runs on the hosts")

@@ -54,7 +54,7 @@ def test_a_test_is_looked_for_in_its_file(cases, test, missing):
 
 
 def results_of(cases, *given):
-    """Give results by name; of each is given: part, function with parameters, why it failed, why it did not run."""
+    """Return results by name; of each is given: part, function with parameters, why it failed, why it did not run."""
     module = HERE[:-3].replace("/", ".")
     return cases.by_name(
         cases.results.Case(part, f"{module}::{name}", 1, failure, skipped) for part, name, failure, skipped in given

@@ -19,7 +19,7 @@ TESTS = "def test_one():\n    pass\n\ndef test_two():\n    assert {good}\n"
 
 def run(folder, seconds, good, *arguments):
     (folder / "test_it.py").write_text(TESTS.format(good=good))
-    argv = [sys.executable, str(TOOL), str(seconds), "-q", "-p", "no:cacheprovider", *arguments, "test_it.py"]
+    argv = [sys.executable, str(TOOL), str(seconds), "77", "-q", "-p", "no:cacheprovider", *arguments, "test_it.py"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -29,7 +29,7 @@ def run(folder, seconds, good, *arguments):
     [
         (600, True, 0, "2 passed"),
         (600, False, 1, "1 failed, 1 passed"),
-        (0, False, 0, "2 tests did not begin in time: test_it.py"),
+        (0, False, 77, "2 tests did not begin in time: test_it.py"),
     ],
 )
 def test_time(tmp_path, seconds, good, code, said):

@@ -26,12 +26,18 @@ def test_one_file_runs_alone_and_in_one_process(pytests, arguments):
 
 @pytest.mark.parametrize("arguments", [["tests/unit/tools"], [HERE, "tests/unit/tools/test_tools_cases.py"]])
 def test_several_files_run_alone_and_side_by_side(pytests, arguments):
-    assert pytests.choose("tests/unit", arguments) == [*pytests.AT_ONCE, *arguments]
+    assert pytests.choose("tests/unit", arguments) == [*pytests.UNITS_AT_ONCE, *arguments]
 
 
 @pytest.mark.parametrize(
     "arguments",
     [[], ["-x"], ["-k", "tests/unit"], ["--deselect", f"{HERE}::test_x"], [f"--ignore={HERE}"], ["-q", "-x"]],
 )
-def test_everything_runs_where_no_test_is_named(pytests, arguments):
-    assert pytests.choose("tests/unit", arguments) == [*pytests.AT_ONCE, "tests/unit", *arguments]
+def test_what_is_not_long_runs_where_no_test_is_named(pytests, arguments):
+    of_folder = ["-m", "not long", "tests/unit"]
+    assert pytests.choose("tests/unit", arguments) == [*pytests.UNITS_AT_ONCE, *of_folder, *arguments]
+
+
+def test_the_long_ones_have_a_part_of_their_own(pytests):
+    assert pytests.choose("tests/unit", ["-x"], long=True) == [*pytests.UNITS_AT_ONCE, "-m", "long", "tests/unit", "-x"]
+    assert pytests.choose("tests/unit", [HERE], long=True) == [HERE]

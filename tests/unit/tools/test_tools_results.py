@@ -22,6 +22,7 @@ PASSED = Case("part", "good")
         (Case("part", "bad", failure="1 != 2\nmore"), 0, 1, "failed: part: bad: 1 != 2"),
         (Case("part", "lazy", skipped="not today"), 0, 1, "failed: part: lazy: skipped: not today"),
         (Case("part", "lazy", skipped=""), 0, 1, "failed: part: lazy: skipped: "),
+        (Case("part", "odd", flaky="late\nmore"), 1, 0, "flaky: part: odd: late"),
         (Case("part", "odd", skipped="cannot run here: no root"), 0, 0, "not run: part: odd: cannot run here: no root"),
     ],
 )

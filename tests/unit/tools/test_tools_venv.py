@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An environment is made anew when its own requirements change, and not when those of others do."""
+"""An environment is recreated when its own requirements change, and not when those of others do."""
 
 from __future__ import annotations
 
