@@ -12,8 +12,9 @@ import json
 import os
 import platform
 import uuid
-from typing import Any, Iterator, TextIO
+from typing import Any, Iterator, Mapping, NamedTuple, TextIO
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object, member
 from ansible_collections.longhaul.fleet.plugins.modules.backup_claim import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
 
@@ -23,20 +24,20 @@ class ActionModule(ControlNodeAction):
 
     documentation = DOCUMENTATION
 
-    def act(self, options: dict[str, Any], *, write: bool) -> dict[str, Any]:
-        """Give a token for the run, and that of a run before it that was ended before its time."""
+    def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
+        """Return a token for the run, and the token of an earlier run that was aborted."""
         mine = process_of(os.getppid())  # this is a worker; its parent is ansible-playbook, which lives for the run
         try:
             if options["state"] == "claimed":
-                return claim(options["path"], mine, write=write)
+                return claim(options["path"], mine, write=write)._asdict()
             if write:
                 release(options["path"], mine)
         except Held as held:
             return {"failed": True, "msg": str(held)}
         return {}
 
-    def place(self, options: dict[str, Any]) -> tuple[str, str]:
-        """Give the file that says who has it."""
+    def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the file that records the holder."""
         return options["path"], "backup_report_dir"
 
 
@@ -44,66 +45,100 @@ class Held(Exception):
     """Another run has it; the text is for the user."""
 
 
-def claim(path: str, mine: dict[str, Any], *, write: bool = True) -> dict[str, str]:
-    """Give ``run``, a new token, and ``ended_run``, that of a run on this node that has ended without giving it back.
+class Process(NamedTuple):
+    """A process, named so that another one with its number is not taken for it."""
 
-    Raises Held where that run lives, OSError where nothing can be written.
-    """
+    node: str
+    pid: int
+    started: str  # in clock ticks since boot; empty if the system does not say
+
+
+class Holder(NamedTuple):
+    """Who has it, as the file says."""
+
+    run: str = ""  # the token of the last run
+    process: Process | None = None  # None if that was given back
+
+    def dump(self) -> dict[str, str | dict[str, str | int] | None]:
+        """Return what the file holds."""
+        return {"run": self.run, "process": self.process._asdict() if self.process else None}
+
+
+class Claim(NamedTuple):
+    """The token of a new run, and that of an earlier run on this node that never released it, or an empty string."""
+
+    run: str
+    ended_run: str
+
+
+def parse_holder(value: object) -> Holder:
+    """Read what ``Holder.dump`` returns; raise WrongShape for anything else."""
+    values = as_object(value, "the file")
+    run = member(values, "run", str)
+    if values.get("process") is None:
+        return Holder(run)
+    process = as_object(values["process"], "process")
+    return Holder(
+        run, Process(member(process, "node", str), member(process, "pid", int), member(process, "started", str))
+    )
+
+
+def claim(path: str, mine: Process, *, write: bool = True) -> Claim:
+    """Claim the right to a run. Raise Held if another run lives, OSError where nothing can be written."""
     run = str(uuid.uuid4())
     if not write:
         holder = _read_only(path)
         _refuse_if_held(holder, mine)
-        return {"run": run, "ended_run": _ended(holder)}
+        return Claim(run, _ended(holder))
     with _locked(path) as file:
         holder = _parse(file.read())
         _refuse_if_held(holder, mine)
-        _write(file, {"run": run, "process": mine})
-    return {"run": run, "ended_run": _ended(holder)}
+        _write(file, Holder(run, mine))
+    return Claim(run, _ended(holder))
 
 
-def release(path: str, mine: dict[str, Any]) -> None:
-    """Give it back. The token stays: what the run had begun on the hosts may still be at work."""
+def release(path: str, mine: Process) -> None:
+    """Release the claim. The token stays: jobs of the run may still be running on the hosts."""
     with _locked(path) as file:
         holder = _parse(file.read())
-        if holder.get("process") == mine:
-            _write(file, {**holder, "process": None})
+        if holder.process == mine:
+            _write(file, Holder(holder.run))
 
 
-def process_of(pid: int) -> dict[str, Any]:
-    """Name a process so that another one with its number is not taken for it."""
-    return {"node": platform.node(), "pid": pid, "started": _started(pid)}
+def process_of(pid: int) -> Process:
+    """Return the name of a process of this node."""
+    return Process(platform.node(), pid, _started(pid))
 
 
-def _refuse_if_held(holder: dict[str, Any], mine: dict[str, Any]) -> None:
-    process = holder.get("process")
-    if not process or process == mine or process["node"] != mine["node"]:
+def _refuse_if_held(holder: Holder, mine: Process) -> None:
+    process = holder.process
+    if not process or process == mine or process.node != mine.node:
         return  # of a process on another node nothing is known; the repository itself keeps two apart
     if _lives(process):
         raise Held(
-            f"another run (process {process['pid']}) is making this backup at this moment. Two would undo each other's "
+            f"another run (process {process.pid}) is making this backup at this moment. Two would undo each other's "
             "work; nothing was changed. Wait for it to end, or end that process, and run this again"
         )
 
 
-def _ended(holder: dict[str, Any]) -> str:
-    """Give the token of a run of which this node knows that it has ended."""
-    process = holder.get("process")
-    is_here = process is None or process["node"] == platform.node()
-    return str(holder.get("run", "")) if is_here else ""
+def _ended(holder: Holder) -> str:
+    """Return the token of a run that is known to have ended."""
+    is_here = holder.process is None or holder.process.node == platform.node()
+    return holder.run if is_here else ""
 
 
-def _lives(process: dict[str, Any]) -> bool:
+def _lives(process: Process) -> bool:
     try:
-        os.kill(process["pid"], 0)
+        os.kill(process.pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    return process["started"] in ("", _started(process["pid"]))
+    return process.started in ("", _started(process.pid))
 
 
 def _started(pid: int) -> str:
-    """Give when a process started, in clock ticks since boot; empty where the system does not say."""
+    """Return when a process started, in clock ticks since boot; empty if the system does not tell."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -120,23 +155,22 @@ def _locked(path: str) -> Iterator[TextIO]:
         yield file
 
 
-def _write(file: TextIO, data: dict[str, Any]) -> None:
+def _write(file: TextIO, holder: Holder) -> None:
     file.seek(0)
     file.truncate()
-    json.dump(data, file)
+    json.dump(holder.dump(), file)
 
 
-def _read_only(path: str) -> dict[str, Any]:
+def _read_only(path: str) -> Holder:
     try:
         with open(path, encoding="utf-8") as file:
             return _parse(file.read())
     except FileNotFoundError:
-        return {}
+        return Holder()
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _parse(text: str) -> Holder:
     try:
-        found = json.loads(text or "{}")
-    except ValueError:  # of a node that crashed while it wrote
-        return {}
-    return found if isinstance(found, dict) else {}
+        return parse_holder(json.loads(text))
+    except ValueError:  # new, or of a node that crashed while it wrote
+        return Holder()

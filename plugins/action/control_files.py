@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.control_files import DOCUMENTATION
@@ -19,7 +20,7 @@ class ActionModule(ControlNodeAction):
 
     documentation = DOCUMENTATION
 
-    def act(self, options: dict[str, Any], *, write: bool) -> dict[str, Any]:
+    def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Write the files, and show the warnings."""
         for file in options["files"] if write else []:
             as_json = json.dumps(file["data"], indent=4, sort_keys=True) + "\n"
@@ -27,8 +28,8 @@ class ActionModule(ControlNodeAction):
             write_whole(file["path"], as_json if file["text"] is None else file["text"], mode)
         return {"warnings": options["warnings"]} if options["warnings"] else {}
 
-    def place(self, options: dict[str, Any]) -> tuple[str, str]:
-        """Give the first file."""
+    def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the first file."""
         return options["files"][0]["path"], options["option"]
 
 

@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
@@ -18,12 +22,14 @@ class ActionModule(PairAction):
     documentation = DOCUMENTATION
     mutually_exclusive = (("port", "port_range"),)
 
-    def run_pair(self, source, dest, options, say):
+    def run_pair(
+        self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
+    ) -> Mapping[str, object]:
         check = self._task.check_mode
         try:
             result = Session(source, dest, options, check, say, self.interruption).run()
         except TransferError as error:
-            if not self._task.diff:
+            if error.details is not None and not self._task.diff:
                 shorten_changes(error.details)
             raise
         if self._task.diff:

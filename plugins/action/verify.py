@@ -7,19 +7,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content_hash import common_algorithm
 from ansible_collections.longhaul.fleet.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import Comparison
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.options import check_options
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.owner_census import take_census
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.owner_census import CensusSettings, take_census
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.owners import names_to_look_up, owner_table
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.parallel import run_parallel
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import transfer_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.probe import parse_described
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import child_name, resolve_roots
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.rules import filter_rules, refuse_misread_rules
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import Described
 
 FIELDS = ("size", "mtime", "mode", "owner", "target", "acls", "xattrs", "links")
 _PATIENCE = 300.0  # seconds that a host may be out of reach
@@ -30,24 +37,17 @@ class ActionModule(PairAction):
 
     documentation = DOCUMENTATION
 
-    def run_pair(self, source, dest, options, say):
+    def run_pair(
+        self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
+    ) -> Mapping[str, object]:
         started = time.monotonic()
         check_options(options)
         child = child_name(options["src"])
         owner_map = options["owner_map"]
         described = run_parallel(
             {
-                "source": lambda: source.run(
-                    {"do": "describe", "path": options["src"], "owners": names_to_look_up(owner_map, "source")}
-                )[0],
-                "dest": lambda: dest.run(
-                    {
-                        "do": "describe",
-                        "path": options["dest"],
-                        "child": child,
-                        "owners": names_to_look_up(owner_map, "dest"),
-                    }
-                )[0],
+                "source": lambda: _describe(source, options["src"], "", names_to_look_up(owner_map, "source")),
+                "dest": lambda: _describe(dest, options["dest"], child, names_to_look_up(owner_map, "dest")),
             }
         )
         at_source, at_dest = described["source"], described["dest"]
@@ -59,11 +59,11 @@ class ActionModule(PairAction):
             raise Refusal(f"there is nothing at {roots.dest} on {dest.name}: check dest and its trailing slash")
         algorithm = common_algorithm(at_source["hash_speeds"], at_dest["hash_speeds"])
         identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
-        known = {"source": at_source.get("owners", {}), "dest": at_dest.get("owners", {})}
+        known = {"source": at_source["owners"], "dest": at_dest["owners"]}
         numbers, warnings = owner_table(owner_map, known, {"source": source.name, "dest": dest.name})
         fields = list(options["fields"] if options["fields"] is not None else FIELDS)
         if not options["numeric_ids"] and {"owner", "acls"} & set(fields):
-            settings = {
+            settings: CensusSettings = {
                 "rules": rules,
                 "only": roots.only,
                 "one_file_system": options["one_file_system"],
@@ -89,25 +89,31 @@ class ActionModule(PairAction):
             changed_after_ns=at_source["now_ns"],
             label=f"{source.name} -> {dest.name}: comparing",
         ).run(say)
-        total = compared["differences_total"]
-        result = {
+        total = compared.differences_total
+        result: dict[str, object] = {
             "changed": False,
             "identical": not total,
-            "differences": compared["differences"],
+            "differences": list(compared.differences),
             "differences_total": total,
-            "differences_truncated": total > len(compared["differences"]),
-            "unstable": compared["unstable"],
+            "differences_truncated": total > len(compared.differences),
+            "unstable": compared.unstable,
             "algorithm": algorithm if options["checksum"] else "",
             "duration": round(time.monotonic() - started, 3),
-            **compared["counts"],
+            **compared.counts,
         }
         if warnings:
             result["warnings"] = warnings
         if total and options["on_difference"] == "fail":
-            first = compared["differences"][0] if compared["differences"] else {"path": "", "kind": "differs"}
+            first = compared.differences[0] if compared.differences else {"path": "", "kind": "differs"}
             result["failed"] = True
             result["msg"] = (
                 f"the trees differ in {total} entries, {first['path']!r} ({first['kind']}) among them: see "
-                "differences. Run the transfer again to mend the destination, or set on_difference: report"
+                "differences. Run the transfer again to fix the destination, or set on_difference: report"
             )
         return result
+
+
+def _describe(runner: HostRunner, path: str, child: str, owners: dict[str, list[str]]) -> Described:
+    """Ask a host what stands at a path, how fast it hashes, and for the numbers of owners."""
+    (said,) = runner.run({"do": "describe", "path": path, "child": child, "owners": owners})
+    return parse_described(said)

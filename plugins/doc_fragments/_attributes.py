@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every module of this collection promises, said once. Private to the collection."""
+"""Attributes that all modules of this collection share. Private to the collection."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ attributes:
     description: Supports being used with the C(async) keyword.
     support: none
     details:
-      - What runs on the hosts is detached from Ansible anyway, and a task that is run again finds it.
+      - The jobs on the hosts are detached from Ansible anyway, and a task that is run again attaches to them.
   become:
     description: Is usable alongside C(become) keywords.
     support: full
     details:
-      - Privileges on each of the two hosts come from that host's own variables (C(ansible_become), C(ansible_become_user)
-        and so on); the C(become) keywords of the task count for a host that sets none.
+      - Privileges on each of the two hosts come from that host's own variables (C(ansible_become),
+        C(ansible_become_user) and so on); the C(become) keywords of the task apply to a host that sets none.
   connection:
     description: Uses the target's configured connection information to execute code on it.
     support: full
     details:
-      - Both hosts are reached over their own connection, with their own variables, whatever host the task runs for.
+      - Each host is reached over its own connection, with its own variables, whatever the host of the task is.
   delegation:
     description: Can be used in conjunction with C(delegate_to) and related keywords.
     support: full
     details:
-      - Is not needed, since the two hosts are named by O(src_host) and O(dest_host).
+      - Not needed, since O(src_host) and O(dest_host) name the two hosts.
 """
 
     # For what writes files on the control node, and asks no host for anything. Named before CHANGE, from which it differs.
@@ -66,7 +66,7 @@ attributes:
     description: Indicates this has a corresponding action plugin so some parts of the options can be executed on the control node.
     support: full
     details:
-      - All of it. No host is asked for anything.
+      - The action runs completely on the control node, and contacts no host.
   diff_mode:
     support: none
 """

@@ -14,12 +14,13 @@ class ModuleDocFragment:
 options:
   owner_map:
     description:
-      - Whose files are whose at the destination, V(users) and V(groups). A key is a name or a number on O(src_host), its value
-        a name or a number on O(dest_host). Entries in ACLs go by it, too.
-      - Each name is looked up once, by the host that has it, and after that the numbers count. So two users may swap their
-        numbers. Who is not in the map has the same number on both hosts, or with O(numeric_ids=false) the same name.
-      - Refused before anything is done are names that O(dest_host) does not have, two keys that are the same user on O(src_host),
-        and numbers in quotes.
+      - Maps owners at the source to owners at the destination, V(users) and V(groups). A key is a name or a number on
+        O(src_host), its value a name or a number on O(dest_host). It also applies to entries in ACLs.
+      - Each name is looked up once, by the host that has it; from then on only numbers are used. So two users may swap
+        their numbers. An owner that is not in the map has the same number on both hosts, or with O(numeric_ids=false)
+        the same name.
+      - Names that O(dest_host) does not have, two keys that are the same user on O(src_host), and numbers in quotes are
+        refused before anything is done.
     type: dict
     suboptions:
       users:

@@ -6,19 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import judge, name_sick
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.job_problems import find_problems
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.left import find_left
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import make_record
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import decide
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers import account, expect
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.task_failure import tell_failure
 
 DOCUMENTATION = r"""
 name: backup_logic
@@ -73,8 +64,8 @@ options:
   check_mode:
     description: For V(expect), whether the run is in check mode.
     type: bool
-  check_share:
-    description: For V(decide), the share of the snapshots to check. Empty for none.
+  check_subset:
+    description: For V(decide), the subset of the snapshots' contents to check. Empty for none.
     type: str
     default: ""
   concurrency:
@@ -82,7 +73,7 @@ options:
     type: int
     default: 1
   current:
-    description: For V(left), the id of the run that began last. Empty where none did.
+    description: For V(left), the id of the run that began last. Empty if none did.
     type: str
   direction:
     description: For V(runs), who connects, V(pull) or V(push).
@@ -103,7 +94,7 @@ options:
     type: bool
     default: false
   hook:
-    description: For V(failure), what V(hook) told of the hook that ran. Empty where none did.
+    description: For V(failure), what V(hook) told of the hook that ran. Empty if none did.
     type: dict
     default: {}
   host:
@@ -193,25 +184,26 @@ _value:
   type: raw
 """
 
-QUESTIONS = {
-    "account": account,
-    "decide": decide,
-    "expect": expect,
-    "failure": tell_failure,
-    "health": judge,
-    "hook": tell_hook,
-    "left": find_left,
-    "metrics": write_metrics,
-    "problems": find_problems,
-    "record": make_record,
-    "runs": make_runs,
-    "sick": name_sick,
+
+QUESTIONS: Mapping[str, str] = {
+    "account": "plugin_utils.backup.transfers.account",
+    "decide": "plugin_utils.backup.steps.decide",
+    "expect": "plugin_utils.backup.transfers.expect",
+    "failure": "plugin_utils.task_failure.tell_failure",
+    "health": "plugin_utils.backup.health.judge",
+    "hook": "plugin_utils.hooks.tell_hook",
+    "left": "plugin_utils.backup.left.find_left",
+    "metrics": "plugin_utils.backup.metrics.write_metrics",
+    "problems": "plugin_utils.backup.old_keys.find_problems",
+    "record": "plugin_utils.backup.record.make_record",
+    "runs": "plugin_utils.backup.old_keys.make_runs",
+    "sick": "plugin_utils.backup.health.name_sick",
 }
 
 
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {"backup_logic": make_filter("backup_logic", QUESTIONS)}

@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import format_bytes
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import find_answer
 
 DOCUMENTATION = r"""
 name: human_size
@@ -41,13 +42,13 @@ _value:
 
 
 def human_size(count: float) -> str:
-    """Give ``1.2 GiB`` for 1288490188."""
-    return format_bytes(float(count))
+    """Return ``1.2 GiB`` for 1288490188."""
+    return str(find_answer("plugin_utils.units.format_bytes")(float(count)))
 
 
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
-        """Give the filters by name."""
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
         return {"human_size": human_size}

@@ -6,21 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.deletions import tell_deletions
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_problems import find_problems
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import judge_preflight
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.remedies import find_remedies
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import make_report
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.source_changes import tell_changes
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import decide
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.switch import divide
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.task_failure import tell_failure
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.toggles import renamed_toggle
 
 DOCUMENTATION = r"""
 name: migrate_logic
@@ -82,7 +71,7 @@ options:
     type: bool
     default: false
   hook:
-    description: For V(failure), what V(hook) told of the hook that ran. Empty where none did.
+    description: For V(failure), what V(hook) told of the hook that ran. Empty if none did.
     type: dict
     default: {}
   hooks:
@@ -118,7 +107,7 @@ options:
     description: For V(toggle), the old name.
     type: str
   old_value:
-    description: For V(toggle), the value under the old name. V(none) where it is not set.
+    description: For V(toggle), the value under the old name. V(none) if it is not set.
     type: raw
   phase:
     description: For V(decide), the phase that was asked for.
@@ -126,7 +115,7 @@ options:
     choices: [preflight, seed, sync, cutover, verify]
   predicted:
     description:
-      - For V(preflight) and V(report), what the transfer predicted in check mode. Empty where it was not asked.
+      - For V(preflight) and V(report), what the transfer predicted in check mode. Empty if it was not asked.
     type: dict
     default: {}
   task:
@@ -169,25 +158,25 @@ _value:
   type: raw
 """
 
-QUESTIONS = {
-    "advice": advice,
-    "changes": tell_changes,
-    "decide": decide,
-    "deletions": tell_deletions,
-    "failure": tell_failure,
-    "hook": tell_hook,
-    "preflight": judge_preflight,
-    "problems": find_problems,
-    "remedies": find_remedies,
-    "report": make_report,
-    "switch": divide,
-    "toggle": renamed_toggle,
+QUESTIONS: Mapping[str, str] = {
+    "advice": "plugin_utils.migrate.advice.advice",
+    "changes": "plugin_utils.migrate.source_changes.tell_changes",
+    "decide": "plugin_utils.migrate.steps.decide",
+    "deletions": "plugin_utils.migrate.deletions.tell_deletions",
+    "failure": "plugin_utils.task_failure.tell_failure",
+    "hook": "plugin_utils.hooks.tell_hook",
+    "preflight": "plugin_utils.migrate.preflight.judge_preflight",
+    "problems": "plugin_utils.migrate.job_problems.find_problems",
+    "remedies": "plugin_utils.migrate.remedies.find_remedies",
+    "report": "plugin_utils.migrate.report.make_report",
+    "switch": "plugin_utils.migrate.switch.divide",
+    "toggle": "plugin_utils.old_names.renamed_toggle",
 }
 
 
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {"migrate_logic": make_filter("migrate_logic", QUESTIONS)}

@@ -6,13 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.path_problems import find_path_problems
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.plan import make_commands, make_plan
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.tcp import plan_tcp
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.toggles import renamed_toggle
 
 DOCUMENTATION = r"""
 name: nic_logic
@@ -29,7 +26,7 @@ options:
     description:
       - What the question is about.
       - The links that are wanted, as the role's nic_links (V(commands), V(plan)), the results of
-        M(longhaul.fleet.nic_path_test) in a loop over peers, from this host to each of them (V(path_problems)), what
+        M(longhaul.fleet.nic_path_info) in a loop over peers, from this host to each of them (V(path_problems)), what
         M(longhaul.fleet.nic_info) returned (V(tcp)), or the value of a variable (V(toggle)).
     type: raw
     required: true
@@ -88,7 +85,7 @@ options:
     description: For V(toggle), the old name.
     type: str
   old_value:
-    description: For V(toggle), the value under the old name. V(none) where it is not set.
+    description: For V(toggle), the value under the old name. V(none) if it is not set.
     type: raw
   plan:
     description: For V(commands), what V(plan) returned.
@@ -126,18 +123,18 @@ _value:
   type: raw
 """
 
-QUESTIONS = {
-    "commands": make_commands,
-    "path_problems": find_path_problems,
-    "plan": make_plan,
-    "tcp": plan_tcp,
-    "toggle": renamed_toggle,
+QUESTIONS: Mapping[str, str] = {
+    "commands": "plugin_utils.network.plan.make_commands",
+    "path_problems": "plugin_utils.network.path_problems.find_path_problems",
+    "plan": "plugin_utils.network.plan.make_plan",
+    "tcp": "plugin_utils.network.tcp.plan_tcp",
+    "toggle": "plugin_utils.old_names.renamed_toggle",
 }
 
 
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {"nic_logic": make_filter("nic_logic", QUESTIONS)}

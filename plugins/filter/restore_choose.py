@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.choose import choose_snapshot
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import find_answer
 
 DOCUMENTATION = r"""
 name: restore_choose
@@ -61,7 +62,7 @@ _value:
   type: dict
   contains:
     name:
-      description: The name of the snapshot. Empty where there is none.
+      description: The name of the snapshot. Empty if there is none.
       type: str
       sample: 2026-10-31T010002Z
     path:
@@ -77,15 +78,20 @@ _value:
       type: str
       sample: the newest before 2026-11-01 (Europe/Berlin)
     problem:
-      description: Why there is none, and what to do. Empty where there is one.
+      description: Why there is none, and what to do. Empty if there is one.
       type: str
       sample: ""
 """
 
 
+def restore_choose(snapshots: Any, when: Any = "latest", timezone: str = "UTC") -> Any:
+    """Return the snapshot that is meant, as choose_snapshot does."""
+    return find_answer("plugin_utils.restore.choose.choose_snapshot")(snapshots, when, timezone)
+
+
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {"restore_choose": choose_snapshot}
+        return {"restore_choose": restore_choose}

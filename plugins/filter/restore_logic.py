@@ -6,12 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.integrity import judge
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.place import decide
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request import complete_request
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.target import find_target
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
 
 DOCUMENTATION = r"""
@@ -30,7 +27,7 @@ options:
       - What the question is about.
       - The variables of the role, as C(repository), C(from), C(job), C(path), C(to), C(dest), C(over), C(delete) and
         C(transfer) (V(request)), what V(request) returned (V(target)), what the role has found at the place
-        (V(decide)), or the result of M(longhaul.fleet.restore_look) (V(judge)).
+        (V(decide)), or the result of M(longhaul.fleet.restore_info) (V(judge)).
     type: dict
     required: true
   question:
@@ -101,17 +98,17 @@ _value:
   type: dict
 """
 
-QUESTIONS = {
-    "decide": decide,
-    "judge": judge,
-    "request": complete_request,
-    "target": find_target,
+QUESTIONS: Mapping[str, str] = {
+    "decide": "plugin_utils.restore.place.decide",
+    "judge": "plugin_utils.restore.integrity.judge",
+    "request": "plugin_utils.restore.request.complete_request",
+    "target": "plugin_utils.restore.target.find_target",
 }
 
 
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {"restore_logic": make_filter("restore_logic", QUESTIONS)}

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import secret_problems
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.rsyncd.sandbox import plan_drop_in
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.toggles import renamed_toggle
 
 DOCUMENTATION = r"""
 name: rsyncd_logic
@@ -50,7 +48,7 @@ options:
     description: For V(toggle), the old name.
     type: str
   old_value:
-    description: For V(toggle), the value under the old name. V(none) where it is not set.
+    description: For V(toggle), the value under the old name. V(none) if it is not set.
     type: raw
   without:
     description: For V(drop_in), the path of a drop-in that is left out.
@@ -68,22 +66,22 @@ RETURN = r"""
 _value:
   description:
     - The answer.
-    - V(drop_in) returns C(settings), lines for a drop-in, empty where none is needed, and C(shut), needed paths that a
+    - V(drop_in) returns C(settings), lines for a drop-in, empty if none is needed, and C(shut), needed paths that a
       drop-in cannot open, since the unit has them in C(InaccessiblePaths).
     - V(secret_problems) returns a sentence for each problem, and V(toggle) a truth value.
   type: raw
 """
 
-QUESTIONS = {
-    "drop_in": plan_drop_in,
-    "secret_problems": secret_problems,
-    "toggle": renamed_toggle,
+QUESTIONS: Mapping[str, str] = {
+    "drop_in": "plugin_utils.rsyncd.sandbox.plan_drop_in",
+    "secret_problems": "module_utils._rsyncd.check.secret_problems",
+    "toggle": "plugin_utils.old_names.renamed_toggle",
 }
 
 
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {"rsyncd_logic": make_filter("rsyncd_logic", QUESTIONS)}

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.config_text import includes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import make_filter
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.client_plan import plan_client
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.peers import complete_peers
 
 DOCUMENTATION = r"""
 name: ssh_client_logic
@@ -97,16 +95,16 @@ _value:
   type: raw
 """
 
-QUESTIONS = {
-    "includes": includes,
-    "peers": complete_peers,
-    "plan": plan_client,
+QUESTIONS: Mapping[str, str] = {
+    "includes": "module_utils._ssh.config_text.includes",
+    "peers": "plugin_utils.ssh.peers.complete_peers",
+    "plan": "plugin_utils.ssh.client_plan.plan_client",
 }
 
 
 class FilterModule:
     """The filter of this file."""
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {"ssh_client_logic": make_filter("ssh_client_logic", QUESTIONS)}

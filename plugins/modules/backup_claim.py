@@ -15,7 +15,7 @@ author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Writes down on the control node which process makes a backup. A second run is refused while the first one lives; where it was
-    killed, the second one learns its token, and can go on with what is still at work on the hosts.
+    killed, the second one learns its token, and can continue its jobs that still run on the hosts.
   - Part of the role P(longhaul.fleet.backup#role). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -52,7 +52,7 @@ run:
   type: str
   sample: 0c7c5e0e-5d0c-4d3c-8a52-0a2f5b0f7d15
 ended_run:
-  description: That of a run before it that has ended, for O(longhaul.fleet.snapshot#module:ended_run). Empty where there was none.
+  description: That of a run before it that has ended, for O(longhaul.fleet.snapshot#module:ended_run). Empty if there was none.
   returned: with O(state=claimed)
   type: str
   sample: ""

@@ -82,8 +82,8 @@ import sys
 from ansible.module_utils.basic import AnsibleModule
 
 
-def kept_name(packed):
-    """Give the path under which this Python keeps that engine compiled; None for a user without a home."""
+def kept_name(packed: bytes) -> str | None:
+    """Return the path where this Python caches the compiled engine; None for a user without a home."""
     if os.geteuid() == 0:
         folder = "/var/cache/longhaul"
     else:
@@ -95,7 +95,7 @@ def kept_name(packed):
     return os.path.join(folder, f"engine-{digest}-{sys.implementation.cache_tag}.pyz")
 
 
-def is_kept(path):
+def is_kept(path: str) -> bool:
     """Whether it is there, and no other user can have written it; marks it as in use."""
     try:
         folder, file = os.lstat(os.path.dirname(path)), os.lstat(path)
@@ -108,7 +108,7 @@ def is_kept(path):
     return True
 
 
-def main():
+def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "steps": {"type": "list", "elements": "dict", "required": True},
@@ -118,8 +118,10 @@ def main():
         supports_check_mode=True,
     )
     packed = base64.b64decode(module.params["engine"])
-    kept = archive = kept_name(packed)
-    if kept is None or not is_kept(kept):
+    kept = kept_name(packed)
+    if kept is not None and is_kept(kept):
+        archive = kept
+    else:
         archive = os.path.join(module.tmpdir, "engine.pyz")
         with open(archive, "wb") as file:
             file.write(packed)

@@ -14,73 +14,74 @@ version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Keeps files and the state of network links on the host, and starts a timer B(on the host) that brings them back by itself
-    unless the checkpoint is confirmed in time. So a mistake that cuts the host off, or the death of the control node, undoes
-    itself.
-  - The timer is a transient unit of systemd where systemd runs, else a process of its own. It needs neither Ansible nor the
+  - Saves files and the state of network links on the host, and starts a timer B(on the host) that restores them unless
+    the checkpoint is confirmed in time. So a mistake that cuts off the host, or the loss of the control node, is
+    reverted automatically.
+  - The timer is a transient unit of systemd if systemd runs, else a separate process. It needs neither Ansible nor the
     connection.
-  - A host that is restarted before the checkpoint was confirmed reverts at boot, before its network is started where systemd
-    runs, and after it where only cron does. RV(survives_reboot) says which. Where neither is there, a boot is not survived.
-  - The way back restores the files (content, mode, owner, times, extended attributes; files that were not there are removed),
-    removes the links that the change made, runs the commands that make the network's manager take up the old files, and
-    then compares the links with what they were, MTU, addresses, bond or bridge, up or down, and routes of the main table, and
-    corrects what still differs.
-  - On FreeBSD routes are left to its manager, and the module was not run there.
+  - A host that is restarted before the checkpoint was confirmed reverts at boot, with systemd before its network is
+    started, and with only cron afterwards. RV(survives_reboot) says which. Without both, it does not revert after a
+    restart.
+  - Reverting restores the files (content, mode, owner, times, extended attributes; files that did not exist are
+    removed), removes the links that the change created, and runs the commands that make the network's manager read the
+    old files. It then compares the links with their saved state, that is MTU, addresses, bond or bridge, up or down,
+    and routes of the main table, and corrects remaining differences.
+  - On FreeBSD routes are left to its manager, and the module was not tested there.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
 attributes:
   idempotent:
     details:
-      - A checkpoint that is armed in the same way already is left alone, with the state that it saved and the time it has left.
+      - A checkpoint that is already armed in the same way is left alone, with its saved state and its remaining time.
 options:
   state:
     description:
-      - V(armed) saves the present state and starts the timer.
-      - V(confirmed) keeps what was changed since then. It fails where the checkpoint has reverted in the meantime.
-      - V(reverted) brings the saved state back at once. Nothing happens where no checkpoint is armed.
-      - V(query) only looks.
+      - V(armed) saves the current state and starts the timer.
+      - V(confirmed) keeps the changes since then. It fails if the checkpoint has reverted in the meantime.
+      - V(reverted) restores the saved state at once. If no checkpoint is armed, nothing happens.
+      - V(query) only returns the state of the checkpoint.
     type: str
     choices: [armed, confirmed, reverted, query]
     default: query
   name:
     description:
-      - Which checkpoint. A host can have one of each name, and no two that keep the same path.
+      - Name of the checkpoint. A host can have several, but no two of them may save the same path.
     type: str
     default: network
   paths:
     description:
-      - The files and folders that are kept. Name those, too, that will be made by the change, so that they are removed again.
+      - Files and folders to save. Include those that the change will create, so that they are removed again.
     type: list
     elements: path
     default: []
   links:
     description:
-      - The links whose state is kept. Without them, all links of the host.
+      - Links whose state is saved. By default all links of the host.
     type: list
     elements: str
   made:
     description:
-      - The links that the change will make. The way back removes those of them that were not there before.
+      - Links that the change will create. Reverting removes those that did not exist before.
     type: list
     elements: str
     default: []
   managers:
     description:
-      - The programs that manage the network, which need to take up the old files again. They choose the commands.
+      - Programs that manage the network, and must read the old files again. They determine the commands.
     type: list
     elements: str
     choices: [netplan, networkd, networkmanager, ifupdown, ifcfg, freebsd]
     default: []
   commands:
     description:
-      - The commands that make the old files count again, each a list of a program and its arguments. They take the place of those
-        that O(managers) chooses. One that fails stops nothing.
+      - Commands that activate the old files, each a list of a program and its arguments. They replace those of
+        O(managers). If one fails, the others still run.
     type: list
     elements: list
   timeout:
     description:
-      - Seconds after which the host reverts by itself.
+      - Seconds after which the host reverts automatically.
     type: int
     default: 180
 seealso:
@@ -90,7 +91,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Arm the way back
+- name: Arm the rollback
   longhaul.fleet.network_checkpoint:
     state: armed
     paths: [/etc/netplan]
@@ -107,10 +108,10 @@ EXAMPLES = r"""
   ansible.builtin.command: netplan apply
   changed_when: true
 
-- name: Forget the old connection
+- name: Close the old connection
   ansible.builtin.meta: reset_connection
 
-- name: See that the host is still reached
+- name: Check that the host can still be reached
   ansible.builtin.wait_for_connection:
     timeout: 60
 
@@ -125,11 +126,12 @@ armed:
   returned: success
   type: bool
 seconds_left:
-  description: Seconds until it reverts by itself.
+  description: Seconds until it reverts automatically.
   returned: success
   type: float
 timer:
-  description: The timer on the host, with its C(kind) (C(systemd) or C(process)), and whether it is C(alive). V(null) without one.
+  description: Timer on the host, with its C(kind) (C(systemd) or C(process)), and whether it is C(alive). V(null) if
+    there is none.
   returned: success
   type: dict
 survives_reboot:
@@ -141,12 +143,12 @@ survives_reboot:
   sample: systemd
 last:
   description:
-    - How the last checkpoint of this name ended, with C(outcome) (C(confirmed) or C(reverted)), C(by) (C(request), C(timer) or
-      C(boot)), C(at) in seconds since 1970, and C(errors). Empty where there was none.
+    - How the last checkpoint of this name ended, with C(outcome) (C(confirmed) or C(reverted)), C(by) (C(request),
+      C(timer) or C(boot)), C(at) in seconds since 1970, and C(errors). Empty if there was none.
   returned: success
   type: dict
 all_armed:
-  description: The names of all checkpoints that are armed on the host.
+  description: Names of all checkpoints that are armed on the host.
   returned: success
   type: list
   elements: str
@@ -182,12 +184,13 @@ def main() -> None:
     state, check = module.params["state"], module.check_mode
     if module.params["timeout"] < 1:
         module.fail_json(msg=f"timeout is {module.params['timeout']}; it must be at least one second")
+    options = arming.Arming(**{name: module.params[name] for name in arming.Arming._fields})
     try:
         checkpoint = Checkpoint(module.params["name"])
         before = "armed" if checkpoint.request else "none"
         changed = False
         if state == "armed":
-            changed = arming.arm(checkpoint, module.params, check)
+            changed = arming.arm(checkpoint, options, check)
         elif state == "confirmed":
             changed = arming.confirm(checkpoint, check)
         elif state == "reverted":
@@ -196,7 +199,9 @@ def main() -> None:
         module.fail_json(msg=f"network_checkpoint: {error}")
     after = _AFTER.get(state, before)
     diff = {"before": f"checkpoint: {before}\n", "after": f"checkpoint: {after}\n"}
-    module.exit_json(changed=changed, diff=diff, **arming.describe(checkpoint))
+    known = arming.describe(checkpoint)
+    last = known.last._asdict() if known.last else {}
+    module.exit_json(changed=changed, diff=diff, **{**known._asdict(), "last": last})
 
 
 if __name__ == "__main__":

@@ -85,10 +85,11 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint
     CheckpointError,
     ended_sentence,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.request import Application, Request
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.timer import start_service
 
 
-def _armed(checkpoint: Checkpoint) -> dict:
+def _armed(checkpoint: Checkpoint) -> Request:
     request = checkpoint.request
     if not request:
         raise CheckpointError(
@@ -97,25 +98,25 @@ def _armed(checkpoint: Checkpoint) -> dict:
     return request
 
 
-def _finish(module: AnsibleModule, checkpoint: Checkpoint) -> list:
+def _finish(module: AnsibleModule, checkpoint: Checkpoint) -> list[dict[str, object]]:
     """Wait for the end of the commands, and fail where one of them failed."""
     deadline = time.monotonic() + module.params["timeout"]
     while True:
         _armed(checkpoint)
         job = checkpoint.applied
-        failed = [one for one in job.get("results", []) if one["code"]]
+        results = [one._asdict() for one in job.results]
+        failed = [one for one in job.results if one.code]
         if failed:
             one = failed[0]
             module.fail_json(
-                msg=f"{' '.join(one['argv'])} ended with {one['code']}: {one['said'] or 'it said nothing'}",
-                results=job["results"],
+                msg=f"{' '.join(one.argv)} ended with {one.code}: {one.said or 'it said nothing'}", results=results
             )
-        if job.get("finished"):
-            return job["results"]
+        if job.finished:
+            return results
         if time.monotonic() > deadline:
             module.fail_json(
                 msg=f"the commands did not end within {module.params['timeout']} s; see {checkpoint.log}",
-                results=job.get("results", []),
+                results=results,
             )
         time.sleep(0.1)
 
@@ -139,8 +140,9 @@ def main() -> None:
         request = _armed(checkpoint)
         if module.params["state"] == "finished":
             module.exit_json(changed=False, results=_finish(module, checkpoint))
-        checkpoint.write("apply.json", {"commands": module.params["commands"], "results": [], "finished": False})
-        start_service(checkpoint, "apply", ["apply", request["token"], str(module.params["delay"])])
+        commands = [[str(word) for word in argv] for argv in module.params["commands"]]
+        checkpoint.write_applied(Application(commands))
+        start_service(checkpoint, "apply", ["apply", request.token, str(module.params["delay"])])
     except (CheckpointError, OSError) as error:
         module.fail_json(msg=f"nic_apply: {error}")
     module.exit_json(changed=True, results=[])

@@ -22,12 +22,12 @@ extends_documentation_fragment:
   - longhaul.fleet._attributes.change
 options:
   files:
-    description: The files that there shall be, each with C(path), C(content) and C(mode) as an integer. Without a mode, a file keeps its own.
+    description: Files that must exist, each with C(path), C(content) and C(mode) as an integer. By default the mode is kept.
     type: list
     elements: dict
     required: true
   absent:
-    description: The files that there shall not be.
+    description: Files that must not exist.
     type: list
     elements: path
     default: []
@@ -62,10 +62,18 @@ backups:
 
 import os
 import tempfile
-from typing import Any
+from typing import NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.validate import try_files
+
+
+class File(NamedTuple):
+    """A file that is to be there; without a mode it keeps its own."""
+
+    path: str
+    content: str
+    mode: int | None
 
 
 def _now(path: str) -> str | None:
@@ -80,17 +88,17 @@ def _mode(path: str) -> int:
     return os.stat(path).st_mode & 0o7777
 
 
-def _place(module: AnsibleModule, file: dict[str, Any], fresh: bool) -> None:
+def _place(module: AnsibleModule, file: File, fresh: bool) -> None:
     """Write a file in one step; one that was there keeps its owner, and its mode where only the content differs."""
-    os.makedirs(os.path.dirname(file["path"]), exist_ok=True)
+    os.makedirs(os.path.dirname(file.path), exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=module.tmpdir)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as opened:
-        opened.write(file["content"])
+        opened.write(file.content)
     if fresh:
-        os.chmod(temporary, file["mode"] or 0o644)
-    module.atomic_move(temporary, file["path"])
-    if file["mode"] is not None:
-        module.set_mode_if_different(file["path"], file["mode"], False)
+        os.chmod(temporary, file.mode or 0o644)
+    module.atomic_move(temporary, file.path)
+    if file.mode is not None:
+        module.set_mode_if_different(file.path, file.mode, False)
 
 
 def main() -> None:
@@ -105,20 +113,23 @@ def main() -> None:
     )
     before: dict[str, str | None] = {}
     wrong, gone = [], []
-    for file in module.params["files"]:
-        file["mode"] = None if file.get("mode") is None else int(file["mode"])
-        there = _now(file["path"])
-        if there != file["content"] or file["mode"] not in (None, _mode(file["path"])):
-            before[file["path"]] = there
+    files = [
+        File(one["path"], one["content"], None if one.get("mode") is None else int(one["mode"]))
+        for one in module.params["files"]
+    ]
+    for file in files:
+        there = _now(file.path)
+        if there != file.content or file.mode not in (None, _mode(file.path)):
+            before[file.path] = there
             wrong.append(file)
     for path in module.params["absent"]:
         if os.path.lexists(path):
             before[path] = _now(path)
             gone.append(path)
-    after = {file["path"]: file["content"] for file in wrong}
+    after = {file.path: file.content for file in wrong}
     if before:
         folder = tempfile.mkdtemp(dir=module.tmpdir)
-        problems = try_files({file["path"]: file["content"] for file in module.params["files"]}, gone, folder)
+        problems = try_files({file.path: file.content for file in files}, gone, folder)
         if problems:
             module.fail_json(msg=f"nothing was changed: {'; '.join(problems)}")
     backups = {}
@@ -127,7 +138,7 @@ def main() -> None:
             if module.params["backup"] and there is not None:
                 backups[path] = module.backup_local(path)
         for file in wrong:
-            _place(module, file, before[file["path"]] is None)
+            _place(module, file, before[file.path] is None)
         for path in gone:
             os.unlink(path)
     diff = [

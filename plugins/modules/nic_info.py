@@ -22,7 +22,7 @@ extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.info
 seealso:
-  - module: longhaul.fleet.nic_path_test
+  - module: longhaul.fleet.nic_path_info
 """
 
 EXAMPLES = r"""
@@ -81,18 +81,18 @@ own_files:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.discover import discover
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import look_at_ping
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import find_ping
 
 
 def main() -> None:
-    """Look at the host."""
+    """Gather the facts and exit."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
     try:
-        found = discover()
-        found["ping"] = look_at_ping(found["system"])
+        host = discover()
+        ping = find_ping(host.system)
     except (RuntimeError, OSError, ValueError) as error:
         module.fail_json(msg=f"nic_info: {error}")
-    module.exit_json(changed=False, **found)
+    module.exit_json(changed=False, **host.dump(), ping=ping._asdict())
 
 
 if __name__ == "__main__":

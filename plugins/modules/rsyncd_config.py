@@ -125,7 +125,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 restart_needed:
-  description: Whether a daemon that runs has to be started anew. Changed modules are read at the next connection without that.
+  description: Whether a running daemon must be restarted. Changed modules are read at the next connection anyway.
   returned: success
   type: bool
 modules:
@@ -198,7 +198,7 @@ def main() -> None:
     wanted = Wanted(**{key: params[key] for key in Wanted._fields if key in params})
     try:
         installing = Installing(wanted, rsync, module.tmpdir)
-        result = installing.result()
+        result = installing.result()._asdict()
         for text in installing.warnings:
             module.warn(text)
         if params["state"] == "checked":

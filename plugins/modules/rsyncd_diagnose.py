@@ -9,15 +9,15 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: rsyncd_diagnose
-short_description: Try the modules of an rsync daemon as a client would, and say what is wrong
+short_description: Test the modules of an rsync daemon as a client would, and report problems
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Runs on the daemon's host, as root. Speaks to the daemon as a real rsync client, lists each module, and where it is writable,
-    writes a folder with a random name, looks at what arrived, and removes it.
-  - Where C(hosts allow) keeps the host itself out, the module is tried by a private daemon with its other options, in the view of the
-    host that the running daemon has.
+  - Runs on the daemon's host, as root. Connects to the daemon as a real rsync client, lists each module, and if it is
+    writable, writes a folder with a random name, checks what arrived, and removes it.
+  - If C(hosts allow) excludes the host itself, or C(proxy protocol) is set, the module is tested with a private daemon
+    with its other options, in the mount namespace of the running daemon.
   - Names the cause of what fails, among them which of the three layers makes a module read-only (rsyncd.conf, the permissions of the
     files, the unit or the mount), the directory that the user of the module cannot pass, changed symlinks, lost owners, refused
     options, a full connection table, wrong passwords, and versions with known holes.
@@ -28,40 +28,40 @@ attributes:
   check_mode:
     support: full
     details:
-      - What is written is removed, so nothing is different in check mode.
+      - Test files are removed, so check mode makes no difference.
   diff_mode:
     support: N/A
     details:
-      - Nothing stays changed.
+      - The module leaves no changes.
   idempotent:
     support: full
 options:
   config:
     description:
-      - The configuration of the daemon. What it includes is read too.
+      - Configuration file of the daemon. Included files are read, too.
     type: path
     default: /etc/rsyncd.conf
   modules:
     description:
-      - The names of the modules to try. Without any, all.
+      - Names of the modules to test. By default all.
     type: list
     elements: str
     default: []
   clients:
     description:
-      - Addresses of clients. Whether C(hosts allow) and C(hosts deny) let each of them in is judged.
+      - Addresses of clients to check against C(hosts allow) and C(hosts deny).
     type: list
     elements: str
     default: []
   options:
     description:
-      - Options of rsync that clients will use. Whether writable modules take them is tried, in a dry run.
+      - Options of rsync that clients will use, to test in a dry run whether writable modules accept them.
     type: list
     elements: str
     default: []
   logins:
     description:
-      - Users with the passwords that clients have. Without them, those in the secrets file of the module are used.
+      - Users with the passwords of clients. By default those in the secrets file of the module are used.
     type: list
     elements: dict
     default: []
@@ -81,7 +81,7 @@ options:
     default: rsync.service
   rsync:
     description:
-      - The program. It is looked for where programs are.
+      - The rsync program. By default it is searched in the usual directories.
     type: str
     default: rsync
 seealso:
@@ -89,7 +89,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See why nothing can be written
+- name: Find out why clients cannot write
   longhaul.fleet.rsyncd_diagnose:
     modules: [data]
     clients: [10.20.0.11]
@@ -161,7 +161,7 @@ _DEBIAN_CHANGELOGS = ("/usr/share/doc/rsync/changelog.Debian.gz", "/usr/share/do
 
 
 def changelog(module: AnsibleModule) -> str:
-    """Give the changelog of the installed package, as far as the host has it."""
+    """Return the changelog of the installed package, if the host has it."""
     for path in _DEBIAN_CHANGELOGS:
         if os.path.exists(path):
             with gzip.open(path, "rt", errors="replace") as stream:
@@ -171,7 +171,7 @@ def changelog(module: AnsibleModule) -> str:
 
 
 def process_of(module: AnsibleModule, unit: str) -> int:
-    """Give the main process of the daemon; 0 where systemd does not know one."""
+    """Return the main process of the daemon; 0 if systemd does not know it."""
     systemctl = module.get_bin_path("systemctl")
     if systemctl is None:
         return 0

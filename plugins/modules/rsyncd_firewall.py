@@ -57,7 +57,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 firewall:
-  description: The firewall that is in use; V(none) where there is none.
+  description: The firewall that is in use; V(none) if there is none.
   returned: success
   type: str
   sample: nftables
@@ -120,7 +120,8 @@ class Firewall:
         return code == 0 and words in out
 
     def _run(self, argv: list[str], data: str | None = None) -> tuple[int, str, str]:
-        return self._module.run_command(argv, data=data, environ_update={"LC_ALL": "C", "LANGUAGE": "C"})
+        code, out, err = self._module.run_command(argv, data=data, environ_update={"LC_ALL": "C", "LANGUAGE": "C"})
+        return code, out, err
 
     def _change(self, argv: list[str]) -> None:
         """Run a command that changes something; raises through fail_json where it fails."""

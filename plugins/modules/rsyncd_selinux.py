@@ -102,7 +102,7 @@ class Policy:
                 msg=f"{argv[0]} could not say how SELinux stands: {(err or out).strip()}. Install it, or set "
                 "rsyncd_manage_selinux: false"
             )
-        return out
+        return str(out)
 
     def _change(self, argv: list[str]) -> None:
         self.commands.append(" ".join(shlex.quote(word) for word in argv))

@@ -9,17 +9,19 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: snapshot
-short_description: Make, list, prune and check the dated snapshots of a backup
+short_description: Create, list, prune and check the dated snapshots of a backup
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Keeps the snapshots of a job in C(<repository>/<host>/<job>/<UTC time>/). Files that did not change since the snapshot before are
-    hard links to it, so each snapshot is a whole tree and takes the room of what changed.
-  - A snapshot is filled under a temporary name by M(longhaul.fleet.transfer), and gets its own name in one step when it is complete and
-    on the disk. A run that is killed at any moment leaves the complete snapshots as they were, and the next one goes on where it stopped.
-  - Each snapshot has a manifest with the path, type, size, time, owner, mode, extended attributes and hash of every entry. Checks find
-    what is not as it was, and say where it is still intact.
+  - Keeps the snapshots of a job in C(<repository>/<host>/<job>/<UTC time>/). Files that did not change since the
+    previous snapshot are hard links to it, so each snapshot is a complete tree and takes only the space of what
+    changed.
+  - A snapshot is filled under a temporary name by M(longhaul.fleet.transfer), and renamed in one step when it is
+    complete and on the disk. A run that is killed at any moment leaves complete snapshots unchanged, and the next run
+    resumes the unfinished one.
+  - Each snapshot has a manifest with the path, type, size, time, owner, mode, extended attributes and hash of every
+    entry. Checks find damage, and report where the contents are still intact.
   - Runs on the host that has the repository. One run at a time changes the snapshots of a job.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -27,13 +29,13 @@ attributes:
   check_mode:
     support: full
     details:
-      - With O(action=finish) there is nothing to look at where the snapshot was not begun, because O(action=begin) ran in check mode,
-        too. Then RV(name) is empty.
-      - With O(action=check) nothing is written down, so the next run reads the same share.
+      - With O(action=finish) there is nothing to inspect if O(action=begin) ran in check mode, too. Then RV(name) is
+        empty.
+      - With O(action=check) the result is not recorded, so the next run reads the same subset.
   diff_mode:
     support: full
     details:
-      - Shows the names in the folder of the job and what they are.
+      - Shows the names in the folder of the job and their states.
   idempotent:
     support: full
     details:
@@ -41,70 +43,79 @@ attributes:
 options:
   action:
     description:
-      - V(begin) makes an unfinished snapshot, or takes the one over that an interrupted run left, and says where the tree belongs and
-        what its files can be linked to. What an interrupted run had linked to an older snapshot is unlinked, so that the transfer cannot
-        change that one; it is linked again at no cost.
-      - V(finish) reads the new files, writes the manifest, waits until all is on the disk, gives the snapshot its name, and lets C(latest)
-        lead to it. A snapshot that lost more than O(shrink_limit) is set aside instead.
-      - V(list) tells what snapshots there are.
-      - V(prune) removes the complete snapshots that O(keep) does not keep, and what an earlier run left of others. It fails while a
-        snapshot is set aside. What a restore reads at this moment is left to the next one.
-      - V(check) compares snapshots with their manifests, and fails where one is damaged.
+      - V(begin) creates an unfinished snapshot, or takes over the one that an interrupted run left, and returns where
+        the tree belongs and which trees its files can be linked to. Files that an interrupted run had linked to an
+        older snapshot are unlinked, so that the transfer cannot change that one; they are linked again at no cost.
+      - V(finish) reads the new files, writes the manifest, syncs everything to the disk, gives the snapshot its name,
+        and points C(latest) to it. A snapshot that lost more than O(shrink_limit) is set aside instead.
+      - V(list) lists the snapshots.
+      - V(prune) removes the complete snapshots that O(keep) does not keep, and remains of earlier removals. It fails
+        while a snapshot is set aside. A snapshot from which a restore reads is left to the next prune.
+      - V(check) compares snapshots with their manifests, and fails if one is damaged.
       - V(accept) makes the snapshot O(name), which was set aside, a complete one.
-      - V(discard) removes the snapshot O(name), which was set aside, or the unfinished one. Complete ones go by V(prune) alone.
-      - V(adopt_rsnapshot) makes snapshots of what rsnapshot has, as hard links, so that the job goes on from there.
+      - V(discard) removes the snapshot O(name), which was set aside, or the unfinished one. Only V(prune) removes
+        complete ones.
+      - V(adopt_rsnapshot) creates snapshots from those of rsnapshot, as hard links, so that the job continues from
+        there.
     type: str
     choices: [begin, finish, list, prune, check, accept, discard, adopt_rsnapshot]
     required: true
   repository:
     description:
-      - The folder of all backups. It must be there, so that a disk that is not mounted is not taken for an empty one, and no symbolic link.
+      - Folder of all backups. It must exist, so that an unmounted disk is not mistaken for an empty repository, and
+        must not be a symbolic link.
     type: path
     required: true
   host:
     description:
-      - The host that is backed up, as a name for its folder.
+      - Host that is backed up, as the name of its folder.
     type: str
     required: true
   job:
     description:
-      - What of it is backed up, as a name for its folder.
+      - Backup job of the host, as the name of its folder.
     type: str
     required: true
   run:
     description:
-      - A text that this run has alone, for O(action=begin) and O(action=finish). Only the run that began a snapshot last can finish it.
+      - Unique token of this run, for O(action=begin) and O(action=finish). Only the run that began a snapshot last can
+        finish it.
     type: str
   ended_run:
     description:
-      - With O(action=begin), the O(run) of a run of which you know that its control node has ended it before its time. Where its
-        transfer is still at work, this run goes on with it. Without this option that is refused, since the other run may live.
+      - With O(action=begin), the O(run) of a run that you know to have been aborted by its control node. If its
+        transfer is still running, this run takes it over. Without this option that is refused, since the other run may
+        be active.
     type: str
   shrink_limit:
     description:
-      - With O(action=finish), how many per cent of the files of the snapshot before may be gone. Where more are, the snapshot is set aside,
-        C(latest) stays, and nothing is pruned until the snapshot is accepted or discarded. V(100) allows everything.
+      - With O(action=finish), maximum percentage of the previous snapshot's files that may be missing. If more are
+        missing, the snapshot is set aside, C(latest) stays, and nothing is pruned until the snapshot is accepted or
+        discarded. V(100) allows everything.
       - The next run is again compared with the last complete snapshot.
     type: float
     default: 50
   expected_entries:
     description:
-      - With O(action=finish), how many entries the tree must have, as RV(longhaul.fleet.transfer#module:files_total) of a transfer says.
+      - With O(action=finish), number of entries that the tree must have, from
+        RV(longhaul.fleet.transfer#module:files_total) of a transfer.
     type: int
   expected_bytes:
     description:
-      - With O(action=finish), how many bytes its files must have, as RV(longhaul.fleet.transfer#module:bytes_total) of a transfer says.
-        The text of symbolic links may be among them, as it is with the methods of rsync.
+      - With O(action=finish), number of bytes that its files must have, from
+        RV(longhaul.fleet.transfer#module:bytes_total) of a transfer. It may include the targets of symbolic links, as
+        with the methods of rsync.
     type: int
   keep:
     description:
-      - With O(action=prune), which snapshots stay. One stays if any rule keeps it. An empty policy is refused.
-      - The newest complete snapshot always stays, and so do those that are later than now, since they come from a clock that was wrong.
-        No other rule takes them into account.
+      - With O(action=prune), which snapshots to keep. A snapshot stays if any rule keeps it. An empty policy is
+        refused.
+      - The newest complete snapshot always stays, and so do those with a time in the future, since they come from a
+        wrong clock. All other rules ignore these.
     type: dict
     suboptions:
       last:
-        description: This many of the newest.
+        description: Number of newest snapshots to keep.
         type: int
         default: 0
       hourly:
@@ -129,65 +140,69 @@ options:
         default: 0
       within:
         description:
-          - All that are not older than this, counted back from the newest snapshot, so a job that stopped keeps what it has.
+          - Keep all that are not older than this, counted back from the newest snapshot, so a job that stopped keeps
+            its snapshots.
           - Hours, days (of 24 hours) and weeks, such as V(36h), V(14d) or V(1w2d).
         type: str
         default: ""
   timezone:
     description:
-      - The time zone in whose calendar the hours, days, weeks, months and years of O(keep) are, such as V(Europe/Berlin). The names of
-        snapshots are always in UTC.
+      - Time zone for the calendar of O(keep), such as V(Europe/Berlin). The names of snapshots are always in UTC.
     type: str
     default: UTC
   lazy:
     description:
-      - With O(action=prune), only give the snapshots names that are no snapshots' any more, which takes a moment. The next prune that is not
-        lazy removes them.
+      - With O(action=prune), only rename the snapshots to names that mark them as removed, which takes a moment. The
+        next prune that is not lazy removes them.
     type: bool
     default: false
   check_level:
     description:
-      - How deep O(action=check) looks, each level with those before it.
+      - How thorough O(action=check) is; each level includes those before it.
       - V(structure) reads facts and manifests, and takes seconds. V(files) looks at every name, its type, size, time, owner, mode and
         attributes. V(contents) reads files.
     type: str
     choices: [structure, files, contents]
     default: contents
-  check_share:
+  check_subset:
     description:
-      - Which share of the contents one run of O(action=check) reads. With V(1/7), seven runs one after the other read everything, each file
-        once. A file that snapshots share is read once for all of them.
+      - Subset of the contents that one run of O(action=check) reads. With V(1/7), seven consecutive runs read
+        everything, each file once. A file that snapshots share is read once for all of them.
+      - It was called O(check_share) in 0.1.
     type: str
     default: 1/1
+    aliases: [check_share]
   snapshots:
     description:
-      - The names of the snapshots that O(action=check) looks at. Without them, all that are complete or set aside.
+      - Names of the snapshots to check with O(action=check). By default all that are complete or set aside.
     type: list
     elements: str
   name:
     description:
-      - The snapshot for O(action=accept) and O(action=discard), as RV(snapshots[].name) says, or V(unfinished).
+      - Snapshot for O(action=accept) and O(action=discard), as in RV(snapshots[].name), or V(unfinished).
     type: str
   rsnapshot_root:
     description:
-      - rsnapshot's C(snapshot_root), for O(action=adopt_rsnapshot). It must be on the file system of the repository. Nothing in it is changed.
-        Let rsnapshot not run on it any more, because without its C(link_dest) it sets modes and owners of files that are now shared.
+      - rsnapshot's C(snapshot_root), for O(action=adopt_rsnapshot). It must be on the file system of the repository.
+        Nothing in it is changed. Do not run rsnapshot on it any more, because without its C(link_dest) it sets modes
+        and owners of files that are now shared.
     type: path
   rsnapshot_path:
     description:
-      - The path below each of rsnapshot's folders that is this job's tree, such as V(localhost/srv/data). Empty for the whole folder.
+      - Path of this job's tree below each of rsnapshot's folders, such as V(localhost/srv/data). Empty for the whole
+        folder.
     type: str
     default: ""
   rsnapshot_levels:
     description:
-      - The names of rsnapshot's levels (its C(retain) lines).
+      - Names of rsnapshot's levels (its C(retain) lines).
     type: list
     elements: str
     default: [hourly, daily, weekly, monthly, yearly, alpha, beta, gamma, delta, epsilon]
 seealso:
   - module: longhaul.fleet.transfer
   - name: The format of snapshots
-    description: What each name in a repository means, and in which order things are done.
+    description: What each name in a repository means, and how each step is made safe.
     link: https://github.com/longhaul-fleet/longhaul.fleet/blob/main/docs/snapshot-format.md
 """
 
@@ -212,7 +227,7 @@ EXAMPLES = r"""
     delete: true
   register: transferred
 
-- name: Make it complete
+- name: Finish it
   longhaul.fleet.snapshot:
     action: finish
     repository: /srv/backup
@@ -241,9 +256,9 @@ EXAMPLES = r"""
     repository: /srv/backup
     host: web1
     job: data
-    check_share: 1/7
+    check_subset: 1/7
 
-- name: Go on from what rsnapshot made
+- name: Adopt the snapshots of rsnapshot
   longhaul.fleet.snapshot:
     action: adopt_rsnapshot
     repository: /srv/backup
@@ -255,23 +270,24 @@ EXAMPLES = r"""
 
 RETURN = r"""
 name:
-  description: The name that the snapshot will have, or that it got.
+  description: Name that the snapshot will get, or has got.
   returned: with O(action=begin) and O(action=finish)
   type: str
   sample: 2026-11-21T173009Z
 path:
-  description: Where the tree of the snapshot belongs. It stays the same from run to run, so an interrupted transfer is found again.
+  description: Path for the tree of the snapshot. It stays the same from run to run, so an interrupted transfer is found
+    again.
   returned: with O(action=begin)
   type: str
   sample: /srv/backup/web1/data/.unfinished/data
 link_dest:
-  description: The trees whose unchanged files can be linked to. Empty for the first snapshot.
+  description: Trees whose unchanged files can be linked to. Empty for the first snapshot.
   returned: with O(action=begin)
   type: list
   elements: str
   sample: [/srv/backup/web1/data/2026-11-20T173002Z/data]
 base:
-  description: The name of the snapshot before. Empty for the first.
+  description: Name of the previous snapshot. Empty for the first.
   returned: with O(action=begin)
   type: str
   sample: 2026-11-20T173002Z
@@ -288,12 +304,12 @@ resumed:
   type: bool
   sample: false
 aside:
-  description: Why the snapshot was set aside. Empty where it is complete.
+  description: Why the snapshot was set aside. Empty if it is complete.
   returned: with O(action=finish)
   type: str
   sample: ""
 figures:
-  description: What the snapshot holds. Empty in check mode where nothing was begun.
+  description: Totals of the snapshot. Empty in check mode if nothing was begun.
   returned: with O(action=finish)
   type: dict
   contains:
@@ -310,7 +326,7 @@ figures:
       type: int
       sample: 2684354560
     new_files:
-      description: The regular files that are not shared with the snapshot before.
+      description: Regular files that are not shared with the previous snapshot.
       type: int
       sample: 12
     new_bytes:
@@ -318,11 +334,11 @@ figures:
       type: int
       sample: 1048576
     before:
-      description: The names in the snapshot before that are no folders.
+      description: Names in the previous snapshot that are not folders.
       type: int
       sample: 49991
     gone:
-      description: Those of them that are not in this one.
+      description: Those of them that are missing in this one.
       type: int
       sample: 3
     unreadable:
@@ -345,7 +361,8 @@ snapshots:
       sample: /srv/backup/web1/data/2026-11-21T173009Z/data
     state:
       description:
-        - V(complete); V(aside), when it lost suspiciously much; V(unfinished); or V(removing), when its removal was interrupted or put off.
+        - V(complete); V(aside), if it lost a suspicious number of files; V(unfinished); or V(removing), if its removal
+          was interrupted or postponed.
       type: str
       sample: complete
     complete:
@@ -353,11 +370,11 @@ snapshots:
       type: bool
       sample: true
     latest:
-      description: Whether C(latest) leads to it.
+      description: Whether C(latest) points to it.
       type: bool
       sample: true
     time:
-      description: When it was begun.
+      description: When it began.
       type: str
       sample: "2026-11-21T17:30:09Z"
     age:
@@ -365,7 +382,7 @@ snapshots:
       type: int
       sample: 3600
     entries:
-      description: How many entries it has. V(null) where it is not finished.
+      description: Number of entries. V(null) if it is not finished.
       type: int
       sample: 54344
     size:
@@ -373,7 +390,7 @@ snapshots:
       type: int
       sample: 2684354560
     new_data:
-      description: The bytes of the files that it does not share with the snapshot before.
+      description: Bytes of the files that it does not share with the previous snapshot.
       type: int
       sample: 1048576
     origin:
@@ -385,26 +402,26 @@ snapshots:
       type: str
       sample: ""
     verified:
-      description: Since when all its contents are known to be as they were. With shares, the time of the oldest of them. V(null) for never.
+      description: When all its contents were last verified. With subsets, the oldest time of a subset. V(null) if never.
       type: str
       sample: "2026-11-21T18:00:00Z"
     checked:
-      description: When it was last checked, at any level. V(null) for never.
+      description: When it was last checked, at any level. V(null) if never.
       type: str
       sample: "2026-11-21T18:00:00Z"
     damaged:
-      description: Up to 20 paths that the last check found not to be as they were.
+      description: Up to 20 paths that the last check found damaged or changed.
       type: list
       elements: str
       sample: []
     problem:
-      description: Why nothing is known of it. Empty mostly.
+      description: Why its details cannot be read. Usually empty.
       type: str
       sample: ""
 kept:
   description:
-    - The snapshots that stay, each with the rules that keep it. V(being read) is one that only stays since a restore reads it at
-      this moment; a warning says which.
+    - Snapshots that stay, each with the rules that keep it. V(being read) marks one that stays only because a restore
+      is reading it; a warning names it.
   returned: with O(action=prune)
   type: dict
   sample: {2026-11-21T173009Z: [latest, daily, weekly, monthly]}
@@ -415,7 +432,7 @@ removed:
   elements: str
   sample: [2026-11-10T173001Z]
 leftovers:
-  description: What an earlier run had not removed to the end, and this one did, unless it was O(lazy).
+  description: Remains of an earlier removal that this run removed, unless it was O(lazy).
   returned: with O(action=prune)
   type: list
   elements: str
@@ -426,7 +443,7 @@ sound:
   type: bool
   sample: true
 checked:
-  description: What was looked at.
+  description: What was checked.
   returned: with O(action=check)
   type: dict
   contains:
@@ -436,7 +453,7 @@ checked:
       elements: str
       sample: [2026-11-20T173002Z, 2026-11-21T173009Z]
     entries:
-      description: The entries that were looked at, in all snapshots together.
+      description: Entries that were checked, in all snapshots together.
       type: int
       sample: 108688
     files_read:
@@ -448,20 +465,20 @@ checked:
       type: int
       sample: 383479222
     not_permitted:
-      description: The files and folders that this user may not read, and that were left out.
+      description: Files and folders that this user may not read, and that were skipped.
       type: int
       sample: 0
     parts:
-      description: Which parts of the contents were read, of RV(checked.of), from 0 on.
+      description: Parts of the contents that were read, of RV(checked.of), counted from 0.
       type: list
       elements: int
       sample: [3]
     of:
-      description: How many parts there are.
+      description: Number of parts.
       type: int
       sample: 7
 problems:
-  description: What is not as it was. At most 200 are listed.
+  description: Problems that were found. At most 200 are listed.
   returned: with O(action=check)
   type: list
   elements: dict
@@ -472,7 +489,7 @@ problems:
       type: str
       sample: damaged
     path:
-      description: The path in the tree. V(null) where it is the snapshot itself.
+      description: Path in the tree. V(null) for the snapshot itself.
       type: str
       sample: photos/2026/0001.jpg
     detail:
@@ -480,32 +497,32 @@ problems:
       type: str
       sample: its contents are 5f3c0d2a9b17e846… and were 0d2a9b17e8465f3c… (sha256)
     snapshots:
-      description: The snapshots in which it is so.
+      description: Snapshots with this problem.
       type: list
       elements: str
       sample: [2026-11-20T173002Z, 2026-11-21T173009Z]
     intact_in:
-      description: The snapshots that have the same contents in another file, which was read just now and is intact.
+      description: Snapshots that have the same contents in another file, which was read in this run and is intact.
       type: list
       elements: str
       sample: [2026-11-10T173001Z]
 problems_total:
-  description: How many there are, counted for each snapshot.
+  description: Number of problems, counted for each snapshot.
   returned: with O(action=check)
   type: int
   sample: 2
 adopted:
-  description: The snapshots that were made, and which of rsnapshot's folders each is.
+  description: Snapshots that were created, each with its folder in rsnapshot.
   returned: with O(action=adopt_rsnapshot)
   type: dict
   sample: {2026-11-20T040001Z: daily.0}
 present:
-  description: The same for those that were there already.
+  description: The same for those that existed already.
   returned: with O(action=adopt_rsnapshot)
   type: dict
   sample: {}
 skipped:
-  description: The folders of rsnapshot's that do not have O(rsnapshot_path).
+  description: Folders of rsnapshot without O(rsnapshot_path).
   returned: with O(action=adopt_rsnapshot)
   type: list
   elements: str
@@ -514,13 +531,14 @@ skipped:
 
 import os
 import time
-from typing import Any
+from typing import NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import destination_holder, source_reader
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, rsnapshot, subset, time_zones
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.adopt import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import Begun, begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check import Problem
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused, unexpected
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
@@ -535,12 +553,12 @@ _COUNT = {"type": "int", "default": 0}
 
 
 def _writer(path: str) -> str | None:
-    """Say which transfer writes to a path, which transfers know by its real name."""
+    """Return the transfer that writes to a path; transfers know it by its real path."""
     return destination_holder(os.fsencode(os.path.realpath(path)))
 
 
 def _reader(path: str) -> str | None:
-    """Say which transfer reads below a path."""
+    """Return the transfer that reads below a path."""
     return source_reader(os.fsencode(os.path.realpath(path)))
 
 
@@ -548,8 +566,58 @@ def _iso(seconds: int | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
+class Changed(NamedTuple):
+    """The result of an action that tells nothing else."""
+
+    changed: bool
+
+
+class FinishResult(NamedTuple):
+    """What became of the snapshot; see RETURN."""
+
+    changed: bool
+    name: str
+    aside: str
+    figures: dict[str, int]
+
+
+class ListResult(NamedTuple):
+    """The snapshots that there are; see RETURN."""
+
+    changed: bool
+    snapshots: list[dict[str, object]]
+
+
+class PruneResult(NamedTuple):
+    """What was removed; see RETURN."""
+
+    changed: bool
+    kept: dict[str, list[str]]
+    removed: list[str]
+    leftovers: list[str]
+
+
+class AdoptResult(NamedTuple):
+    """What was made of rsnapshot's; see RETURN."""
+
+    changed: bool
+    adopted: dict[str, str]
+    present: dict[str, str]
+    skipped: list[str]
+
+
+class CheckResult(NamedTuple):
+    """What a check found; see RETURN."""
+
+    changed: bool
+    sound: bool
+    checked: dict[str, object]
+    problems: list[dict[str, str | list[str] | None]]
+    problems_total: int
+
+
 class Actions:
-    """One method for each action; each gives the module's result, and keeps ``after`` as a diff shows it."""
+    """One method for each action; each returns the module's result, and keeps ``after`` as a diff shows it."""
 
     def __init__(self, module: AnsibleModule, series: Series, now: int) -> None:
         self.module = module
@@ -559,16 +627,17 @@ class Actions:
         self.dry = module.check_mode
         self.before = States.of(series)
         self.after = self.before
+        self.problems: list[Problem] = []  # all that a check found
 
-    def begin(self) -> dict[str, Any]:
+    def begin(self) -> Begun:
         """Make the unfinished snapshot."""
         begun = begin(
             self.series, self.params["run"], self.now, _writer, ended=self.params["ended_run"], check=self.dry
         )
         self.after = (self.before if begun.finished else self.before.begun(begun.name)).settled(self.now)
-        return begun._asdict()
+        return begun
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> FinishResult:
         """Make it complete."""
         done = finish(
             self.series,
@@ -586,18 +655,25 @@ class Actions:
                 f"{done.name} was set aside: {done.aside}. Nothing is pruned until it was compared with the one before, and accepted or discarded"
             )
         self.after = self.before.finished(done.name).settled(self.now)
-        wanted = ("entries", "files", "bytes", "new_files", "new_bytes", "gone", "before", "unreadable")
-        figures = {key: done.facts[key] for key in wanted if key in done.facts}
-        return {"changed": done.changed, "name": done.name, "aside": done.aside, "figures": figures}
+        figures = done.facts.figures.dump() if done.facts else {}
+        return FinishResult(done.changed, done.name, done.aside, figures)
 
-    def list(self) -> dict[str, Any]:
-        """Tell what there is."""
-        found = listing(self.series, self.now)
-        for item in found:
-            item.update({key: _iso(item[key]) for key in ("time", "verified", "checked")})
-        return {"changed": False, "snapshots": found}
+    def list(self) -> ListResult:
+        """Return the snapshots."""
+        return ListResult(
+            False,
+            [
+                {
+                    **item._asdict(),
+                    "time": _iso(item.time),
+                    "verified": _iso(item.verified),
+                    "checked": _iso(item.checked),
+                }
+                for item in listing(self.series, self.now)
+            ],
+        )
 
-    def prune(self) -> dict[str, Any]:
+    def prune(self) -> PruneResult:
         """Remove what the policy does not keep."""
         wanted = policy.parse(self.params["keep"] or {})
         calendar = time_zones.calendar_of(self.params["timezone"])
@@ -607,61 +683,66 @@ class Actions:
                 f"{name} is being read by {holder}, so it stays for now. The next prune removes it once nobody does"
             )
         self.after = self.before.pruned(done.removed, self.params["lazy"]).settled(self.now)
-        return {key: value for key, value in done._asdict().items() if key != "held"}
+        return PruneResult(done.changed, done.kept, done.removed, done.leftovers)
 
-    def check(self) -> dict[str, Any]:
+    def check(self) -> CheckResult:
         """Compare with the manifests."""
         level, only = self.params["check_level"], self.params["snapshots"]
-        wanted = subset.parse(self.params["check_share"])
+        wanted = subset.parse(self.params["check_subset"])
         report, part = check(self.series, level, self.now, wanted, only, record=not self.dry)
         for text in report.warnings:
             self.module.warn(text)
         if not report.snapshots and not report.problems:
             raise Refused(f"there is no snapshot in {self.series.path}, so there is nothing that a check could prove")
-        problems = [problem.as_dict() for problem in report.problems.values()]
-        looked = ("snapshots", "entries", "files_read", "bytes_read", "not_permitted")
-        return {
-            "changed": False,
-            "sound": not report.problems_total,
-            "checked": {**{key: getattr(report, key) for key in looked}, "parts": sorted(part.parts), "of": part.of},
-            "problems": problems[:MAX_LISTED],
-            "problems_total": report.problems_total,
-        }
+        self.problems = list(report.problems.values())
+        return CheckResult(
+            changed=False,
+            sound=not report.problems_total,
+            checked={
+                "snapshots": report.snapshots,
+                "entries": report.entries,
+                "files_read": report.files_read,
+                "bytes_read": report.bytes_read,
+                "not_permitted": report.not_permitted,
+                "parts": sorted(part.parts),
+                "of": part.of,
+            },
+            problems=[problem.dump() for problem in self.problems[:MAX_LISTED]],
+            problems_total=report.problems_total,
+        )
 
-    def accept(self) -> dict[str, Any]:
+    def accept(self) -> Changed:
         """Take what was set aside."""
         changed = accept(self.series, self.params["name"], self.now, check=self.dry)
         self.after = self.before.accepted(self.params["name"]).settled(self.now)
-        return {"changed": changed}
+        return Changed(changed)
 
-    def discard(self) -> dict[str, Any]:
+    def discard(self) -> Changed:
         """Drop what was set aside or not finished."""
         changed = discard(self.series, self.params["name"], _writer, check=self.dry)
         self.after = self.before.discarded(self.params["name"])
-        return {"changed": changed}
+        return Changed(changed)
 
-    def adopt_rsnapshot(self) -> dict[str, Any]:
+    def adopt_rsnapshot(self) -> AdoptResult:
         """Make snapshots of what rsnapshot has."""
         root, path, levels = (self.params[f"rsnapshot_{key}"] for key in ("root", "path", "levels"))
         done = adopt(self.series, root, path, self.now, levels, check=self.dry)
         for text in done.warnings:
             self.module.warn(text)
         self.after = self.before.adopted(list(done.adopted)).settled(self.now)
-        return {key: value for key, value in done._asdict().items() if key != "warnings"}
+        return AdoptResult(done.changed, done.adopted, done.present, done.skipped)
 
 
-def summary(problems: list[dict[str, Any]], total: int) -> str:
-    """Say in a few sentences what a check found: the first problems, and where the contents are intact."""
+def summary(problems: list[Problem], total: int) -> str:
+    """Describe in a few sentences what a check found: the first problems, and where the contents are intact."""
     texts = []
     for problem in problems[:3]:
-        where = ", ".join(problem["snapshots"])
+        where = ", ".join(problem.snapshots)
         what = (
-            f"{where}: {problem['detail']}"
-            if problem["path"] is None
-            else f"'{problem['path']}' in {where}: {problem['detail']}"
+            f"{where}: {problem.detail}" if problem.path is None else f"'{problem.shown}' in {where}: {problem.detail}"
         )
-        if problem["intact_in"]:
-            what += f" (intact in {', '.join(problem['intact_in'])})"
+        if problem.intact_in:
+            what += f" (intact in {', '.join(problem.intact_in)})"
         texts.append(what)
     more = f"; and {total - len(texts)} more" if total > len(texts) else ""
     return (
@@ -694,7 +775,14 @@ def main() -> None:
             "timezone": {"type": "str", "default": "UTC"},
             "lazy": {"type": "bool", "default": False},
             "check_level": {"type": "str", "choices": ["structure", "files", "contents"], "default": "contents"},
-            "check_share": {"type": "str", "default": "1/1"},
+            "check_subset": {
+                "type": "str",
+                "default": "1/1",
+                "aliases": ["check_share"],
+                "deprecated_aliases": [
+                    {"name": "check_share", "version": "0.3.0", "collection_name": "longhaul.fleet"}
+                ],
+            },
             "snapshots": {"type": "list", "elements": "str"},
             "name": {"type": "str"},
             "rsnapshot_root": {"type": "path"},
@@ -721,11 +809,11 @@ def main() -> None:
             if changes:
                 with series.lock(action):
                     actions = Actions(module, series, now)
-                    result = getattr(actions, action)()
+                    result = getattr(actions, action)()._asdict()
                     actions.after = States.of(series)
             else:
                 actions = Actions(module, series, now)
-                result = getattr(actions, action)()
+                result = getattr(actions, action)()._asdict()
     except Refused as refused:
         module.fail_json(msg=str(refused))
     except OSError as error:
@@ -734,7 +822,7 @@ def main() -> None:
     if action not in ("list", "check"):
         result["diff"] = {"before": actions.before.text(), "after": actions.after.text()}
     if not result.get("sound", True):
-        module.fail_json(msg=summary(result["problems"], result["problems_total"]), **result)
+        module.fail_json(msg=summary(actions.problems, result["problems_total"]), **result)
     module.exit_json(**result)
 
 

@@ -116,10 +116,11 @@ speeds:
 import glob
 import os
 import tempfile
+from typing import Dict, List, Mapping, Sequence, cast
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._methods.ssh.sshd_config import parse_sshd_config, split_list
+from ..module_utils._methods.ssh.sshd_config import SshdConfig, parse_sshd_config, split_list
 from ..module_utils._ssh import config_text, processor
 
 # What `ssh -G` calls the lists, and what `ssh -Q` does; the last of several is the name before OpenSSH 8.5.
@@ -129,6 +130,7 @@ LISTS = {
     "kex": ("kexalgorithms", ("kex",)),
     "host_keys": ("hostkeyalgorithms", ("key-sig", "key")),
 }
+Lists = Dict[str, List[str]]  # by the names of LISTS
 NOBODY = "longhaul.invalid"  # a peer for whom nobody has configured anything
 
 
@@ -136,17 +138,17 @@ class Client:
     """The OpenSSH client of this host."""
 
     def __init__(self, module: AnsibleModule) -> None:
-        """Find it; ``path`` is None where there is none."""
+        """Find it; ``path`` is None if there is none."""
         self.module = module
         self.path = module.get_bin_path("ssh")
 
     def version(self) -> str:
-        """Give what it calls itself."""
+        """Return its version string."""
         _rc, out, err = self.module.run_command([self.path, "-V"])
-        return (err or out).strip()
+        return str(err or out).strip()
 
-    def effective(self, config: str, peer: str) -> dict:
-        """Give all that counts for a peer. Fails the module where ssh cannot read the configuration."""
+    def effective(self, config: str, peer: str) -> SshdConfig:
+        """Return the effective configuration for a peer. Fail the module if ssh cannot read the configuration."""
         # -T, or ssh 10 remarks on stderr that there is no terminal
         rc, out, err = self.module.run_command([self.path, "-T", "-F", config, "-G", "--", peer])
         if rc:
@@ -156,11 +158,11 @@ class Client:
             )
         return parse_sshd_config(out)
 
-    def supported(self) -> dict:
-        """Give what it has at all."""
+    def supported(self) -> Lists:
+        """Return all algorithms that it supports."""
         return {name: self._query(questions) for name, (_keyword, questions) in LISTS.items()}
 
-    def _query(self, questions: tuple) -> list:
+    def _query(self, questions: Sequence[str]) -> list[str]:
         for question in questions:
             rc, out, _err = self.module.run_command([self.path, "-Q", question])
             if rc == 0 and out.strip():
@@ -168,20 +170,21 @@ class Client:
         return []
 
 
-def lists_of(found: dict) -> dict:
+def lists_of(found: SshdConfig) -> Lists:
     """Pick the lists of algorithms."""
-    return {name: found.get(keyword, []) for name, (keyword, _questions) in LISTS.items()}
+    lists = cast(Mapping[str, List[str]], found)  # as far as they are picked
+    return {name: lists.get(keyword, []) for name, (keyword, _questions) in LISTS.items()}
 
 
-def one_peer(found: dict, name: str) -> dict:
-    """Give what the role needs to know about a peer."""
+def one_peer(found: SshdConfig, name: str) -> dict[str, object]:
+    """Return what the role needs to know about a peer."""
     proxied = any(found.get(keyword, "none") != "none" for keyword in ("proxyjump", "proxycommand"))
     port = found.get("port") or [22]
     return {"hostname": found.get("hostname", name), "port": port[0], "proxied": proxied, **lists_of(found)}
 
 
 def read(path: str) -> str:
-    """Give a file's text, or nothing where there is no such file."""
+    """Return the text of a file, or an empty string if it does not exist."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as stream:
             return stream.read()
@@ -189,13 +192,13 @@ def read(path: str) -> str:
         return ""
 
 
-def measured(module: AnsibleModule, cpuinfo: str | None) -> dict:
+def measured(module: AnsibleModule, cpuinfo: str | None) -> dict[str, float]:
     """Measure the processor where that is wanted and openssl can do it."""
     wanted = module.params["measure"]
     if wanted == "never" or (wanted == "auto" and cpuinfo is not None and processor.by_flags(cpuinfo)):
         return {}
     openssl = module.get_bin_path("openssl")
-    speeds = {}
+    speeds: dict[str, float] = {}
     for name in processor.MEASURED if openssl else ():
         argv = [openssl, "speed", "-mr", "-seconds", "1", "-bytes", "16384", "-evp", name]
         rc, out, _err = module.run_command(argv)
@@ -232,7 +235,7 @@ def main() -> None:
         "speeds": speeds,
     }
     client = Client(module)
-    empty = {name: [] for name in LISTS}
+    empty: Lists = {name: [] for name in LISTS}
     if not client.path:
         module.exit_json(installed=False, version="", peers={}, built_in=empty, supported=empty, **result)
     # The program reads the system's configuration only by itself, and then the user's own with it; so it gets a copy.

@@ -14,14 +14,14 @@ version_added: 0.1.1
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Stops a transfer of M(longhaul.fleet.transfer), which otherwise goes on although Ansible was interrupted.
-  - What has arrived stays at the destination, partial files included, so that the task of the transfer resumes when it is run
-    again.
-  - Run it on both hosts of the transfer. Where it runs only on the host that was connected to (RV(transfers[].part=serve)), the
-    other one gives up within seconds. Where it runs only on the host that connects (RV(transfers[].part=drive)), the other one
-    waits as long as O(longhaul.fleet.transfer#module:timeout) of the transfer says, two minutes at least, before it ends.
+  - Stops a transfer of M(longhaul.fleet.transfer), which otherwise continues even if Ansible was interrupted.
+  - Received data stays at the destination, including partial files, so that the task of the transfer resumes when it is
+    run again.
+  - Run it on both hosts of the transfer. If you run it only on the listening host (RV(transfers[].part=serve)), the
+    other one ends within seconds. If you run it only on the connecting host (RV(transfers[].part=drive)), the other one
+    ends after O(longhaul.fleet.transfer#module:timeout) of the transfer, but after at least two minutes.
   - A task that waits for the transfer fails, and says that the transfer was told to stop.
-  - A user stops the own transfers. For those that run as root, C(become) must be as it was for the transfer.
+  - Users can stop only their own transfers. For transfers that run as root, use the same C(become) as for the transfer.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
@@ -31,16 +31,16 @@ attributes:
 options:
   id:
     description:
-      - The name of the transfer. It is RV(longhaul.fleet.transfer#module:transfer_id) of the transfer, and
+      - Id of the transfer. It is RV(longhaul.fleet.transfer#module:transfer_id) of the transfer, and
         M(longhaul.fleet.transfer_info) lists it.
-      - A name that this host has no transfer of is an error, which lists the transfers that it has.
+      - If this host has no such transfer, the module fails and lists its transfers.
     type: str
     required: true
     aliases: [transfer_id]
   state:
     description:
-      - With V(cancelled) the transfer does not run on this host any more.
-      - A transfer that has ended already is left as it is, and nothing is changed.
+      - V(cancelled) stops the transfer on this host.
+      - A transfer that has ended already is left alone, and nothing is changed.
     type: str
     choices: [cancelled]
     required: true
@@ -59,11 +59,11 @@ EXAMPLES = r"""
     id: 5f3c0d2a9b17e846
     state: cancelled
 
-- name: See what runs on a host
+- name: List the transfers of a host
   longhaul.fleet.transfer_info:
   register: running
 
-- name: Stop all of it
+- name: Stop all of them
   longhaul.fleet.transfer_control:
     id: "{{ item }}"
     state: cancelled
@@ -73,14 +73,14 @@ EXAMPLES = r"""
 RETURN = r"""
 transfers:
   description:
-    - What this host has of the transfer, one element, or two where it is source and destination at once.
-    - In check mode it is what there was before.
+    - The transfer on this host, one element, or two if the host is both source and destination.
+    - In check mode the state before.
   returned: success
   type: list
   elements: dict
   contains:
     id:
-      description: The name of the transfer.
+      description: Id of the transfer.
       type: str
       sample: 5f3c0d2a9b17e846
     side:
@@ -88,11 +88,11 @@ transfers:
       type: str
       sample: dest
     part:
-      description: Whether this host opened the connection (V(drive)) or was connected to (V(serve)).
+      description: Whether this host opened the connection (V(drive)) or listened (V(serve)).
       type: str
       sample: serve
     peer:
-      description: The inventory host at the other end.
+      description: Inventory host of the peer.
       type: str
       sample: old.example.com
     root:
@@ -100,23 +100,21 @@ transfers:
       type: str
       sample: /srv/data
     state:
-      description: How the transfer stands on this host now, as with M(longhaul.fleet.transfer_info).
+      description: State of the transfer on this host now, as in M(longhaul.fleet.transfer_info).
       type: str
       sample: failed
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.launcher import stop
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobFolder, list_jobs
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobFolder, JobInfo, list_jobs
 
 _RUNS = ("starting", "running", "serving")
 _SHOWN = ("id", "side", "part", "peer", "root", "state")
 
 
-def unknown(identity: str, jobs: list[dict[str, Any]]) -> str:
-    """Say that this host has no such transfer, and which ones it has."""
+def unknown(identity: str, jobs: list[JobInfo]) -> str:
+    """Return a message that this host has no such transfer, with those that it has."""
     listed = "; ".join(
         f"{job['id']} ({job['root']}, {job['side']}, with {job['peer'] or 'an unknown host'}, {job['state']})"
         for job in jobs
@@ -153,7 +151,8 @@ def main() -> None:
                 )
         left = {job["side"]: job for job in list_jobs() if job["id"] == identity}
         known = [left.get(job["side"], {**job, "state": "failed"}) for job in known]
-    module.exit_json(changed=bool(running), transfers=[{name: job[name] for name in _SHOWN} for job in known])
+    shown = [{name: value for name, value in job.items() if name in _SHOWN} for job in known]
+    module.exit_json(changed=bool(running), transfers=shown)
 
 
 if __name__ == "__main__":

@@ -14,18 +14,19 @@ version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Lists the transfers of M(longhaul.fleet.transfer) that the host takes part in, as source or as destination, and how far they
-    are.
-  - Lists those that run, and those whose result was not collected yet. A transfer whose result was collected leaves nothing on
-    the host.
-  - A user sees the own transfers. Transfers that run as root are seen by root, so C(become) must be as it was for the transfer.
+  - Lists the transfers of M(longhaul.fleet.transfer) that the host takes part in, as source or as destination, with
+    their progress.
+  - Lists running transfers, and those whose result was not collected yet. A transfer whose result was collected leaves
+    nothing on the host.
+  - Users see only their own transfers. Only root sees transfers that run as root, so use the same C(become) as for the
+    transfer.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.info
 options:
   transfer_id:
     description:
-      - Show this transfer only. It is RV(longhaul.fleet.transfer#module:transfer_id) of the transfer.
+      - Show only this transfer. It is RV(longhaul.fleet.transfer#module:transfer_id) of the transfer.
     type: str
 seealso:
   - module: longhaul.fleet.transfer
@@ -33,11 +34,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what runs on the new host
+- name: List the transfers of the new host
   longhaul.fleet.transfer_info:
   register: running
 
-- name: Say how far each transfer is
+- name: Show the progress of each transfer
   ansible.builtin.debug:
     msg: "{{ item.root }}: {{ item.progress.bytes_done }} of {{ item.progress.bytes_total }} bytes"
   loop: "{{ running.transfers }}"
@@ -47,13 +48,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 transfers:
-  description: The transfers, the oldest first.
+  description: Transfers, the oldest first.
   returned: success
   type: list
   elements: dict
   contains:
     id:
-      description: The name of the transfer, the same on both hosts.
+      description: Id of the transfer, the same on both hosts.
       type: str
       sample: 5f3c0d2a9b17e846
     side:
@@ -61,7 +62,7 @@ transfers:
       type: str
       sample: dest
     part:
-      description: Whether this host opens the connection (V(drive)) or is connected to (V(serve)).
+      description: Whether this host opens the connection (V(drive)) or listens (V(serve)).
       type: str
       sample: serve
     method:
@@ -69,7 +70,7 @@ transfers:
       type: str
       sample: rsync
     peer:
-      description: The inventory host at the other end.
+      description: Inventory host of the peer.
       type: str
       sample: old.example.com
     root:
@@ -78,13 +79,13 @@ transfers:
       sample: /srv/data
     state:
       description:
-        - How the transfer stands on this host. V(starting), V(running) and V(serving) mean that it runs.
-        - V(finished) and V(failed) mean that its result was not collected yet, V(interrupted) that its process is gone. Run the
-          task of the transfer again.
+        - State of the transfer on this host. V(starting), V(running) and V(serving) mean that it runs.
+        - V(finished) and V(failed) mean that its result was not collected yet, V(interrupted) that its process is gone.
+          Run the task of the transfer again.
       type: str
       sample: running
     pid:
-      description: The process of the transfer on this host.
+      description: Process id of the transfer on this host.
       type: int
       sample: 4711
     started:
@@ -92,68 +93,68 @@ transfers:
       type: float
       sample: 1795201234.5
     progress:
-      description: How far the transfer is.
+      description: Progress of the transfer.
       type: dict
       contains:
         phase:
-          description: What is being done.
+          description: Current phase.
           type: str
           sample: transfer
         current:
-          description: The path that is being worked on.
+          description: Current path.
           type: str
           sample: photos/2026/0001.jpg
         bytes_done:
           description:
-            - The bytes of file content that are done, what the destination had already among them.
-            - What is sent again, since it changed on its way, counts once. The two ends count at their own moment, so that the
-              destination is somewhat behind.
+            - Bytes of file content that are done, including what the destination had already.
+            - Content that is sent again because it changed during the transfer counts once. The two hosts count
+              independently, so the destination is slightly behind.
           type: int
           sample: 1073741824
         bytes_total:
           description:
-            - The bytes of file content in all. V(0) where it is not known, which is so until the source has seen the whole tree.
-            - With other methods than V(stream) only the host that opened the connection (RV(transfers[].part=drive)) knows how far
-              the transfer is. That is the source unless O(longhaul.fleet.transfer#module:connect) says otherwise.
+            - Total bytes of file content. V(0) if unknown, which is the case until the source has listed the whole
+              tree.
+            - With methods other than V(stream) only the connecting host (RV(transfers[].part=drive)) knows the
+              progress. That is the source unless O(longhaul.fleet.transfer#module:connect) says otherwise.
           type: int
           sample: 2684354560
         files_done:
-          description: The entries that are done.
+          description: Entries that are done.
           type: int
           sample: 20000
         files_total:
-          description: The entries in all. While the source still looks at the tree, those that were seen so far.
+          description: Total number of entries. While the source still lists the tree, those that were listed so far.
           type: int
           sample: 54344
         rate:
-          description: Bytes a second since the start.
+          description: Bytes per second since the start.
           type: int
           sample: 118489088
         eta:
-          description: Seconds until the transfer will be complete at this rate. V(null) where that cannot be told.
+          description: Estimated seconds until the transfer is complete. V(null) if unknown.
           type: int
           sample: 13
 """
 
 import time
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import list_jobs
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobInfo, list_jobs
 
 
-def with_rate(job: dict[str, Any], now: float) -> dict[str, Any]:
-    """Give a job whose progress also says the rate (bytes a second) and the seconds that are left.
+def with_rate(job: JobInfo, now: float) -> JobInfo:
+    """Return a job whose progress also has the rate (bytes per second) and the remaining seconds.
 
     ``now`` is in seconds since 1970. A job that does not run has rate 0 and no time left to tell.
     """
-    progress = dict(job["progress"])
+    progress = job["progress"]
     seconds = now - (job["started"] or now)
     done, total = progress.get("bytes_done", 0), progress.get("bytes_total", 0)
     runs = job["state"] in ("starting", "running", "serving")
     rate = int(done / seconds) if runs and seconds > 0 else 0
     eta = int((total - done) / rate) if rate > 0 and total >= done else None
-    return dict(job, progress=dict(progress, rate=rate, eta=eta))
+    return {**job, "progress": {**progress, "rate": rate, "eta": eta}}
 
 
 def main() -> None:

@@ -14,9 +14,9 @@ version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Walks a tree on each of two hosts, and says whether they are the same and where they differ.
-  - It needs no other program on the hosts, and does not matter how the trees got there. Each host reads its own tree; only what
-    is needed for the comparison travels.
+  - Walks a tree on each of two hosts, and reports whether they are the same and where they differ.
+  - It needs no other program on the hosts, and works however the trees got there. Each host reads its own tree; only
+    the data that is needed for the comparison is sent.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.action
@@ -29,24 +29,24 @@ attributes:
 options:
   src_host:
     description:
-      - The inventory host of the one tree.
-      - Without it, the host that the task runs for.
+      - Inventory host of the first tree.
+      - The default is the host of the task.
     type: str
   src:
     description:
-      - The absolute path of a directory or of a file on O(src_host).
-      - The trailing slash means the same as with M(longhaul.fleet.transfer), so that the same O(src) and O(dest) compare what
-        was transferred.
+      - Absolute path of a directory or of a file on O(src_host).
+      - The trailing slash has the same meaning as in M(longhaul.fleet.transfer), so that the same O(src) and O(dest)
+        compare what was transferred.
     type: str
     required: true
   dest_host:
     description:
-      - The inventory host of the other tree.
-      - Without it, the host that the task runs for.
+      - Inventory host of the second tree.
+      - The default is the host of the task.
     type: str
   dest:
     description:
-      - The absolute path of a directory on O(dest_host).
+      - Absolute path of a directory on O(dest_host).
     type: str
     required: true
   checksum:
@@ -56,9 +56,9 @@ options:
     default: true
   fields:
     description:
-      - What is compared of every entry. Without it everything in the list.
-      - Names and types are always compared, contents where O(checksum=true).
-      - V(owner) is the owner and the group, V(target) that of a symbolic link, V(links) which names are one file.
+      - Fields to compare. By default all of them.
+      - Names and types are always compared, contents with O(checksum=true).
+      - V(owner) is the owner and the group, V(target) that of a symbolic link, V(links) which names are the same file.
     type: list
     elements: str
     choices: [size, mtime, mode, owner, target, acls, xattrs, links]
@@ -70,39 +70,39 @@ options:
     elements: str
   include:
     description:
-      - Patterns in rsync's syntax of what is compared although a pattern in O(exclude) matches it.
+      - Patterns in rsync's syntax of entries to compare even if a pattern in O(exclude) matches them.
     type: list
     elements: str
   exclude:
     description:
-      - Patterns in rsync's syntax of what is not compared. A leading slash means O(src) itself.
+      - Patterns in rsync's syntax of entries to skip. A leading slash means O(src) itself.
     type: list
     elements: str
   extra:
     description:
-      - Also count as a difference what only the destination has.
+      - Also report entries that only the destination has.
     type: bool
     default: false
   numeric_ids:
     description:
-      - Compare the numbers of owners and groups. With V(false) an owner is right that has the same name on both hosts; who has no
-        name on O(dest_host) must have the same number. For that the owners of the source are counted first, which takes as long
-        as listing it.
+      - Compare the numbers of owners and groups. With V(false) owners match if they have the same name on both hosts;
+        an owner without a name on O(dest_host) must have the same number. The owners of the source are then counted
+        first, which takes as long as listing it.
     type: bool
     default: true
   one_file_system:
     description:
-      - Do not cross into other file systems that are mounted inside the trees.
+      - Do not enter other file systems that are mounted inside the trees.
     type: bool
     default: false
   limit:
     description:
-      - How many differences are listed. All are counted.
+      - Maximum number of differences to list. All are counted.
     type: int
     default: 100
   on_difference:
     description:
-      - Whether the task shall V(fail) when the trees differ, or only V(report) it.
+      - Whether the task fails (V(fail)) or only reports it (V(report)) when the trees differ.
     type: str
     choices: [fail, report]
     default: fail
@@ -111,14 +111,14 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Prove that the copy is complete and the same
+- name: Verify that the copy is complete and identical
   longhaul.fleet.verify:
     src_host: old.example.com
     src: /srv/data/
     dest_host: new.example.com
     dest: /srv/data
 
-- name: Compare without reading the files, and count what only the destination has
+- name: Compare without reading the files, and report what only the destination has
   longhaul.fleet.verify:
     src_host: old.example.com
     src: /srv/data/
@@ -145,13 +145,13 @@ identical:
   type: bool
   sample: true
 differences:
-  description: Where the trees differ, in the order of the paths. No more than O(limit) are listed.
+  description: Differences between the trees, in the order of the paths. At most O(limit) are listed.
   returned: always
   type: list
   elements: dict
   contains:
     path:
-      description: The path, relative to the root of the tree.
+      description: Path relative to the root of the tree.
       type: str
       sample: etc/app.conf
     kind:
@@ -159,16 +159,16 @@ differences:
       type: str
       sample: differs
     fields:
-      description: What is different. Empty where the whole entry is missing or extra.
+      description: Fields that differ. Empty if the whole entry is missing or extra.
       type: list
       elements: str
       sample: [mode]
     source:
-      description: What the source has of these fields.
+      description: Values of these fields at the source.
       type: dict
       sample: {mode: "0640"}
     dest:
-      description: What the destination has of these fields.
+      description: Values of these fields at the destination.
       type: dict
       sample: {mode: "0600"}
     unstable:
@@ -176,7 +176,7 @@ differences:
       type: bool
       sample: false
 unstable:
-  description: How many of the entries that differ changed at the source after the comparison began.
+  description: Number of differing entries that changed at the source after the comparison began.
   returned: always
   type: int
   sample: 0
@@ -191,41 +191,41 @@ differences_truncated:
   type: bool
   sample: false
 source:
-  description: What was found on O(src_host).
+  description: Totals on O(src_host).
   returned: always
   type: dict
   contains:
     entries:
-      description: The number of entries of every type.
+      description: Number of entries of all types.
       type: int
       sample: 54344
     types:
-      description: The number of entries of each type, by the letters that C(find -type) has for them.
+      description: Number of entries of each type, by the letters of C(find -type).
       type: dict
       sample: {d: 4022, f: 49100, l: 1222}
     bytes:
-      description: The bytes in all the files.
+      description: Bytes in all files.
       type: int
       sample: 2684354560
 dest:
-  description: What was found on O(dest_host).
+  description: Totals on O(dest_host).
   returned: always
   type: dict
   contains:
     entries:
-      description: The number of entries of every type.
+      description: Number of entries of all types.
       type: int
       sample: 54344
     types:
-      description: The number of entries of each type, by the letters that C(find -type) has for them.
+      description: Number of entries of each type, by the letters of C(find -type).
       type: dict
       sample: {d: 4022, f: 49100, l: 1222}
     bytes:
-      description: The bytes in all the files.
+      description: Bytes in all files.
       type: int
       sample: 2684354560
 algorithm:
-  description: The hash function by which content was compared. Empty with O(checksum=false).
+  description: Hash function that was used to compare content. Empty with O(checksum=false).
   returned: always
   type: str
   sample: blake2b

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import yaml
 
@@ -15,15 +16,39 @@ _FRAGMENTS = "ansible_collections.longhaul.fleet.plugins.doc_fragments"
 _COPIED = ("type", "elements", "default", "choices", "required", "no_log", "aliases")
 
 
-def spec_from_documentation(documentation: str) -> dict[str, dict[str, Any]]:
-    """Give the argument spec that the YAML of a DOCUMENTATION string describes.
+class Option(TypedDict, total=False):
+    """An option in an argument spec."""
+
+    type: str
+    elements: str
+    default: Any
+    choices: list[Any]
+    required: bool
+    no_log: bool
+    aliases: list[str]
+    options: Spec
+
+
+Spec = dict[str, Option]
+
+
+class Documented(Option, total=False):
+    """An option in the documentation, as far as anybody reads it."""
+
+    description: str | list[str]
+    suboptions: dict[str, Documented]
+    version_added: str
+
+
+def spec_from_documentation(documentation: str) -> Spec:
+    """Return the argument spec that the YAML of a DOCUMENTATION string describes.
 
     ``no_log`` is not part of the documentation's format: an option whose name ends in ``password`` has it.
     """
     return _spec(documented_options(documentation))
 
 
-def documented_options(documentation: str) -> dict[str, dict[str, Any]]:
+def documented_options(documentation: str) -> dict[str, Documented]:
     """Return the options of a DOCUMENTATION string, those of the fragments that it names included."""
     parsed = yaml.safe_load(documentation)
     options = {}
@@ -34,10 +59,10 @@ def documented_options(documentation: str) -> dict[str, dict[str, Any]]:
     return {**options, **parsed["options"]}
 
 
-def _spec(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    spec = {}
+def _spec(options: Mapping[str, Documented]) -> Spec:
+    spec: Spec = {}
     for name, option in options.items():
-        spec[name] = {key: option[key] for key in _COPIED if key in option}
+        spec[name] = cast(Option, {key: value for key, value in option.items() if key in _COPIED})
         if name.endswith("password"):
             spec[name]["no_log"] = True
         if "suboptions" in option:

@@ -11,9 +11,8 @@ while the other one waits, and processor time tells whether it computes or waits
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Mapping, Tuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 
@@ -44,14 +43,35 @@ class Shares:
     throttled: float = 0.0  # by bwlimit; a part of other
 
 
-def find_bottleneck(spent: Mapping[str, Any], method: str, streams: int, bytes_sent: int, line: Line) -> dict[str, Any]:
-    """Give ``name``, ``evidence`` and ``advice`` (a sentence each), and the seconds of each end, in words.
+class Bottleneck(TypedDict):
+    """What held a transfer back, as its result has it."""
+
+    name: str
+    evidence: str
+    advice: str
+    source: dict[str, float]  # the seconds of each end, in words
+    dest: dict[str, float]
+
+
+Seconds = Mapping[str, Tuple[float, float]]  # by occupation: how long, and how much of that with the processor
+
+
+@dataclass(frozen=True)
+class Account:
+    """What one end said of its time, as far as that can be read."""
+
+    wall: float = 0.0
+    processor: float = 0.0
+    roles: Mapping[str, Seconds] = field(default_factory=dict)
+
+
+def find_bottleneck(spent: Mapping[str, object], method: str, streams: int, bytes_sent: int, line: Line) -> Bottleneck:
+    """Return what held a transfer back, what says so, and what to do about it.
 
     ``spent`` is Outcome.spent, which came from hosts: what cannot be read there counts as nothing said.
     """
-    ends = {side: _account(spent.get(side)) for side in ("source", "dest")}
-    wall = max(end["wall"] for end in ends.values())
-    seconds = {side: _in_words(end, side) for side, end in ends.items()}
+    ends = {side: parse_account(spent.get(side)) for side in ("source", "dest")}
+    wall = max(end.wall for end in ends.values())
     if wall < _SHORTEST:
         name, evidence = NONE, f"the transfer took {wall:.1f} seconds, which is too short to tell"
     elif method == "stream":
@@ -59,7 +79,13 @@ def find_bottleneck(spent: Mapping[str, Any], method: str, streams: int, bytes_s
     else:
         name, evidence = _from_outside(ends, method, streams, bytes_sent / wall, line)
     advice = _advice(name, method, ends, bytes_sent / max(wall, 1e-9), line)
-    return {"name": name, "evidence": evidence, "advice": advice, **seconds}
+    return {
+        "name": name,
+        "evidence": evidence,
+        "advice": advice,
+        "source": _in_words(ends["source"], "source"),
+        "dest": _in_words(ends["dest"], "dest"),
+    }
 
 
 def decide(source: Shares, dest: Shares) -> tuple[str, float]:
@@ -75,8 +101,8 @@ def decide(source: Shares, dest: Shares) -> tuple[str, float]:
     return (name, held_up[name]) if held_up[name] >= _STANDS_OUT else (NONE, held_up[name])
 
 
-def _of_stream(ends: Mapping[str, Any], streams: int) -> tuple[str, str]:
-    """Judge by the threads that had most to do: large files travel by those of the connections, small by the leader."""
+def _of_stream(ends: Mapping[str, Account], streams: int) -> tuple[str, str]:
+    """Judge by the threads that had most to do: the connections' send large files, the leader sends small ones."""
     source = {role: _shares(ends["source"], role, (time_accounting.SEND, time_accounting.THROTTLED)) for role in _ROLES}
     busy = {role: _total(ends["source"], role) for role in _ROLES}
     role = max(_ROLES, key=lambda one: busy[one])
@@ -96,16 +122,15 @@ def _of_stream(ends: Mapping[str, Any], streams: int) -> tuple[str, str]:
 _ROLES = (time_accounting.LINK, time_accounting.LEAD)
 
 
-def _total(end: Mapping[str, Any], role: str) -> float:
-    """Give the seconds that threads of a role were at work or held up by the network."""
+def _total(end: Account, role: str) -> float:
+    """Return the seconds that threads of a role were at work or held up by the network."""
     idle = (time_accounting.IDLE, time_accounting.ANSWER)
-    states: Mapping[str, tuple[float, float]] = end["roles"].get(role, {})
-    return sum(wall for name, (wall, _processor) in states.items() if name not in idle)
+    return sum(wall for name, (wall, _processor) in end.roles.get(role, {}).items() if name not in idle)
 
 
-def _shares(end: Mapping[str, Any], role: str, beyond: tuple[str, ...]) -> Shares:
-    """Sort the seconds of a role; ``beyond`` are the occupations in which it waits for the other end or the network."""
-    seconds = end["roles"].get(role, {})
+def _shares(end: Account, role: str, beyond: tuple[str, ...]) -> Shares:
+    """Sort the seconds of a role; ``beyond`` are the occupations in which it waits for the peer or the network."""
+    seconds = end.roles.get(role, {})
     counted = {name: value for name, value in seconds.items() if name != time_accounting.IDLE}
     total = sum(wall for wall, _processor in counted.values())
     if not total:
@@ -120,9 +145,9 @@ def _shares(end: Mapping[str, Any], role: str, beyond: tuple[str, ...]) -> Share
     )
 
 
-def _from_outside(ends: Mapping[str, Any], method: str, streams: int, rate: float, line: Line) -> tuple[str, str]:
+def _from_outside(ends: Mapping[str, Account], method: str, streams: int, rate: float, line: Line) -> tuple[str, str]:
     """Judge a program of which only the processor time is known, and that only where it is a child of the job."""
-    loads = {side: end["processor"] / (end["wall"] * streams) for side, end in ends.items() if end["wall"]}
+    loads = {side: end.processor / (end.wall * streams) for side, end in ends.items() if end.wall}
     known = ", ".join(f"at the {_WORDS[side]} {_percent(load)} of a processor" for side, load in loads.items())
     evidence = f"{method} used {known} for each stream" if known else f"nothing is known of {method}'s processor time"
     name = max(loads, key=lambda side: loads[side]) if loads else ""
@@ -142,18 +167,18 @@ _ADVICE = {
     DEST_DISK: "Look at the destination's disks (iostat -x): neither a faster network nor more streams help while "
     "they are slow or busy with other things",
     SOURCE_CPU: "Save processor time at the source: compress: auto or none, more streams where cores are idle, and "
-    "encryption: none where the network is trusted",
+    "encryption: none if the network is trusted",
     DEST_CPU: "Save processor time at the destination: compress: auto or none, more streams where cores are idle, and "
-    "encryption: none where the network is trusted",
+    "encryption: none if the network is trusted",
 }
 
 
-def _advice(name: str, method: str, ends: Mapping[str, Any], rate: float, line: Line) -> str:
+def _advice(name: str, method: str, ends: Mapping[str, Account], rate: float, line: Line) -> str:
     if name == NETWORK:
         throttled = sum(
-            seconds.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for seconds in ends["source"]["roles"].values()
+            seconds.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for seconds in ends["source"].roles.values()
         ) + (line.limit and rate >= _FULL * line.limit)
-        if throttled > ends["source"]["wall"] * _STANDS_OUT:
+        if throttled > ends["source"].wall * _STANDS_OUT:
             return "It is bwlimit that holds the transfer back: raise it where the network has more to give"
         if line.interface and rate >= _FULL * line.interface:
             return "The line is full: only compress, or a faster line, makes it quicker"
@@ -162,14 +187,14 @@ def _advice(name: str, method: str, ends: Mapping[str, Any], rate: float, line: 
             "part of the way (role nic, ethtool, iperf3), and try compress or more streams"
         )
     if name == NONE:
-        if method == "stream" or max(end["wall"] for end in ends.values()) < _SHORTEST:
+        if method == "stream" or max(end.wall for end in ends.values()) < _SHORTEST:
             return "Nothing stands out, so there is nothing to change"
         return "Method stream accounts for its time and tells more"
     return _ADVICE[name]
 
 
-def _account(said: Any) -> dict[str, Any]:
-    """Read what one end said; whatever is no number of seconds is left out."""
+def parse_account(said: object) -> Account:
+    """Read what one end said (time_accounting.Account); whatever is no number of seconds is left out."""
     said = said if isinstance(said, Mapping) else {}
     roles = said.get("roles")
     found: dict[str, dict[str, tuple[float, float]]] = {}
@@ -180,16 +205,16 @@ def _account(said: Any) -> dict[str, Any]:
                 for name, pair in seconds.items()
                 if isinstance(pair, (list, tuple)) and len(pair) == 2
             }
-    return {"wall": _number(said.get("wall")), "processor": _number(said.get("processor")), "roles": found}
+    return Account(_number(said.get("wall")), _number(said.get("processor")), found)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     return max(0.0, float(value)) if isinstance(value, (int, float)) else 0.0
 
 
-def _in_words(end: Mapping[str, Any], side: str) -> dict[str, float]:
-    """Give the seconds of one end by what they went into, added up over its threads."""
-    found = {"wall": end["wall"], "processor": end["processor"]}
+def _in_words(end: Account, side: str) -> dict[str, float]:
+    """Return the seconds of one end by what they went into, added up over its threads."""
+    found = {"wall": end.wall, "processor": end.processor}
     names = (
         {
             "reading": time_accounting.READ,
@@ -203,9 +228,9 @@ def _in_words(end: Mapping[str, Any], side: str) -> dict[str, float]:
             "syncing": time_accounting.SYNC,
         }
     )
-    if end["roles"]:
+    if end.roles:
         for word, occupation in names.items():
-            spent = [seconds[occupation] for seconds in end["roles"].values() if occupation in seconds]
+            spent = [seconds[occupation] for seconds in end.roles.values() if occupation in seconds]
             found[word] = round(sum(max(0.0, wall - processor) for wall, processor in spent), 3)
     return found
 

@@ -13,25 +13,101 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import differing_buckets, report
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
+    WrongShape,
+    as_object,
+    check_members,
+    list_of,
+    member,
+    texts,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import (
+    PathError,
+    parse_path_errors,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import Difference, differing_buckets, report
 
+from . import steps
 from .host_runner import HostFailed, HostRunner
 from .parallel import run_parallel
 from .status import parse_status
 from .watching import watch
 
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import DigestRequest
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import (
+        DrillDown,
+        Folder,
+        QuickDigest,
+        Start,
+        Step,
+    )
+
+    from .owners import Table
+
 _SHORT = 5.0  # seconds in which most trees are read, so that no poll is needed
 _QUICK_DIGEST = 2.0  # seconds in which a small tree is read by the module itself, which costs less than a job
 SIDES = ("source", "dest")
 
-Steps = Mapping[str, list[dict[str, Any]]]
-_NO_STEPS: Steps = MappingProxyType({"source": [], "dest": []})
+Steps = Mapping[str, Sequence["Step"]]
+_NO_STEPS: Steps = MappingProxyType({"source": (), "dest": ()})
 
 
 class ComparisonFailed(Exception):
     """A tree could not be read."""
+
+
+class Counts(TypedDict):
+    """What one side has, as results have it."""
+
+    entries: int
+    types: dict[str, int]
+    bytes: int
+
+
+class Digest(NamedTuple):
+    """What one side says of its tree."""
+
+    counts: Counts
+    sums: str
+    errors: list[PathError]  # the first ones
+    errors_total: int
+    owners: object  # what owner_census reads; None if nothing was counted
+
+
+class Compared(NamedTuple):
+    """What a comparison found."""
+
+    counts: Mapping[str, Counts]  # by side
+    owners: object = None  # as the source counted them
+    differences: Sequence[Difference] = ()  # the first ones
+    differences_total: int = 0
+    unstable: int = 0  # of the total
+
+
+def parse_digest(value: object) -> Digest:
+    """Return what a host says of its tree; raise WrongShape if that is no digest."""
+    values = as_object(value, "the digest of a tree")
+    types, errors = member(values, "types", dict), parse_path_errors(values.get("errors"))
+    return Digest(
+        {
+            "entries": member(values, "entries", int),
+            "types": {kind: member(types, kind, int) for kind in types},
+            "bytes": member(values, "bytes", int),
+        },
+        member(values, "sums", str),
+        errors,
+        member(values, "errors_total", int),
+        values.get("owners"),
+    )
+
+
+def parse_quick_digest(value: object) -> Digest | None:
+    """Return what a step of quick_digest_step found; None if the tree was not read. Raises WrongShape."""
+    digest = as_object(value, "the answer to quick_digest").get("digest")
+    return None if digest is None else parse_digest(digest)
 
 
 @dataclass(frozen=True)
@@ -45,7 +121,7 @@ class Comparison:
     rules: list[str] = field(default_factory=list)
     only: str | None = None
     one_file_system: bool = False  # at the source; what the destination has in its place may be mounted otherwise
-    owner_map: Mapping[str, Any] | None = None  # numbers: what the source's owners are at the destination
+    owner_map: Table | None = None  # numbers: what the source's owners are at the destination
     count_owners: list[str] | None = None  # what a transfer preserves, where the source's owners are to be counted
     special_files: Sequence[str] = ("devices",)  # devices: all special files; specials: FIFOs and sockets alone
     algorithm: str = "blake2b"
@@ -62,87 +138,76 @@ class Comparison:
         say: Callable[[str], None],
         before: Steps = _NO_STEPS,
         after: Steps = _NO_STEPS,
-        quick_digests: Mapping[str, dict[str, Any]] = MappingProxyType({}),
-    ) -> dict[str, Any]:
+        quick_digests: Mapping[str, Digest | None] = MappingProxyType({}),
+    ) -> Compared:
         """Compare, and return ``differences`` (listed), ``differences_total``, ``unstable``, ``counts`` and ``owners``.
 
         ``unstable`` is a count, ``counts`` are those of both sides, and ``owners`` those of the source where they were
-        to be counted. ``before`` and ``after`` are steps of the caller's that travel in the same executions of the
+        to be counted. ``before`` and ``after`` are steps of the caller's that are sent in the same executions of the
         module. ``quick_digests`` has what ``quick_digest_step`` gave for a side, whose own such steps are done.
-        Raises ComparisonFailed where a tree could not be read completely, HostFailed where a host failed.
+        Raises ComparisonFailed if a tree could not be read completely, HostFailed where a host failed.
         """
         try:
             digests = self._quick_digest(before, after, quick_digests) if self.short else {}
             if digests:
-                result: dict[str, Any] = {"differences": [], "differences_total": 0, "unstable": 0}
-                return dict(result, **self._counted(digests))
+                return _equal(digests)
             digests = self._digests(say, before)
-            result = self._differences(digests)
+            compared = self._differences(digests)
         except BaseException:
             with contextlib.suppress(HostFailed):
                 self._end(after)
             raise
         self._end(after)
-        return dict(result, **self._counted(digests))
+        return compared
 
-    @staticmethod
-    def _counted(digests: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        return {
-            "counts": {side: _counts(digests[side]) for side in SIDES},
-            "owners": digests["source"].get("owners"),
-        }
-
-    def quick_digest_step(self, side: str, then: list[dict[str, Any]]) -> dict[str, Any]:
-        """Give the step that reads a small tree at once; ``then`` are the steps that follow where it is one."""
-        return {"do": "quick_digest", "request": self._request(side), "seconds": _QUICK_DIGEST, "then": then}
+    def quick_digest_step(self, side: str, then: Sequence[Step]) -> QuickDigest:
+        """Return the step that reads a small tree at once; ``then`` are the steps that follow where it is one."""
+        return {"do": "quick_digest", "request": self._request(side), "seconds": _QUICK_DIGEST, "then": list(then)}
 
     def _quick_digest(
-        self, before: Steps, after: Steps, quick_digests: Mapping[str, dict[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
-        """Give both digests where both trees can be read at once and are equal, which most often is so; else nothing.
+        self, before: Steps, after: Steps, quick_digests: Mapping[str, Digest | None]
+    ) -> dict[str, Digest]:
+        """Return both digests if both trees can be read at once and are equal, the usual case; else nothing.
 
         Nothing is kept of trees that are equal, so that no execution is needed to clear it.
         """
-        if any(found["digest"] is None for found in quick_digests.values()):
+        if None in quick_digests.values():
             return {}
-        steps = {
+        asked = {
             side: [*before[side], self.quick_digest_step(side, after[side])]
             for side in SIDES
             if side not in quick_digests
         }
-        given = run_parallel({side: partial(self.runners[side].run, *asked) for side, asked in steps.items()})
-        found = {**quick_digests, **{side: results[-1] for side, results in given.items()}}
-        digests = {side: found[side]["digest"] for side in SIDES}
-        if any(digest is None or digest["errors_total"] for digest in digests.values()):
-            return {}
-        return {} if differing_buckets(digests["source"], digests["dest"]) else digests
+        given = run_parallel({side: partial(self.runners[side].run, *ones) for side, ones in asked.items()})
+        found = {**quick_digests, **{side: parse_quick_digest(results[-1]) for side, results in given.items()}}
+        digests = {side: digest for side, digest in found.items() if digest is not None and not digest.errors_total}
+        return {} if len(digests) < len(SIDES) or _differing(digests) else digests
 
     def _end(self, after: Steps) -> None:
         """Leave nothing on either host, whatever happens to the other."""
         run_parallel({side: partial(self._end_side, side, after[side]) for side in SIDES})
 
-    def _end_side(self, side: str, after: list[dict[str, Any]]) -> None:
-        folder = self._folder(side)
-        self.runners[side].run({"do": "stop", "succeeded": True, **folder}, {"do": "clear", **folder}, *after)
+    def _end_side(self, side: str, after: Sequence[Step]) -> None:
+        self.runners[side].run(*steps.end(self._folder(side)), *after)
 
-    def _folder(self, side: str) -> dict[str, str]:
+    def _folder(self, side: str) -> Folder:
         return {"id": hashlib.sha256(f"compare {self.identity}".encode()).hexdigest()[:16], "side": side}
 
-    def _digests(self, say: Callable[[str], None], before: Steps) -> dict[str, dict[str, Any]]:
+    def _digests(self, say: Callable[[str], None], before: Steps) -> dict[str, Digest]:
         started = run_parallel(
             {side: partial(self.runners[side].run, *before[side], self._start_step(side)) for side in SIDES}
         )
         digests = {}
         for side in SIDES:
             status = parse_status(started[side][-1])
-            if status["alive"]:
+            if status.alive:
                 status = watch(self.runners[side], self._folder(side), f"{self.label} ({side})", say, self.patience)
-            if status["state"] != "finished":
-                raise ComparisonFailed(f"{self.runners[side].name}: {status.get('failure') or status['state']}")
-            digests[side] = status["digest"]
+            if status.state != "finished":
+                raise ComparisonFailed(f"{self.runners[side].name}: {status.failure or status.state}")
+            digests[side] = parse_digest(status.digest)
         return digests
 
-    def _request(self, side: str) -> dict[str, Any]:
+    def _request(self, side: str) -> DigestRequest:
         return {
             "side": side,
             "part": "compare",
@@ -159,56 +224,111 @@ class Comparison:
             "peer_name": self.runners["dest" if side == "source" else "source"].name,
         }
 
-    def _start_step(self, side: str) -> dict[str, Any]:
+    def _start_step(self, side: str) -> Start:
         return {
             "do": "start",
             "kind": "digest",
             "request": self._request(side),
             "until": [],
             "wait": _SHORT,
+            "secrets": [],
+            "replace": None,
+            "then": [],
             **self._folder(side),
         }
 
-    def _differences(self, digests: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    def _differences(self, digests: Mapping[str, Digest]) -> Compared:
         for side in SIDES:
-            if digests[side]["errors_total"]:
-                first = digests[side]["errors"][0]
+            if digests[side].errors_total:
+                first = digests[side].errors[0]
                 raise ComparisonFailed(
-                    f"{digests[side]['errors_total']} entries on {self.runners[side].name} could not be read, "
+                    f"{digests[side].errors_total} entries on {self.runners[side].name} could not be read, "
                     f"{first['path']} ({first['reason']}) among them: nothing is proven without them"
                 )
-        left = set(differing_buckets(digests["source"], digests["dest"]))
-        found: list[dict[str, Any]] = []
+        left = set(_differing(digests))
+        found: list[Difference] = []
         total = unstable = 0
         absent: list[str] | None = None
         while left:
-            listing = self._ask("source", ask="listing", buckets=sorted(left))
-            left -= set(listing["buckets"])
+            listing = self._listing(left)
+            left -= listing.buckets
             if absent is None:
                 absent = self._absent(listing, left)
             room = max(0, self.limit - len(found))
-            explained = self._ask("dest", ask="explain", listing=listing, limit=room, extras=self.extra, absent=absent)
-            total += explained["differs"] + explained["missing"] + explained["extra"]
-            unstable += explained["unstable"]
-            details = self._ask("source", ask="details", keys=explained["ask"])["details"] if explained["ask"] else []
-            found += report(explained, details)[:room]
-        return {"differences": found, "differences_total": total, "unstable": unstable}
+            explained = self._explain(listing, room, absent)
+            total += explained.differences
+            unstable += explained.unstable
+            found += self._report(explained)[:room]
+        return _equal(digests)._replace(differences=found, differences_total=total, unstable=unstable)
 
-    def _absent(self, listing: Mapping[str, Any], left: AbstractSet[int]) -> list[str]:
+    def _absent(self, listing: _Listing, left: AbstractSet[int]) -> list[str]:
         """Return the names that the destination alone has, of files with several, where one portion does not say it."""
         if not left or "links" not in self.fields:
             return []
-        found: list[str] = self._ask("dest", ask="absent", listing=listing)["absent"]
+        found = self._ask_absent(listing)
         while left:
-            listing = self._ask("source", ask="listing", buckets=sorted(left))
-            left = left - set(listing["buckets"])
-            found += self._ask("dest", ask="absent", listing=listing)["absent"]
+            listing = self._listing(left)
+            left = left - listing.buckets
+            found += self._ask_absent(listing)
         return found
 
-    def _ask(self, side: str, **question: Any) -> dict[str, Any]:
-        step = {"do": "drill_down", "changed_after_ns": self.changed_after_ns, **question, **self._folder(side)}
-        return self.runners[side].run(step)[0]
+    def _ask_absent(self, listing: _Listing) -> list[str]:
+        return texts(self._ask("dest", ask="absent", listing=listing.values), "absent")
+
+    def _listing(self, buckets: AbstractSet[int]) -> _Listing:
+        """Have the source list as many of the buckets as fit into one portion: one at least, or it would never end."""
+        values = self._ask("source", ask="listing", buckets=sorted(buckets))
+        listed = set(list_of(values.get("buckets"), "buckets", int))
+        if not listed & buckets:
+            raise WrongShape(f"{self.runners['source'].name} was asked to list {len(buckets)} buckets, and listed none")
+        return _Listing(listed, values)
+
+    def _explain(self, listing: _Listing, room: int, absent: list[str]) -> _Explained:
+        values = self._ask("dest", ask="explain", listing=listing.values, limit=room, extras=self.extra, absent=absent)
+        differences = sum(member(values, name, int) for name in ("differs", "missing", "extra"))
+        for name in ("found", "extras"):
+            _details(values, name)
+        return _Explained(differences, member(values, "unstable", int), texts(values, "ask"), values)
+
+    def _report(self, explained: _Explained) -> list[Difference]:
+        details: list[Mapping[str, Any]] = []
+        if explained.ask:
+            details = _details(self._ask("source", ask="details", keys=explained.ask), "details")
+        return report(explained.values, details)
+
+    def _ask(self, side: str, **question: Any) -> Mapping[str, Any]:
+        asked = {"do": "drill_down", "changed_after_ns": self.changed_after_ns, **question, **self._folder(side)}
+        step = cast("DrillDown", asked)
+        return as_object(self.runners[side].run(step)[0], "the answer to drill_down")
 
 
-def _counts(digest: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: digest[name] for name in ("entries", "types", "bytes")}
+class _Listing(NamedTuple):
+    """A portion of what the source has; the destination reads the rest of it."""
+
+    buckets: AbstractSet[int]
+    values: Mapping[str, Any]
+
+
+class _Explained(NamedTuple):
+    """What the destination says of a portion."""
+
+    differences: int
+    unstable: int
+    ask: list[str]  # keys of entries to ask the source about
+    values: Mapping[str, Any]
+
+
+def _details(values: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return details of entries, each with what report reads of it; raise WrongShape if one has not."""
+    found = list_of(values.get(name), name, dict)
+    for one in found:
+        check_members(one, {"key": str, "path": str, "values": dict})
+    return list(found)
+
+
+def _equal(digests: Mapping[str, Digest]) -> Compared:
+    return Compared({side: digests[side].counts for side in SIDES}, digests["source"].owners)
+
+
+def _differing(digests: Mapping[str, Digest]) -> list[int]:
+    return differing_buckets(*({"sums": digests[side].sums} for side in SIDES))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -34,10 +35,10 @@ class ControlNodeAction(ActionBase):
             result.update(failed=True, msg=f"{what}. Name another place, with {variable}")
         return result
 
-    def act(self, options: dict[str, Any], *, write: bool) -> dict[str, Any]:
+    def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Do what the options say, without ``write`` predict it; give what goes into the result. May raise OSError."""
         raise NotImplementedError
 
-    def place(self, options: dict[str, Any]) -> tuple[str, str]:
-        """Give a path that is written to, and the variable of the user's that says where it is."""
+    def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Return a path that is written, and the user's variable that sets it."""
         raise NotImplementedError

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import secrets
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Serve
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.detect_programs import SSH_METHODS
 
 
-def for_transfer(
-    method: str, encrypt: bool, daemon_password: str | None
-) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+def for_transfer(method: str, encrypt: bool, daemon_password: str | None) -> tuple[dict[str, dict[str, str]], Serve]:
     """Make what a transfer needs: the secrets of each part by their names, and what the serving end may know openly.
 
-    ``encrypt`` counts for ``stream``. ``daemon_password`` is that of a daemon that is there already, None where there
+    ``encrypt`` counts for ``stream``. ``daemon_password`` is that of a daemon that is there already, None if there
     is none.
     """
     if method in SSH_METHODS:
@@ -44,7 +43,7 @@ def _of_stream(encrypt: bool) -> dict[str, dict[str, str]]:
 
 
 def ssh_key_pair() -> tuple[str, str]:
-    """Give a new Ed25519 key as (private, public), each in OpenSSH's own format."""
+    """Return a new Ed25519 key as (private, public), each in OpenSSH's own format."""
     # ansible-core brings this package; ansible-test imports plugins without it
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -58,9 +57,9 @@ def ssh_key_pair() -> tuple[str, str]:
 
 
 def certificate(name: str) -> tuple[str, str]:
-    """Give a new key and a certificate that it signed itself, as (private, certificate), both PEM texts.
+    """Return a new key and a certificate that it signed itself, as (private, certificate), both PEM texts.
 
-    The other end trusts this certificate and no other, so neither its name nor its dates decide anything: it is valid
+    The peer trusts this certificate and no other, so neither its name nor its dates decide anything: it is valid
     from long ago to far ahead, because clocks of hosts differ.
     """
     import datetime
@@ -89,5 +88,5 @@ def certificate(name: str) -> tuple[str, str]:
 
 
 def token() -> str:
-    """Give a new secret of 256 bits, as text without special characters."""
+    """Return a new secret of 256 bits, as text without special characters."""
     return secrets.token_hex(32)

@@ -7,8 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import ProbeFacts
+    from ansible_collections.longhaul.fleet.plugins.module_utils._methods.detect_programs import Programs
 
 _SSH_LIKE = ("ssh", "ansible.builtin.ssh", "paramiko", "paramiko_ssh", "ansible.netcommon.libssh", "smart")
 
@@ -30,29 +34,30 @@ class Endpoint:
 
     name: str  # in the inventory
     side: str  # "source" or "dest"
-    address: str  # where the other end reaches it
+    address: str  # where the peer reaches it
     address_given: bool  # by longhaul_address: nothing else may take its place
     ssh_port: int
-    probe: Mapping[str, Any] = field(default_factory=dict)
+    probe: ProbeFacts
 
     @property
-    def programs(self) -> Mapping[str, Any]:
+    def programs(self) -> Programs:
         """What the probe knows of the programs on this host."""
-        programs: Mapping[str, Any] = self.probe["programs"]
-        return programs
+        return self.probe["programs"]
 
     @property
     def is_root(self) -> bool:
         """Whether the work on this host is done as root."""
-        return bool(self.probe["uid"] == 0)
+        return self.probe["uid"] == 0
 
-    def version(self, program: str) -> tuple[int, ...]:
-        """The version of a program; empty where there is none."""
-        return tuple(self.programs.get(program, {}).get("version", ()))
+    @property
+    def rsync_version(self) -> tuple[int, ...]:
+        """The version of rsync; empty if there is none."""
+        rsync = self.programs.get("rsync")
+        return tuple(rsync["version"]) if rsync else ()
 
 
 def inventory_address(variables: Mapping[str, Any], name: str, connection: str) -> str:
-    """Give the address that the inventory names for the other end to use; empty where it names none.
+    """Return the address that the inventory names for the peer to use; empty if it names none.
 
     ``longhaul_address`` wins over ``ansible_host``. Without either, the inventory name itself serves where Ansible
     reaches the host by it (ssh); a container's or a local connection's name is no address.
@@ -64,9 +69,7 @@ def inventory_address(variables: Mapping[str, Any], name: str, connection: str) 
     return ""
 
 
-def make_endpoint(
-    name: str, side: str, variables: Mapping[str, Any], connection: str, probe: Mapping[str, Any]
-) -> Endpoint:
+def make_endpoint(name: str, side: str, variables: Mapping[str, Any], connection: str, probe: ProbeFacts) -> Endpoint:
     """Make an endpoint of a host's variables and its probe."""
     address = inventory_address(variables, name, connection)
     return Endpoint(
@@ -80,7 +83,7 @@ def make_endpoint(
 
 
 def ssh_port(variables: Mapping[str, Any], connection: str) -> int:
-    """Give the port at which a host's own sshd should listen: the inventory's for ssh connections, else 22."""
+    """Return the port at which a host's own sshd should listen: the inventory's for ssh connections, else 22."""
     port = variables.get("longhaul_ssh_port")
     if port is None and connection in _SSH_LIKE:
         port = variables.get("ansible_port", variables.get("ansible_ssh_port"))

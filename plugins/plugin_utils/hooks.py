@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 TASKS = "tasks of "
 
 
-def tell_hook(hook: Mapping[str, Any], kind: str = "", host: str = "") -> dict[str, Any]:
+class Told(TypedDict):
+    """What messages and reports may tell of a hook."""
+
+    kind: str  # the list that it is in
+    host: str  # where it runs
+    name: str
+    what: str  # it runs; empty if it is hidden
+    hidden: bool
+
+
+def tell_hook(hook: Mapping[str, Any], kind: str = "", host: str = "") -> Told:
     """Return what messages and reports may tell: kind, host, name, what it runs, and whether it is hidden.
 
     ``hook`` is what the user wrote, ``kind`` the list that it is in, ``host`` where it runs. A hook that has no name is

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ansible import constants
 from ansible.errors import AnsibleError
@@ -17,8 +19,12 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
 from ansible.utils.display import Display
 
+from .become_timeout import PAUSE, RETRIES, is_become_timeout, may_run_again
 from .engine import engine_argument
 from .typed_passwords import typed_passwords
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Step
 
 _DISPLAY = Display()
 _MODULE = "longhaul.fleet.endpoint"
@@ -36,10 +42,10 @@ class ControllerGone(HostFailed):
 class HostRunner:
     """One inventory host as an end of a transfer. The connection is made once and kept for all its steps."""
 
-    def __init__(self, action: ActionBase, host: str, task_vars: dict[str, Any]) -> None:
+    def __init__(self, action: ActionBase, host: str, task_vars: Mapping[str, Any]) -> None:
         """Prepare to run on ``host``.
 
-        Its variables come from the inventory, so ``delegate_to``, the play's host and the other end change nothing.
+        Its variables come from the inventory, so ``delegate_to``, the play's host and the peer change nothing.
         A task's or play's ``become`` keywords count for it as they do for any task, and so do passwords that the user
         was asked for; its variables win over them.
         Raises HostFailed for a name that is not in the inventory.
@@ -55,7 +61,7 @@ class HostRunner:
         self._action = self._bind(action)
 
     def _bind(self, action: ActionBase) -> ActionBase:
-        """Give an action of this host alone: its own connection, its own become, no delegation."""
+        """Return an action of this host alone: its own connection, its own become, no delegation."""
         task = action._task.copy()
         task.delegate_to = None
         task.async_val = 0
@@ -103,8 +109,8 @@ class HostRunner:
         """The name of the connection plugin."""
         return str(self.variables.get("ansible_connection", "ssh"))
 
-    def run(self, *steps: dict[str, Any], secrets: dict[str, str] | None = None) -> list[dict[str, Any]]:
-        """Run steps of the endpoint module in one execution, and give each one's result.
+    def run(self, *steps: Step, secrets: dict[str, str] | None = None) -> list[object]:
+        """Run steps of the endpoint module in one execution, and return each one's result, which nobody has read yet.
 
         Raises HostFailed with the host's name, what it said, and what that means.
         """
@@ -115,16 +121,35 @@ class HostRunner:
             )
         _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in steps)}")
         try:
-            result = self._action._execute_module(
-                module_name=_MODULE,
-                module_args={"steps": list(steps), "engine": engine_argument(), "secrets": secrets or {}},
-                task_vars=self.variables,
-            )
+            result = self._execute({"steps": list(steps), "engine": engine_argument(), "secrets": secrets or {}})
         except AnsibleError as error:
             raise HostFailed(f"{self.name}: {_with_advice(str(error))}") from None  # a cause would be said twice
         if result.get("unreachable") or result.get("failed") or "results" not in result:
             raise HostFailed(f"{self.name}: {_reason(result)}")
         return list(result["results"])
+
+    def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run the module, again where become was too slow and that is safe; return its result. Raises AnsibleError."""
+        left = RETRIES
+        while True:
+            try:
+                return dict(
+                    self._action._execute_module(
+                        module_name=_MODULE, module_args=dict(arguments), task_vars=self.variables
+                    )
+                )
+            except AnsibleError as error:
+                if not left or not is_become_timeout(str(error)):
+                    raise
+                if not may_run_again([step["do"] for step in arguments["steps"]], self._pipelining):
+                    raise
+            left -= 1
+            _DISPLAY.warning(f"{self.name} did not answer for become in time. Trying again")
+            time.sleep(PAUSE)
+
+    @property
+    def _pipelining(self) -> bool:
+        return bool(self._action._is_pipelining_enabled("new"))
 
     def reset(self) -> None:
         """Forget a connection that broke; the next step makes a new one."""
@@ -136,11 +161,11 @@ class HostRunner:
         self._action._connection.close()
 
 
-def _variables(host: str, task_vars: dict[str, Any]) -> dict[str, Any]:
-    """Give what connections, become and modules read of a host, templated in that host's own context.
+def _variables(host: str, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables of a host that connections, become and modules use, templated in its own context.
 
     Only these: an unrelated variable that cannot be templated yet is nobody's failure, and nothing of the task's own
-    host reaches the other end. A play's or task's own ``vars`` count for the task's own host, as they always do.
+    host reaches the peer. A play's or task's own ``vars`` count for the task's own host, as they always do.
     """
     hostvars = task_vars["hostvars"][host]
     own = host == task_vars.get("inventory_hostname") and "ansible_delegated_vars" not in task_vars
@@ -153,8 +178,8 @@ def _variables(host: str, task_vars: dict[str, Any]) -> dict[str, Any]:
     return variables
 
 
-def _reason(result: dict[str, Any]) -> str:
-    """Give the sentence in a failed module result that helps."""
+def _reason(result: Mapping[str, Any]) -> str:
+    """Return the helpful sentence of a failed module result."""
     captured = getattr(getattr(result.get("exception"), "event", None), "msg", "")  # how ansible-core 2.19 keeps it
     text = str(result.get("msg") or captured or "the module gave no result")
     said = str(result.get("module_stderr") or result.get("module_stdout") or "").strip()
@@ -171,8 +196,8 @@ def _with_advice(text: str, said: str = "") -> str:
     if re.search(r"Incorrect \S+ password", text):
         how = "correct ansible_become_password, or what you give to --ask-become-pass"
         return f"{text}: become on this host did not take the one given; {how}"
-    if "waiting for privilege escalation prompt" in text:
-        how = "mend what delays sudo there (its name server, its load), or give it more seconds with ANSIBLE_TIMEOUT"
+    if is_become_timeout(text):
+        how = "fix what delays sudo there (its name server, its load), or give it more seconds with ANSIBLE_TIMEOUT"
         return f"{text}: the host was too slow to ask for the password of become; {how}, and run the task again"
     if re.search(r"interpreter '[^']*' was not found|env: .*python.*No such file", text + said):
         how = "name the Python of this host (3.8 or newer) in ansible_python_interpreter, or install one"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell the user what becomes of the work on the hosts when ansible is interrupted or killed."""
+"""Tell the user what happens to the work on the hosts when ansible is interrupted or killed."""
 
 from __future__ import annotations
 
@@ -58,11 +58,15 @@ class Interruption:
             self._terminal = -1
 
     def tell(self) -> None:
-        """Write the words, once."""
-        words, self.words = self.words, ""
-        if words and self._terminal >= 0:
+        """Write the words, once.
+
+        Ansible sends SIGTERM right after SIGINT. The second signal may interrupt the first one's handler here and ends
+        the worker, so the words are forgotten only when they are written.
+        """
+        if self.words and self._terminal >= 0:
             with contextlib.suppress(OSError):
-                os.write(self._terminal, f"\n{words}\n".encode())
+                os.write(self._terminal, f"\n{self.words}\n".encode())
+        self.words = ""
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
         self.tell()

@@ -60,8 +60,8 @@ def _rsyncd(driving: Endpoint, serving: Endpoint) -> str:
 
 def _old_rsync(*hosts: Endpoint) -> str:
     for host in hosts:
-        if host.version("rsync") < OLDEST:
-            found, needed = (".".join(map(str, version)) for version in (host.version("rsync"), OLDEST))
+        if host.rsync_version < OLDEST:
+            found, needed = (".".join(map(str, version)) for version in (host.rsync_version, OLDEST))
             why = f"{needed} or newer is needed to count what was done: update it"
             return f"the rsync of {host.name} is {found}, and {why}"
     return ""
@@ -69,9 +69,9 @@ def _old_rsync(*hosts: Endpoint) -> str:
 
 def _tar_nc(driving: Endpoint, serving: Endpoint) -> str:
     for host in (driving, serving):
-        if "tar" in host.programs and not host.programs["tar"]["flavour"]:
-            found = host.programs["tar"]["text"]
-            return f"the tar of {host.name} is unknown ({found}): GNU tar or bsdtar is needed. Install one"
+        tar = host.programs.get("tar")
+        if tar and not tar["flavour"]:
+            return f"the tar of {host.name} is unknown ({tar['text']}): GNU tar or bsdtar is needed. Install one"
     return _lacks(driving, "tar") or _lacks(serving, "tar")
 
 
@@ -83,7 +83,7 @@ def _stream(driving: Endpoint, serving: Endpoint) -> str:
 
 
 def no_stream(encryption: str, driving: Endpoint, serving: Endpoint) -> str:
-    """Say why a pair cannot use the stream engine with this encryption; empty where it can."""
+    """Return why a pair cannot use the stream engine with this encryption; empty if it can."""
     return _stream(driving, serving) or (_no_tls(driving, serving) if encryption != "none" else "")
 
 
@@ -117,7 +117,7 @@ _REASONS = {
 
 
 def obstacle(method: str, driving: Endpoint, serving: Endpoint) -> str:
-    """Say why a pair cannot use a method; empty where it can."""
+    """Return why a pair cannot use a method; empty if it can."""
     return _OBSTACLES[method](driving, serving)
 
 
@@ -126,7 +126,7 @@ def choose_method(
 ) -> Choice:
     """Choose among the methods that the pair can use and the encryption option allows.
 
-    ``unfit`` says of methods why this transfer cannot use them, for ``auto``. Raises Refusal where there is none, or
+    ``unfit`` says of methods why this transfer cannot use them, for ``auto``. Raises Refusal if there is none, or
     where the one that was named cannot be used.
     """
     if wanted != "auto":
@@ -170,13 +170,13 @@ def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -
     if method in UNENCRYPTED and encryption == "auto":
         warnings = (
             f"method {method} does not encrypt: who can listen on the network reads the data. "
-            "Say encryption: none where the network is trusted, or leave method out",
+            "Say encryption: none if the network is trusted, or leave method out",
         )
     return Choice(method, "it was chosen by name", warnings)
 
 
 def _trust(method: str, driving: Endpoint, serving: Endpoint) -> str:
-    """Say what one host could do to the other with a method of OpenSSH's own programs."""
+    """Return what one host could do to the other with a method of OpenSSH's own programs."""
     if method == "sftp":
         may = "read and write" if serving.side == "dest" else "read"
         return (
@@ -193,7 +193,7 @@ def _trust(method: str, driving: Endpoint, serving: Endpoint) -> str:
 
 
 def _other_way(methods: tuple[str, ...], driving: Endpoint, serving: Endpoint) -> str:
-    """Give the advice to connect the other way round, where one of the methods could be used then."""
+    """Return the advice to connect in the other direction, if one of the methods could be used then."""
     if all(obstacle(method, driving=serving, serving=driving) for method in methods):
         return ""
     connect = "pull" if driving.side == "source" else "push"

@@ -94,7 +94,7 @@ def check_path(option: str, path: str) -> None:
 
 
 def _not_absolute(option: str, path: str) -> str:
-    """Say what is wrong with a path that is not absolute, in the words of rsync's users where it is one of rsync's."""
+    """Return what is wrong with a path that is not absolute, with advice if it is in one of rsync's forms."""
     host = {"src": "src_host", "dest": "dest_host"}.get(option, "dest_host")
     if re.match(r"rsync://|[^/]*::", path):
         return (
@@ -111,7 +111,7 @@ def _not_absolute(option: str, path: str) -> str:
 
 
 def wanted_ports(options: Mapping[str, Any]) -> list[int]:
-    """Give the ports to listen at, in the order to try; none lets the host choose. Raises Refusal."""
+    """Return the ports to listen at, in the order to try; none lets the host choose. Raises Refusal."""
     if options.get("port_range"):
         try:
             low, high = (int(part) for part in options["port_range"].split("-"))

@@ -14,16 +14,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Settings
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
+    WrongShape,
+    as_object,
+    list_of,
+    texts,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import OwnerMismatch
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import KINDS, judge_all
 
+from . import steps
 from .host_runner import HostRunner
 from .owners import Table, merged
 from .report import TransferError
 from .status import parse_status
 from .watching import watch
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import CensusRequest
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Start
 
 _SHORT = 5.0  # seconds in which most trees are counted, so that no poll is needed
 
@@ -33,40 +44,55 @@ class Owners:
     """What is known of a tree's owners: the whole table of numbers, and where the hosts disagree."""
 
     table: Table
-    mismatches: list[dict[str, Any]]
+    mismatches: list[OwnerMismatch]
     hints: list[str]
 
 
+class CensusSettings(TypedDict):
+    """What a count of owners goes by; the settings of a transfer have all of it."""
+
+    rules: list[str]
+    only: str | None
+    one_file_system: bool
+    preserve: list[str]
+    numeric_ids: bool
+    owner_map: Table
+
+
 def judge(
-    dest: HostRunner, counted: Mapping[str, Any], numeric_ids: bool, owner_map: Mapping[str, Sequence[Sequence[int]]]
+    dest: HostRunner, counted: object, numeric_ids: bool, owner_map: Mapping[str, Sequence[Sequence[int]]]
 ) -> Owners:
-    """Have the destination look up what was counted at the source, and decide."""
-    asked = {kind: counted[kind] for kind in KINDS}
+    """Have the destination look up what the source says that it counted (OwnerCount.as_dict), and decide.
+
+    Raises WrongShape if a host says something else.
+    """
+    values = as_object(counted, "the count of owners")
+    asked = {kind: _rows(values, kind, (int, str, int, str)) for kind in KINDS}
     if not any(asked.values()):
         return Owners(merged(owner_map, {}), [], [])
-    (answers,) = dest.run({"do": "look_up_owners", "counted": asked})
+    said = as_object(dest.run({"do": "look_up_owners", "counted": asked})[0], "the answer to look_up_owners")
+    answers = {kind: _rows(said, kind, (str, (int, type(None)))) for kind in KINDS}
     settled = {kind: {old for old, _new in owner_map.get(kind, ())} for kind in KINDS}
     table, mismatches = judge_all(asked, answers, numeric_ids, settled)
-    return Owners(merged(owner_map, table), mismatches, counted["hints"] if mismatches else [])
+    return Owners(merged(owner_map, table), mismatches, texts(values, "hints") if mismatches else [])
 
 
 def take_census(
     runners: Mapping[str, HostRunner],
     identity: str,
     root: str,
-    settings: Settings,
+    settings: CensusSettings,
     say: Callable[[str], None],
     label: str,
     patience: float,
 ) -> Owners:
     """Count the owners of the source's tree, and decide what they become.
 
-    ``settings`` has ``rules``, ``only``, ``one_file_system``, ``preserve``, ``numeric_ids`` and ``owner_map``, as a
-    plan has them. Raises TransferError or HostFailed.
+    Raises TransferError or HostFailed.
     """
     source = runners["source"]
-    folder = {"id": hashlib.sha256(f"owners {identity}".encode()).hexdigest()[:16], "side": "source"}
-    request = {
+    folder: Folder = {"id": hashlib.sha256(f"owners {identity}".encode()).hexdigest()[:16], "side": "source"}
+    request: CensusRequest = {
         "rules": settings["rules"],
         "only": settings["only"],
         "one_file_system": settings["one_file_system"],
@@ -76,24 +102,35 @@ def take_census(
         "root": root,
         "peer_name": runners["dest"].name,
     }
-    clean_up: list[dict[str, Any]] = [{"do": "stop", "succeeded": True, **folder}, {"do": "clear", **folder}]
-    step = {
+    clean_up = steps.end(folder)
+    step: Start = {
         "do": "start",
         "kind": "owners",
         "request": request,
         "until": [],
         "wait": _SHORT,
+        "secrets": [],
+        "replace": None,
         "then": clean_up,
         **folder,
     }
     (said,) = source.run(step)
     status = parse_status(said)
-    if "then" not in status:
-        if status["alive"]:
+    if status.then is None:
+        if status.alive:
             status = watch(source, folder, f"{label}: counting owners", say, patience)
         source.run(*clean_up)
-    if status["state"] != "finished":
+    if status.state != "finished":
         raise TransferError(
-            f"the owners of the tree on {source.name} could not be counted: {status.get('failure') or status['state']}"
+            f"the owners of the tree on {source.name} could not be counted: {status.failure or status.state}"
         )
-    return judge(runners["dest"], status["owners"], bool(settings["numeric_ids"]), settings["owner_map"])
+    return judge(runners["dest"], status.owners, bool(settings["numeric_ids"]), settings["owner_map"])
+
+
+def _rows(values: Mapping[str, Any], kind: str, types: Sequence[type | tuple[type, ...]]) -> list[list[Any]]:
+    """Return the rows of a table of owners, which have values of these types."""
+    rows = list_of(values.get(kind), kind, list)
+    for row in rows:
+        if len(row) != len(types) or not all(isinstance(one, due) for one, due in zip(row, types)):
+            raise WrongShape(f"{kind} has the row {row!r:.60}, which tells no owner")
+    return rows

@@ -19,7 +19,7 @@ _WORDS = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"]
 
 
 def owner_problems(job: Mapping[str, Any], predicted: Mapping[str, Any]) -> list[str]:
-    """Return the problem of a job that does not say whose its files become; nothing where it does, or all agree.
+    """Return the problem of a job that does not say whose its files become; nothing if it does, or all agree.
 
     ``predicted`` is the result of the transfer in check mode.
     """
@@ -49,7 +49,7 @@ def owner_problems(job: Mapping[str, Any], predicted: Mapping[str, Any]) -> list
 def missing_list(disagree: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
     """Return YAML, a list item for each user or group that the destination lacks.
 
-    With the source's number where nobody has that at the destination.
+    With the source's number if it is free at the destination.
     """
     number = {"user": "uid", "group": "gid"}[kind]
     found = []

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Dict, List
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import OwnerMismatch
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import KINDS
 
 from .endpoint import Refusal
+from .result import Result
 
 _LARGEST = 2**32 - 2  # the number above it means "no change" to chown
 _LISTED = 10  # in a warning; the result has all
@@ -113,7 +115,7 @@ def merged(one: Mapping[str, Sequence[Sequence[int]]], other: Mapping[str, Seque
     return found
 
 
-def is_serious(one: Mapping[str, Any]) -> bool:
+def is_serious(one: OwnerMismatch) -> bool:
     """Whether a disagreement of the hosts is worth a transfer's warning: somebody else gets something, or could not.
 
     A number that is unknown at the destination, with a name that is unknown there as well, is what a copy by numbers to
@@ -122,8 +124,8 @@ def is_serious(one: Mapping[str, Any]) -> bool:
     return not one["numeric_ids"] or bool(one["name_there"]) or one["id_there"] is not None
 
 
-def owner_text(one: Mapping[str, Any], source: str, dest: str) -> str:
-    """Say in a clause by what the two hosts do not mean the same."""
+def owner_text(one: OwnerMismatch, source: str, dest: str) -> str:
+    """Describe in a clause what differs between the two hosts."""
     kind, name = one["type"], one["name"]
     count = f"{one['entries']} {'entry' if one['entries'] == 1 else 'entries'}"
     keep = "keeps" if one["entries"] == 1 else "keep"
@@ -145,7 +147,7 @@ def _called(kind: str, name: str) -> str:
     return f"the user {name}" if name == "nobody" else name or _NOBODY[kind]
 
 
-def owner_warnings(mismatches: Sequence[Mapping[str, Any]], hints: Sequence[str], source: str, dest: str) -> list[str]:
+def owner_warnings(mismatches: Sequence[OwnerMismatch], hints: Sequence[str], source: str, dest: str) -> list[str]:
     """Return what a transfer warns of: one sentence, however many users that are."""
     serious = [one for one in mismatches if is_serious(one)]
     if not serious:
@@ -162,21 +164,21 @@ def owner_warnings(mismatches: Sequence[Mapping[str, Any]], hints: Sequence[str]
 
 
 def foreign(hints: Sequence[str]) -> str:
-    """Return the advice for trees that have owners of their own, to follow a sentence; empty where there are none."""
+    """Return the advice for trees that have owners of their own, to follow a sentence; empty if there are none."""
     if not hints:
         return ""
     return f". {'; '.join(hints)}: names of the hosts mean nothing for these, so keep their numbers (numeric_ids: true)"
 
 
 def add_owners(
-    result: dict[str, Any],
-    mismatches: Sequence[Mapping[str, Any]],
+    result: Result,
+    mismatches: Sequence[OwnerMismatch],
     hints: Sequence[str],
     names: tuple[str, str],
     warn: bool = True,
 ) -> None:
     """Put into a task's result by what the hosts do not mean the same, with a warning where that is wished."""
-    result["owner_mismatches"] = [dict(one) for one in mismatches]
+    result["owner_mismatches"] = list(mismatches)
     result["owner_hints"] = list(hints) if mismatches else []
     warnings = owner_warnings(mismatches, hints, *names) if warn else []
     if warnings:

@@ -36,7 +36,7 @@ class PairAction(ActionBase):
 
     def run_pair(
         self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
-    ) -> dict[str, Any]:
+    ) -> Mapping[str, object]:
         """Do the work and give the result."""
         raise NotImplementedError
 
@@ -56,14 +56,14 @@ class PairAction(ActionBase):
                     runners.append(HostRunner(self, options[option] or own, task_vars))
                 result.update(self._run_pair(runners, options))
         except (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError) as error:
-            result.update(getattr(error, "details", {}))
+            result.update(getattr(error, "details", None) or {})
             result.update(failed=True, msg=str(error))
         finally:
             for runner in runners:
                 runner.close()
         return result
 
-    def _run_pair(self, runners: list[HostRunner], options: Mapping[str, Any]) -> dict[str, Any]:
+    def _run_pair(self, runners: list[HostRunner], options: Mapping[str, Any]) -> Mapping[str, object]:
         try:
             return self.run_pair(runners[0], runners[1], options, Display().display)
         except ControllerGone:  # nobody reads the result

@@ -12,10 +12,11 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, Serve
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Compression, Settings
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Compression, DaemonModule, Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
 
 from .endpoint import Endpoint, Refusal
@@ -27,6 +28,9 @@ from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, 
 from .rules import filter_rules, refuse_misread_rules
 from .ssh.ciphers import choose_ciphers, source_offer
 from .units import parse_rate
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import PathFacts
 
 PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")
 _SPECIALS = "specials"  # FIFOs and sockets; never the user's own word, since devices has them, too
@@ -43,7 +47,7 @@ _OPTIONS_OF_METHODS = (
 _OPEN_SNAPSHOTS = "the source could write to all that its daemon must reach, and so change the older copies"
 _TRIAL = 5.0  # seconds in which a method that ``auto`` chose must reach its port, or another takes its place
 _SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time than it costs
-STREAMS_UNASKED = 4  # at most, where nobody said how many, to begin with
+STREAMS_UNASKED = 4  # initial maximum by default
 ONE_STREAM = ("scp", "sftp")
 STREAMS_TRIED = 16  # at most, where more carry more
 
@@ -57,8 +61,8 @@ class Plan:
     driver: str  # the side that connects: "source" or "dest"
     roots: Roots
     settings: Settings  # the same for both ends
-    serve: Mapping[str, Any]  # for the serving end
-    peer: Mapping[str, Any]  # for the driving end; what the serving end publishes comes on top
+    serve: Serve  # for the serving end
+    peer: Peer  # for the driving end; what the serving end publishes comes on top
     started_ns: int  # by the source's clock
     both_root: bool  # or neither
     short: bool  # comparing both trees takes a moment only, as far as is known
@@ -158,10 +162,10 @@ def make_plan(
         "rsync_opts": options["rsync_opts"] or [],
         "ciphers": _ciphers(options, choice.method, driving, serving),
         "changes_max": CHANGES_LISTED,
-        "rsync": {end.side: list(end.version("rsync")) for end in (source, dest)},
-        "tar": {end.side: end.programs.get("tar", {}).get("flavour") for end in (source, dest)},
-        "nc": {end.side: end.programs.get("nc", {}).get("dialect") or "builtin" for end in (source, dest)},
-        "scp_legacy_flag": bool(driving.programs.get("scp", {}).get("legacy_flag")),
+        "rsync": {end.side: list(end.rsync_version) for end in (source, dest)},
+        "tar": {end.side: _tar_flavour(end) for end in (source, dest)},
+        "nc": {end.side: _nc_dialect(end) or "builtin" for end in (source, dest)},
+        "scp_legacy_flag": "scp" in driving.programs and driving.programs["scp"]["legacy_flag"],
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
     }
     if options["rsyncd_module"]:
@@ -181,7 +185,7 @@ def make_plan(
         },
         started_ns=source.probe["now_ns"],
         both_root=source.is_root == dest.is_root,
-        short=options["verify"] != "checksum" and source.probe["path"].get("measured", {}).get("complete", False),
+        short=options["verify"] != "checksum" and _is_short(source.probe["path"]),
         relabel=_relabel(dest, roots),
         line_rate=min((rate for rate in _line_rates(source, dest) if rate > 0), default=0),
         warnings=(
@@ -195,12 +199,25 @@ def make_plan(
     )
 
 
+def _is_short(path: PathFacts) -> bool:
+    """Whether a tree was counted to its end in the moment that the probe has for it."""
+    return "measured" in path and path["measured"]["complete"]
+
+
+def _tar_flavour(end: Endpoint) -> str | None:
+    return end.programs["tar"]["flavour"] if "tar" in end.programs else None
+
+
+def _nc_dialect(end: Endpoint) -> str | None:
+    return end.programs["nc"]["dialect"] if "nc" in end.programs else None
+
+
 def _owner_map(
     options: Mapping[str, Any], source: Endpoint, dest: Endpoint, preserve: tuple[str, ...]
 ) -> tuple[Table, list[str]]:
     """Return ``owner_map`` in numbers, by what both hosts looked up, and warnings. Raises Refusal."""
     refuse_lost_map(options.get("owner_map"), preserve)
-    known = {end.side: end.probe.get("owners", {}) for end in (source, dest)}
+    known = {end.side: end.probe["owners"] for end in (source, dest)}
     return owner_table(options.get("owner_map"), known, {end.side: end.name for end in (source, dest)})
 
 
@@ -209,7 +226,7 @@ def _relabel(dest: Endpoint, roots: Roots) -> str:
 
     Not tried on a system with SELinux; the policy's own program decides what the labels must be.
     """
-    if not dest.probe.get("selinux"):
+    if not dest.probe["selinux"]:
         return ""
     return (
         f"SELinux is enabled on {dest.name}, and new files have the label of {roots.dest} there, whatever the policy "
@@ -218,7 +235,7 @@ def _relabel(dest: Endpoint, roots: Roots) -> str:
 
 
 def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -> int:
-    """Give the number of streams to begin with: as told, else one; for ``stream`` the cores of the smaller host."""
+    """Return the number of streams to begin with: as told, else one; for ``stream`` the cores of the smaller host."""
     if method in ONE_STREAM:
         return 1
     if wanted != "auto":
@@ -250,7 +267,7 @@ def _open_module(options: Mapping[str, Any], method: str, driving: Endpoint, ser
 
 
 def _driver(options: Mapping[str, Any], source: Endpoint, dest: Endpoint, pull: bool, unfit: Mapping[str, str]) -> str:
-    """Say which side connects: as told, else the source, unless only the other way has what a method needs."""
+    """Return which side connects: as told, else the source, unless only the other way has what a method needs."""
     if options["connect"] != "auto":
         return "source" if options["connect"] == "push" else "dest"
     if pull:
@@ -271,7 +288,7 @@ def _usable(options: Mapping[str, Any], driving: Endpoint, serving: Endpoint, un
 
 
 def _ruled_out(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> dict[str, str]:
-    """Say which methods ``auto`` leaves alone, and why: they do not know an option that is set, or not as it is set."""
+    """Return the methods that ``auto`` excludes, and why: they do not support an option, or not its value."""
     found = _not_knowing(options)
     wanted = options["compress"]
     if wanted not in ("auto", "none") and wanted not in _stream_algorithms(source, dest):
@@ -280,7 +297,7 @@ def _ruled_out(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> 
 
 
 def _not_knowing(options: Mapping[str, Any]) -> dict[str, str]:
-    """Say which methods do not know an option that is set."""
+    """Return which methods do not know an option that is set."""
     found = {}
     for option, methods in _limiting(options):
         found.update({method: f"it does not know {option}" for method in METHODS if method not in methods})
@@ -290,7 +307,7 @@ def _not_knowing(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _limiting(options: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Give the options that are set and that only some methods know, with these."""
+    """Yield the options that are set and that only some methods know, with these."""
     for option, methods in _OPTIONS_OF_METHODS:
         if options[option]:
             yield option, methods
@@ -330,9 +347,9 @@ def _refuse_unsafe_inplace(options: Mapping[str, Any], preserve: tuple[str, ...]
 def choose_preserve(
     wanted: list[str] | None, method: str, source: Endpoint, dest: Endpoint
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give what is kept of each entry, and a warning for what would be kept if the user or a program could.
+    """Return what is preserved, and a warning for what the user or a program cannot preserve.
 
-    Raises Refusal where something that was asked for by name cannot be kept.
+    Raises Refusal if something that was asked for by name cannot be kept.
     """
     cannot: dict[str, str] = {}
     if not dest.is_root:
@@ -359,7 +376,7 @@ def choose_preserve(
 
 
 def choose_compression(options: Mapping[str, Any], method: str, source: Endpoint, dest: Endpoint) -> Compression:
-    """Give the algorithm (None: no compression) and level.
+    """Return the algorithm (None: no compression) and level.
 
     ``auto`` compresses only where the line is known to be slow: by bwlimit, or by the speed of an interface.
     """
@@ -386,7 +403,7 @@ def choose_compression(options: Mapping[str, Any], method: str, source: Endpoint
 
 
 def _stream_algorithms(source: Endpoint, dest: Endpoint) -> list[str]:
-    """Give what the Pythons of both hosts can compress with, the best last."""
+    """Return what the Pythons of both hosts can compress with, the best last."""
     return ["zlib", "zstd"] if source.probe["zstd"] and dest.probe["zstd"] else ["zlib"]
 
 
@@ -396,7 +413,7 @@ def _line_is_slow(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) 
 
 
 def _line_rates(source: Endpoint, dest: Endpoint) -> list[int]:
-    """Give the speeds of both hosts' network interfaces in bytes a second; 0 or less: not known."""
+    """Return the speeds of both hosts' network interfaces in bytes a second; 0 or less: not known."""
     return [host.probe["link_mbit"] * 125_000 for host in (source, dest)]
 
 
@@ -413,8 +430,8 @@ def _ciphers(options: Mapping[str, Any], method: str, driving: Endpoint, serving
         raise Refusal(str(error)) from error
 
 
-def _daemon_module(options: Mapping[str, Any], serving: Endpoint, roots: Roots) -> dict[str, Any]:
-    """Say where in the daemon's module the serving root lies."""
+def _daemon_module(options: Mapping[str, Any], serving: Endpoint, roots: Roots) -> DaemonModule:
+    """Return where in the daemon's module the serving root lies."""
     name = options["rsyncd_module"]
     module = serving.probe["rsyncd_module"]
     if not module or "path" not in module:
@@ -438,8 +455,8 @@ def _daemon_module(options: Mapping[str, Any], serving: Endpoint, roots: Roots) 
     }
 
 
-def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> dict[str, Any]:
-    serve: dict[str, Any] = {
+def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> Serve:
+    serve: Serve = {
         "address": serving.address,
         "allow": list(dict.fromkeys([driving.address, *driving.probe["addresses"]])),
         "ports": wanted_ports(options),
@@ -449,7 +466,7 @@ def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: 
     return serve
 
 
-def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> dict[str, Any]:
+def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> Serve:
     """Choose between the host's own sshd and one for this transfer alone.
 
     The host's own needs no open port and is the default. A private one takes its place where port_range asks for it,
@@ -464,7 +481,7 @@ def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> dict[str, Any]
         or config.get("pubkeyauthentication") == "no"
         or (serving.is_root and config.get("permitrootlogin") == "no")
     )
-    if port in sshd["listening"] and not options["port_range"] and not turned_away:
+    if keys is not None and port in sshd["listening"] and not options["port_range"] and not turned_away:
         return {"ssh": "system", "port": port, "authorized_keys": keys}
     if options["port"] and options["port"] not in sshd["listening"] and not options["port_range"]:
         raise Refusal(

@@ -7,24 +7,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import unescape
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import Difference
+
+from .comparison import Compared
+from .result import Result
 
 ROUNDS = 3  # in which what differs is sent again, at most
 WHOLE_PROGRAM = ("rsync", "rsyncd")  # methods that decide by a program of their own what differs
 _WILD = "*?["
-_COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent")
 
 
 def settings_for_repair(settings: Settings, paths: Collection[str] | None, number: int) -> Settings:
-    """Give the settings of a transfer that mends these paths (as names.escape gives them; None: too many to name).
+    """Return the settings of a transfer that repairs these paths (as from names.escape; None: too many to name).
 
     The collection's own comparison compares the contents of the named files, and the rest by size and time. rsync can
     do that for a whole tree alone, so its first round sees nothing else. From the second round (``number``) on it sees
-    all: another name of a file that was replaced, which is none of its names any more, is mended so.
+    all: another name of a file that was replaced, which is none of its names any more, is fixed so.
     """
     if settings["delta"] == "rsync":
         settings = {**settings, "delta": "blocks"}  # what is sent again is in its place but for some blocks
@@ -38,7 +41,7 @@ def settings_for_repair(settings: Settings, paths: Collection[str] | None, numbe
 
 
 def rules_for(paths: Collection[str]) -> list[str]:
-    """Give filter rules in rsync's syntax that let these paths through, and what leads there, and nothing else."""
+    """Return filter rules in rsync's syntax that include only these paths and their parents."""
     wanted: dict[bytes, None] = {}
     for text in sorted(paths):
         parts = unescape(text).split(b"/")
@@ -53,7 +56,7 @@ def _literal(path: str) -> str:
     return "".join(f"\\{char}" if char in _WILD + "\\" else char for char in path)
 
 
-def silent(differences: Collection[Mapping[str, Any]]) -> list[str]:
+def silent(differences: Collection[Difference]) -> list[str]:
     """Name the files whose contents alone differ, with no change at the source that would explain it."""
     return [
         one["path"]
@@ -62,28 +65,31 @@ def silent(differences: Collection[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def add_repair(result: dict[str, Any], outcome: Mapping[str, Any], listed: int) -> None:
+def add_repair(result: Result, outcome: Outcome, listed: int) -> None:
     """Add to a task's result what a round of repair did; at most ``listed`` changes are listed."""
-    for name in _COUNTS:
-        result[name] += outcome[name]
+    result["files_created"] += outcome.files_created
+    result["files_updated"] += outcome.files_updated
+    result["files_deleted"] += outcome.files_deleted
+    result["attributes_changed"] += outcome.attributes_changed
+    result["bytes_sent"] += outcome.bytes_sent
     result["bytes_matched"] = max(0, result["bytes_total"] - result["bytes_sent"])
-    result["files_unchanged"] = max(0, result["files_unchanged"] - outcome["files_updated"])
-    result["changed"] = result["changed"] or bool(outcome["changed"])
-    result["changes"] = [*result["changes"], *outcome["changes"]][:listed]
-    result["changes_total"] += outcome["changes_total"]
+    result["files_unchanged"] = max(0, result["files_unchanged"] - outcome.files_updated)
+    result["changed"] = result["changed"] or outcome.changed
+    result["changes"] = [*result["changes"], *outcome.changes][:listed]
+    result["changes_total"] += outcome.changes_total
     result["changes_truncated"] = result["changes_total"] > len(result["changes"])
 
 
-def note_repaired(result: dict[str, Any], found: Mapping[str, Any], left: Mapping[str, Any]) -> None:
-    """Say in the result what was repaired, of what a comparison found first and what the last one still finds.
+def note_repaired(result: Result, found: Compared, left: Compared) -> None:
+    """Add to the result what was repaired, from the differences of the first and the last comparison.
 
     What differed without a reason is worth a warning: nothing in a transfer makes it.
     """
-    still = {one["path"] for one in left["differences"]}
-    result["repaired"] = [one["path"] for one in found["differences"] if one["path"] not in still]
-    result["repaired_total"] = max(0, found["differences_total"] - left["differences_total"])
-    strange = silent(found["differences"])
-    changed = found["differences_total"] - len(strange)
+    still = {one["path"] for one in left.differences}
+    result["repaired"] = [one["path"] for one in found.differences if one["path"] not in still]
+    result["repaired_total"] = max(0, found.differences_total - left.differences_total)
+    strange = silent(found.differences)
+    changed = found.differences_total - len(strange)
     warnings = []
     if strange:
         warnings.append(

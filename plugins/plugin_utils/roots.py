@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .endpoint import Endpoint, Refusal
 from .folders import inside
 from .units import format_bytes
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import Measured, PathFacts
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,12 @@ class Roots:
 
     source: str
     dest: str
-    target: Mapping[str, Any]  # what the probe says of dest, or of the directory that it will be made in
+    target: PathFacts  # what the probe says of dest, or of the directory that it will be made in
     only: str | None = None
 
 
 def child_name(src: str) -> str:
-    """Return the name that ``src`` would have inside ``dest``; empty where its contents go there directly.
+    """Return the name that ``src`` would have inside ``dest``; empty if its contents go there directly.
 
     A path that ends in ``/.`` or ``/..`` has no name of its own: it stands for its contents, as with rsync.
     """
@@ -35,10 +37,8 @@ def child_name(src: str) -> str:
     return "" if name in (".", "..") else name
 
 
-def resolve_roots(
-    src: str, dest: str, source_path: Mapping[str, Any], dest_path: Mapping[str, Any], hosts: tuple[str, str]
-) -> Roots:
-    """Give the roots for what the user wrote and what the probe found, by rsync's rule of the trailing slash.
+def resolve_roots(src: str, dest: str, source_path: PathFacts, dest_path: PathFacts, hosts: tuple[str, str]) -> Roots:
+    """Return the roots for what the user wrote and what the probe found, by rsync's rule of the trailing slash.
 
     ``dest_path`` describes ``dest``, and as ``child`` the path inside it that has the name of ``src``. ``hosts`` are
     the names of source and destination.
@@ -72,16 +72,14 @@ def resolve_roots(
     )
 
 
-def _unreachable(option: str, path: str, host: str, found: Mapping[str, Any]) -> str:
+def _unreachable(option: str, path: str, host: str, found: PathFacts) -> str:
     return (
         f"{option} is {path}, and it cannot be looked at on {host}: {found.get('reason')}. Use become for that host, "
-        "or mend the permissions of the folders above it"
+        "or fix the permissions of the folders above it"
     )
 
 
-def _file_roots(
-    src: str, dest: str, source_path: Mapping[str, Any], dest_path: Mapping[str, Any], hosts: tuple[str, str]
-) -> Roots:
+def _file_roots(src: str, dest: str, source_path: PathFacts, dest_path: PathFacts, hosts: tuple[str, str]) -> Roots:
     name = os.path.basename(src)
     folder = os.path.dirname(source_path["real"])
     if os.path.basename(source_path["real"]) != name:
@@ -98,7 +96,7 @@ def _file_roots(
     )
 
 
-def _directory(path: Mapping[str, Any], host: str) -> str:
+def _directory(path: PathFacts, host: str) -> str:
     kind = path["type"]
     if kind == "unreachable" and path["existing_is_directory"]:
         raise Refusal(_unreachable("dest", path["given"], host, path))
@@ -155,22 +153,23 @@ def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, partly: bool
     if not target["writable"]:
         raise Refusal(
             f"{target['existing']} on {dest.name} cannot be written to by user {dest.probe['user']}: use become for "
-            "that host, or mend the permissions"
+            "that host, or fix the permissions"
         )
     size = origin.get("measured")
     if size and not partly and _nothing_there(roots, dest.probe["path"]):
         _refuse_no_space(size, target, dest.name, roots.dest)
 
 
-def _nothing_there(roots: Roots, dest_path: Mapping[str, Any]) -> bool:
+def _nothing_there(roots: Roots, dest_path: PathFacts) -> bool:
     """Whether all of the source must be written, as far as can be told without comparing."""
     if roots.only is None:
         return bool(roots.target["empty"])
     inside = roots.dest == dest_path["real"]  # dest is the directory, else the file itself
-    return (dest_path.get("child", {}) if inside else dest_path).get("type") == "missing"
+    at = dest_path.get("child") if inside else dest_path
+    return at is not None and at["type"] == "missing"
 
 
-def _refuse_no_space(size: Mapping[str, Any], target: Mapping[str, Any], host: str, root: str) -> None:
+def _refuse_no_space(size: Measured, target: PathFacts, host: str, root: str) -> None:
     least = "" if size["complete"] else "at least "
     if size["allocated"] > target.get("free_bytes", size["allocated"]):
         raise Refusal(

@@ -41,7 +41,7 @@ def plan_by_rsync(
 ) -> Plan:
     """Plan the run of rsync, over ssh, that brings the files which stream named (as names.escape gives them).
 
-    Raises Refusal where the hosts cannot.
+    Raises Refusal if the hosts cannot.
     """
     wanted = dict(
         options,

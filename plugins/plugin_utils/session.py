@@ -10,12 +10,16 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import credentials
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
+
+from . import credentials, steps
+from .comparison import Digest, parse_quick_digest
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .host_runner import ControllerGone, HostFailed, HostRunner
 from .interruption import Interruption
@@ -25,13 +29,19 @@ from .owner_census import Owners, judge, take_census
 from .owners import add_owners, merged, names_to_look_up
 from .parallel import run_parallel
 from .plan import CHANGES_LISTED, Plan, first_look, needs_all, transfer_id
+from .probe import parse_probe
 from .repair import WHOLE_PROGRAM, add_repair
 from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side, with_unreachable
+from .result import Result
 from .roots import child_name
 from .rsync_fallback import make_plan, plan_by_rsync
-from .status import Progress, Status, parse_status
+from .status import Status, parse_status
 from .verification import Verification, comparison_of
 from .watching import watch
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import Request, TransferRequest
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Probe, Start, Step
 
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
@@ -61,11 +71,11 @@ class Session:
         self._phases: dict[str, float] = {}
         self._names = (source.name, dest.name)
         self._label = " -> ".join(self._names)
-        self._owners: Owners | None = None  # where a count was needed
+        self._owners: Owners | None = None  # set if a count was needed
         self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
         self._fingerprint = _fingerprint(options)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Result:
         """Do it all and give the result. Raises Refusal, HostFailed or TransferError."""
         check_options(self._options)
         source, dest = self._probe()
@@ -76,9 +86,9 @@ class Session:
         else:
             earlier = self._earlier_outcome(source, dest)
             plan, status = self._either_way(make_plan(self._options, source, dest, self._check), source, dest)
-            if status.get("unreachable") and plan.choice.tentative:
+            if status.unreachable and plan.choice.tentative:
                 plan, status = self._fall_back(plan, status, source, dest)
-            if status["alive"]:
+            if status.alive:
                 return shape_result(plan, status, "running", self._phases)
             status = with_earlier(status, earlier)
         return self._conclude(plan, source, dest, status, attached=bool(running))
@@ -91,7 +101,7 @@ class Session:
         finally:
             self._phases[name] = round(self._phases.get(name, 0.0) + time.monotonic() - start, 3)
 
-    def _folder(self, side: str) -> dict[str, str]:
+    def _folder(self, side: str) -> Folder:
         return {"id": self.id, "side": side}
 
     # Probe
@@ -114,11 +124,11 @@ class Session:
     def _probe_end(self, side: str, option: str, methods: tuple[str, ...]) -> Endpoint:
         runner = self._runners[side]
         port = ssh_port(runner.variables, runner.connection)
-        step = {
+        step: Probe = {
             "do": "probe",
             "path": self._options[option],
             "child": child_name(self._options["src"]) if side == "dest" else "",
-            "methods": methods,
+            "methods": list(methods),
             "ssh_ports": [self._options["port"] or port, port],
             "rsyncd_module": self._options["rsyncd_module"],
             "link_dest": self._options["link_dest"] if side == "dest" else [],
@@ -126,19 +136,18 @@ class Session:
             **self._folder(side),
         }
         (found,) = runner.run(step)
-        return make_endpoint(runner.name, side, runner.variables, runner.connection, found)
+        return make_endpoint(runner.name, side, runner.variables, runner.connection, parse_probe(found))
 
     # A transfer that an earlier run started
 
     def _running_driver(self, source: Endpoint, dest: Endpoint) -> str:
-        """Give the side whose driving job is alive; empty where none is.
+        """Return the side whose driving job is alive; empty if none is.
 
         One that only predicts (left behind by a check mode run) writes nothing: it makes way for this run.
         """
         for end in (source, dest):
             job = end.probe["job"]
-            request = job["request"]
-            if job["running"] and request.get("part") == "drive" and not request["settings"]["check"]:
+            if job["running"] and _transfers(job["request"]):
                 return end.side
         return ""
 
@@ -152,20 +161,19 @@ class Session:
                 "Wait for its end, run the task with the same options to attach to it, or end that process"
             )
         self._say(f"{self._label}: attached to the running transfer {self.id}")
-        method = request["settings"]["method"]
+        method = request.get("settings", {}).get("method", "")
         if method not in source.probe["methods"]:
             source, dest = self._probe_for((method,))
         others = dict.fromkeys(set(METHODS) - {method}, "another is running")
         return make_plan(self._options, source, dest, self._check, pull=side == "dest", avoid=others)
 
-    def _earlier_outcome(self, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
-        """Give what a run that nobody waited for did, so that its changes are not lost; empty where there is none."""
+    def _earlier_outcome(self, source: Endpoint, dest: Endpoint) -> Outcome | None:
+        """Return what a run that nobody waited for did, so that its changes are not lost; None if there is none."""
         for end in (source, dest):
             job = end.probe["job"]
-            if not job["running"] and job["request"].get("part") == "drive" and not job["request"]["settings"]["check"]:
-                outcome: dict[str, Any] = job["status"].get("outcome", {})
-                return outcome
-        return {}
+            if not job["running"] and _transfers(job["request"]):
+                return Outcome.from_json(job["status"].get("outcome") or {})
+        return None
 
     # Serve and drive
 
@@ -174,25 +182,25 @@ class Session:
     ) -> tuple[Plan, Status]:
         """Transfer; let the destination connect where the source cannot. Where both fail, the first failure counts."""
         status = self._transfer(plan, source, dest)
-        if not status.get("unreachable") or self._options["connect"] != "auto" or plan.driver == "dest":
+        if not status.unreachable or self._options["connect"] != "auto" or plan.driver == "dest":
             return plan, status
-        self._say(f"{self._label}: {status['failure']}. Trying the other direction")
+        self._say(f"{self._label}: {status.failure}. Trying the other direction")
         self._stop(plan, succeeded=False, clear=True)
         try:
             other = make_plan(self._options, source, dest, self._check, pull=True, avoid=avoid)
             turned = self._transfer(other, source, dest)
         except (Refusal, HostFailed, TransferError) as error:
             return plan, _both(status, "The other direction was tried too", str(error))
-        if turned.get("unreachable"):
+        if turned.unreachable:
             self._stop(other, succeeded=False)
-            return plan, _both(status, "The other direction was tried too", turned["failure"])
+            return plan, _both(status, "The other direction was tried too", turned.failure)
         return other, turned
 
     def _fall_back(self, plan: Plan, status: Status, source: Endpoint, dest: Endpoint) -> tuple[Plan, Status]:
         """Use a method that needs no port but ssh's, since that of the chosen one cannot be reached."""
-        self._say(f"{self._label}: {status['failure']}. Trying without a port of its own")
+        self._say(f"{self._label}: {status.failure}. Trying without a port of its own")
         self._stop(plan, succeeded=False, clear=True)
-        avoid = dict.fromkeys(OWN_PORT, status["failure"])
+        avoid = dict.fromkeys(OWN_PORT, status.failure)
         try:
             source, dest = self._probe_for(METHODS)
             other = make_plan(self._options, source, dest, self._check, avoid=avoid)
@@ -205,19 +213,19 @@ class Session:
         return self._either_way(replace(other, warnings=(*other.warnings, advice)), source, dest, avoid)
 
     def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint) -> Status:
-        """Start both ends, and wait for the end of the driving one unless the task shall not wait; gives its status."""
+        """Start both ends, and wait for the end of the driving one unless the task must not wait; gives its status."""
         status = self._start_plan(plan, source, dest)
-        if status["alive"] and self._options["wait"]:
+        if status.alive and self._options["wait"]:
             return self._watch_driver(plan)
-        if status["alive"] and plan.choice.tentative:
+        if status.alive and plan.choice.tentative:
             return self._wait_for_connection(plan, status)
         return status
 
     def _wait_for_connection(self, plan: Plan, status: Status) -> Status:
         """Wait until the ends have found each other: afterwards nobody is there who could try another method."""
         deadline = time.monotonic() + _CONNECTED
-        while status["alive"] and _has_not_met(status) and time.monotonic() < deadline:
-            (said,) = self._runners[plan.driver].run({"do": "poll", "wait": 1.0, **self._folder(plan.driver)})
+        while status.alive and _has_not_met(status) and time.monotonic() < deadline:
+            (said,) = self._runners[plan.driver].run(steps.poll(self._folder(plan.driver), 1.0))
             status = parse_status(said)
         return status
 
@@ -230,17 +238,18 @@ class Session:
             with self._phase("connect"):
                 password = (self._options["rsyncd_password"] or "") if self._options["rsyncd_module"] else None
                 secrets, public = credentials.for_transfer(plan.choice.method, plan.settings["encrypt"], password)
-                serve = {"serve": dict(plan.serve, **public)}
-                wait = {"until": ["serving"], "wait": _SERVE_WAIT}
-                ready = self._start_end(ends[server], plan, "serve", serve, secrets["serve"], wait)
-                if ready["state"] != "serving":
-                    said = ready.get("failure") or "the serving end is not ready"
+                serve = self._request(ends[server], plan, "serve")
+                serve["serve"] = {**plan.serve, **public}
+                ready = self._start_end(ends[server], serve, secrets["serve"], "serving", _SERVE_WAIT)
+                if ready.state != "serving":
+                    said = ready.failure or "the serving end is not ready"
                     raise TransferError(f"{ends[server].name}: {said}")
             with self._phase("transfer"):
-                peer = {**ready["ready"], **plan.peer}  # the inventory's address wins over the one that it listens at
-                seconds = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED
-                wait = {"until": [], "wait": seconds, "then": self._last_steps(plan, driver)}
-                status = self._start_end(ends[driver], plan, "drive", {"peer": peer}, secrets["drive"], wait)
+                drive = self._request(ends[driver], plan, "drive")
+                # The inventory's address wins over the one that it listens at.
+                drive["peer"] = {**ready.ready, **plan.peer}
+                seconds, then = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED, self._last_steps(plan, driver)
+                status = self._start_end(ends[driver], drive, secrets["drive"], "", seconds, then)
             self._count_last_steps(status)
             return status
         except BaseException:  # nothing may remain, whatever ended it; a driving job that was started is stopped too
@@ -264,31 +273,36 @@ class Session:
                 )
         return replace(plan, settings={**plan.settings, "numeric_ids": True, "owner_map": self._owners.table})
 
-    def _start_end(
-        self,
-        end: Endpoint,
-        plan: Plan,
-        part: str,
-        connection: dict[str, Any],
-        secrets: dict[str, str],
-        wait: dict[str, Any],
-    ) -> Status:
-        request = {
+    def _request(self, end: Endpoint, plan: Plan, part: str) -> TransferRequest:
+        return {
             "side": end.side,
             "part": part,
             "root": plan.roots.source if end.side == "source" else plan.roots.dest,
-            "settings": dict(plan.settings),
+            "settings": plan.settings,
             "peer_name": self._runners["dest" if end.side == "source" else "source"].name,
             "fingerprint": self._fingerprint,
-            **connection,
         }
-        step = {
+
+    def _start_end(
+        self,
+        end: Endpoint,
+        request: TransferRequest,
+        secrets: dict[str, str],
+        until: str,
+        seconds: float,
+        then: Sequence[Step] = (),
+    ) -> Status:
+        """Start a job, and wait so long until it is in a state (empty: until its end); return its status."""
+        job = end.probe["job"]
+        step: Start = {
             "do": "start",
             "kind": "job",
             "request": request,
             "secrets": list(secrets),
-            "replace": end.probe["job"]["status"].get("pid") if end.probe["job"]["running"] else None,
-            **wait,
+            "replace": job["status"].get("pid") if job["running"] else None,
+            "until": [until] if until else [],
+            "wait": seconds,
+            "then": list(then),
             **self._folder(end.side),
         }
         (said,) = self._runners[end.side].run(step, secrets=secrets)
@@ -302,22 +316,24 @@ class Session:
 
     # The end
 
-    def _conclude(self, plan: Plan, source: Endpoint, dest: Endpoint, status: Status, attached: bool) -> dict[str, Any]:
+    def _conclude(self, plan: Plan, source: Endpoint, dest: Endpoint, status: Status, attached: bool) -> Result:
         self._interruption.after_transfer(self._label)
         failure = self._failure(plan, status)
         if failure:
             raise TransferError(failure, self._shape(plan, status, "failed"))
         result = self._shape(plan, status, "finished")
         result["attached"] = attached
-        done = {plan.driver: status["then"][-1]} if "then" in status else {}
+        done = {plan.driver: status.then[-1]} if status.then else {}
+        outcome = status.outcome or Outcome()
         # What every owner has become, for the comparison and for what it sends again.
-        owner_map = merged(plan.settings["owner_map"], status["outcome"].get("owners") or {})
+        owner_map = merged(plan.settings["owner_map"], outcome.owners)
         plan = replace(plan, settings={**plan.settings, "owner_map": owner_map})
-        if status["outcome"].get("deferred"):
-            self._hand_to_rsync(plan, status["outcome"]["deferred"], source, dest, result)
+        if outcome.deferred:
+            self._hand_to_rsync(plan, outcome.deferred, source, dest, result)
             done = {}
         if self._compares:
-            self._verify(plan, source, dest, result, done)
+            quick_digests = {side: parse_quick_digest(said) for side, said in done.items()}
+            self._verify(plan, source, dest, result, quick_digests)
         else:
             with self._phase("finish"):
                 self._finish(done)
@@ -325,21 +341,21 @@ class Session:
         result["duration"] = round(sum(self._phases.values()), 3)
         return result
 
-    def _shape(self, plan: Plan, status: Status, state: str) -> dict[str, Any]:
+    def _shape(self, plan: Plan, status: Status, state: str) -> Result:
         """Return the task's result, with what either the engine or a count found about owners."""
         result = shape_result(plan, status, state, self._phases)
-        outcome = status.get("outcome") or {}
-        found = self._owners or Owners({}, outcome.get("owner_mismatches", []), outcome.get("owner_hints", []))
+        outcome = status.outcome or Outcome()
+        found = self._owners or Owners({}, outcome.owner_mismatches, outcome.owner_hints)
         add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])
         return result
 
     def _failure(self, plan: Plan, status: Status) -> str:
-        """Say why a transfer failed, and leave nothing of it on the hosts; empty where it did not."""
-        outcome = status.get("outcome", {})
-        failure = status.get("failure") or outcome.get("failure") or failure_of_paths(outcome)
-        if not failure and status["state"] == "finished":
+        """Return why a transfer failed, and clean up on the hosts; empty if it did not."""
+        outcome = status.outcome or Outcome()
+        failure = status.failure or outcome.failure or failure_of_paths(outcome)
+        if not failure and status.state == "finished" and status.outcome is not None:
             return ""
-        failure = failure or f"the transfer ended as {status['state']}"
+        failure = failure or f"the transfer ended as {status.state}"
         try:
             with self._phase("finish"):
                 said = self._stop(plan, succeeded=False)
@@ -350,9 +366,7 @@ class Session:
             return with_unreachable(failure, error)
         return with_server_side(failure, said, plan.driver)
 
-    def _hand_to_rsync(
-        self, plan: Plan, paths: list[str], source: Endpoint, dest: Endpoint, result: dict[str, Any]
-    ) -> None:
+    def _hand_to_rsync(self, plan: Plan, paths: list[str], source: Endpoint, dest: Endpoint, result: Result) -> None:
         """Let rsync bring the files that stream left to it, and add that to the result."""
         self._say(f"{self._label}: {len(paths)} files whose content moved are left to rsync")
         with self._phase("finish"):
@@ -367,38 +381,38 @@ class Session:
             ) from error
         result["by_rsync"] = len(paths)
 
-    def _send_again(self, plan: Plan, source: Endpoint, dest: Endpoint) -> dict[str, Any]:
+    def _send_again(self, plan: Plan, source: Endpoint, dest: Endpoint) -> Outcome:
         """Transfer what a comparison found to differ, to its end; gives the outcome. Raises TransferError."""
         status = self._start_plan(replace(plan, short=False), source, dest)
-        if status["alive"]:
+        if status.alive:
             status = self._watch_driver(plan)
         self._interruption.after_transfer(self._label)
         failure = self._failure(plan, status)
         if failure:
             raise TransferError(failure)
-        return status["outcome"]
+        return status.outcome or Outcome()
 
     @property
     def _compares(self) -> bool:
         return not self._check and self._options["verify"] != "none"
 
-    def _last_steps(self, plan: Plan, side: str) -> list[dict[str, Any]]:
-        """Give what follows on the driving side at once where the transfer has ended by then: it costs no execution.
+    def _last_steps(self, plan: Plan, side: str) -> list[Step]:
+        """Return the steps that follow on the connecting side if the transfer has ended by then, without an execution.
 
         It never follows a poll, which is asked again where its answer was lost, and would find nothing then.
         """
-        stop, clear = self._stop_step(side), self._clear_step(side)
+        folder = self._folder(side)
         if not self._compares:
-            return [stop, clear]
+            return steps.end(folder)
         met_by_name = not plan.settings["numeric_ids"]  # what they have become, the outcome says
         if not plan.short or met_by_name:
             return []
         comparison = comparison_of(plan, self._runners, self._options, self._label)
-        return [stop, comparison.quick_digest_step(side, [clear])]
+        return [steps.stop(folder), comparison.quick_digest_step(side, [steps.clear(folder)])]
 
     def _count_last_steps(self, status: Status) -> None:
         """Take the last steps out of the time of the transfer: most of it is one side's half of the comparison."""
-        seconds, phase = status.get("then_seconds", 0.0), "verify" if self._compares else "finish"
+        seconds, phase = status.then_seconds, "verify" if self._compares else "finish"
         self._phases["transfer"] = round(self._phases["transfer"] - seconds, 3)
         self._phases[phase] = round(self._phases.get(phase, 0.0) + seconds, 3)
 
@@ -412,16 +426,16 @@ class Session:
         plan: Plan,
         source: Endpoint,
         dest: Endpoint,
-        result: dict[str, Any],
-        quick_digests: Mapping[str, dict[str, Any]],
+        result: Result,
+        quick_digests: Mapping[str, Digest | None],
     ) -> None:
-        """Compare both trees by each host's own walk. The last steps of the transfer travel in the same executions."""
+        """Compare both trees by each host's own walk. The transfer's last steps are sent in the same executions."""
         verification = Verification(
             plan=plan,
             comparison=comparison_of(plan, self._runners, self._options, self._label),
             repairs=self._options["verify"] == "checksum",
-            before={side: [self._stop_step(side)] for side in self._runners},
-            after={side: [self._clear_step(side)] for side in self._runners},
+            before={side: [steps.stop(self._folder(side))] for side in self._runners},
+            after={side: [steps.clear(self._folder(side))] for side in self._runners},
             label=self._label,
             say=self._say,
             phase=self._phase,
@@ -434,20 +448,20 @@ class Session:
                 found = judge(self._runners["dest"], counted, True, plan.settings["owner_map"])
             add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])
 
-    def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, dict[str, Any]]:
-        """Stop the job on both hosts; gives each side's last status. Of two errors the driving host's counts."""
+    def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, str]:
+        """Stop the job on both hosts; return why each failed, empty if it did not.
+
+        Where neither host can be asked, the error of the driving one counts.
+        """
         sides = (plan.driver, "dest" if plan.driver == "source" else "source")
         return run_parallel({side: partial(self._stop_end, side, succeeded, clear) for side in sides})
 
-    def _stop_end(self, side: str, succeeded: bool, clear: bool) -> dict[str, Any]:
-        steps = [self._stop_step(side, succeeded), *([self._clear_step(side)] if clear else [])]
-        return self._runners[side].run(*steps)[0]
-
-    def _stop_step(self, side: str, succeeded: bool = True) -> dict[str, Any]:
-        return {"do": "stop", "succeeded": succeeded, **self._folder(side)}
-
-    def _clear_step(self, side: str) -> dict[str, Any]:
-        return {"do": "clear", **self._folder(side)}
+    def _stop_end(self, side: str, succeeded: bool, clear: bool) -> str:
+        asked: list[Step] = [steps.stop(self._folder(side), succeeded)]
+        if clear:
+            asked.append(steps.clear(self._folder(side)))
+        status = as_object(self._runners[side].run(*asked)[0], "the last status of a job")
+        return str(status.get("failure") or "")
 
     def _give_up(self, plan: Plan) -> None:
         """Stop and clear both hosts, the one that can be reached although the other cannot."""
@@ -455,19 +469,26 @@ class Session:
             self._stop(plan, succeeded=False, clear=True)
 
     def _clear(self) -> None:
-        run_parallel({side: partial(runner.run, self._clear_step(side)) for side, runner in self._runners.items()})
+        run_parallel(
+            {side: partial(runner.run, steps.clear(self._folder(side))) for side, runner in self._runners.items()}
+        )
+
+
+def _transfers(request: Request) -> bool:
+    """Whether a job's request is that of a driving end that writes."""
+    return request.get("part") == "drive" and not request.get("settings", {}).get("check")
 
 
 def _has_not_met(status: Status) -> bool:
-    return status.get("progress", Progress()).get("phase", "starting") == "starting"
+    return status.progress.phase == "starting"
 
 
 def _both(status: Status, what: str, other: str) -> Status:
-    return {**status, "failure": f"{status['failure']}. {what}: {other}"}
+    return replace(status, failure=f"{status.failure}. {what}: {other}")
 
 
 def _fingerprint(options: Mapping[str, Any]) -> str:
-    """Tell two runs with the same meaning from two with different options."""
+    """Return a digest that is equal for runs with the same meaning."""
     kept = {name: value for name, value in options.items() if name not in _NOT_COMPARED and "password" not in name}
     return hashlib.sha256(json.dumps(_sorted(kept)).encode()).hexdigest()[:16]
 

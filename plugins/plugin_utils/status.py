@@ -6,47 +6,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypedDict, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, Progress, parse_peer
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
+    WrongShape,
+    as_object,
+    member,
+    number,
+    optional,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
 
-class Progress(TypedDict, total=False):
-    """How far a job is."""
+@dataclass(frozen=True)
+class Status:
+    """The status of a job; what is there besides ``state`` depends on the kind of job, and on how far it is."""
 
-    phase: str
-    bytes_done: int
-    bytes_total: int  # 0: not known yet
-    files_done: int
-    files_total: int
-    current: str
-
-
-class _Always(TypedDict):
     state: str  # starting, running, serving, served, finished, failed or died
     alive: bool
+    failure: str = ""
+    unreachable: bool = False  # it failed because its peer could not be reached
+    progress: Progress = field(default_factory=Progress)
+    ready: Peer = field(default_factory=Peer)  # by the serving end, for the driving one
+    outcome: Outcome | None = None  # of a transfer
+    digest: object = None  # of a tree that was compared
+    owners: object = None  # of a tree whose owners were counted
+    then: Sequence[object] | None = None  # results of the steps that followed in the same execution
+    then_seconds: float = 0.0
 
 
-class Status(_Always, total=False):
-    """The status of a job; what is optional depends on the kind of job, and on how far it is."""
+def parse_status(value: object) -> Status:
+    """Return the status in a result of the endpoint module; raise ValueError if it is none."""
+    try:
+        values = as_object(value, "the status")
+        return Status(
+            state=member(values, "state", str),
+            alive=member(values, "alive", bool),
+            failure=optional(values, "failure", str) or "",
+            unreachable=optional(values, "unreachable", bool) or False,
+            progress=parse_progress(values.get("progress", {})),
+            ready=parse_peer(values.get("ready", {})),
+            outcome=Outcome.from_json(values["outcome"]) if values.get("outcome") else None,
+            digest=values.get("digest"),
+            owners=values.get("owners"),
+            then=optional(values, "then", list),
+            then_seconds=number(values, "then_seconds") if "then_seconds" in values else 0.0,
+        )
+    except WrongShape as error:
+        raise ValueError(f"a host returned no status of a job ({error}): run the task again") from error
 
-    pid: int
-    started: float
-    updated: float
-    ended: float
-    failure: str
-    unreachable: bool  # it failed because its peer could not be reached
-    staging_left: bool
-    progress: Progress
-    ready: dict[str, Any]  # by the serving end, for the driving one
-    outcome: dict[str, Any]  # of a transfer
-    digest: dict[str, Any]  # of a tree that was compared
-    owners: dict[str, Any]  # of a tree whose owners were counted
-    then: list[dict[str, Any]]  # results of the steps that followed in the same execution
-    then_seconds: float
 
-
-def parse_status(values: Mapping[str, Any]) -> Status:
-    """Return the status in a result of the endpoint module; raise ValueError where it is none."""
-    if not isinstance(values.get("state"), str) or not isinstance(values.get("alive"), bool):
-        raise ValueError("a host returned no status of a job: run the task again")
-    return cast(Status, values)
+def parse_progress(value: object) -> Progress:
+    """Return how far a job is; raise WrongShape if that cannot be read. What it does not name is nothing."""
+    values, progress = as_object(value, "progress"), Progress()
+    for name, default in vars(progress).items():
+        if name in values:
+            setattr(progress, name, member(values, name, type(default)))
+    return progress

@@ -21,7 +21,7 @@ def tell_failure(
 ) -> str:
     """Return why a task failed, by its result.
 
-    ``hook`` is what ``tell_hook`` tells of the hook that ran, empty where none did. ``hidden``: the task had
+    ``hook`` is what ``tell_hook`` tells of the hook that ran, empty if none did. ``hidden``: the task had
     ``no_log``, so nothing of its result is told.
     """
     hook = hook or {}
@@ -42,7 +42,7 @@ def tell_failure(
 
 
 def _command(result: Mapping[str, Any]) -> str:
-    """Return the command that a task ran. Empty where there was none; a transfer's result names those of both hosts."""
+    """Return the command that a task ran. Empty if there was none; a transfer's result names those of both hosts."""
     command = result.get("cmd")
     if isinstance(command, (list, tuple)):
         return shlex.join(str(word) for word in command)

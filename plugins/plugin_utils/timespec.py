@@ -35,7 +35,7 @@ class Moment(NamedTuple):
     said: str  # the same in words, with the time zone
 
     def newest(self, times: Iterable[int]) -> int | None:
-        """Give the newest of some times that is not later; None where all are."""
+        """Return the newest of some times that is not later; None if all are."""
         return max((at for at in times if self.holds(at)), default=None)
 
 
@@ -68,7 +68,7 @@ def read_moment(given: Any, zone: str = "UTC") -> Moment:
 
 
 def as_text(given: Any) -> str:
-    """Give what YAML read as a date or a time as a text again; a text as it is, without spaces around it."""
+    """Return what YAML read as a date or a time as a text again; a text as it is, without spaces around it."""
     if isinstance(given, datetime):
         return given.isoformat(" ", "seconds")
     return given.isoformat() if isinstance(given, date) else str(given).strip()
@@ -90,7 +90,7 @@ def _plain(offset: str) -> str:
 
 
 def _start(local: datetime, calendar: Calendar, zone: str, text: str) -> int:
-    """Give the one time, in seconds since 1970, at which the clocks of the zone show ``local``."""
+    """Return the one time, in seconds since 1970, at which the clocks of the zone show ``local``."""
     naive = int(local.replace(tzinfo=timezone.utc).timestamp())
     offsets = {calendar(naive + shift).utcoffset() or timedelta(0) for shift in (-_DAY, 0, _DAY)}
     times = {naive - int(offset.total_seconds()) for offset in offsets}

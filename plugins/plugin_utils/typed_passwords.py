@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class TypedPasswords(NamedTuple):
-    """What the user typed, or named a file for; empty where nothing was asked."""
+    """What the user typed, or named a file for; empty if nothing was asked."""
 
     become: str
     connection: str

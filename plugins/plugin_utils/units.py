@@ -10,7 +10,7 @@ import calendar
 import re
 import time
 
-from .status import Progress
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
@@ -18,7 +18,7 @@ _RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?(?:/s)?\s*$", re.IGNOR
 
 
 def parse_rate(text: str) -> int:
-    """Give the bytes a second that ``50M``, ``1.5GiB``, ``800k/s`` or ``0`` (no limit) stand for; units are binary.
+    """Return the bytes a second that ``50M``, ``1.5GiB``, ``800k/s`` or ``0`` (no limit) stand for; units are binary.
 
     Raises ValueError with what is accepted.
     """
@@ -29,7 +29,7 @@ def parse_rate(text: str) -> int:
 
 
 def format_bytes(count: float) -> str:
-    """Give ``1.2 GiB`` for 1288490188."""
+    """Return ``1.2 GiB`` for 1288490188."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(count) < 1024 or unit == "TiB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -38,7 +38,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Give ``0:01:23`` for 83, ``2d 3:00:00`` for more than a day."""
+    """Return ``0:01:23`` for 83, ``2d 3:00:00`` for more than a day."""
     days, rest = divmod(int(seconds), 86400)
     hours, rest = divmod(rest, 3600)
     clock = f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
@@ -51,13 +51,13 @@ def seconds_of(text: str | None) -> int | None:
 
 
 def progress_line(pair: str, progress: Progress, rate: float | None) -> str:
-    """Give the line that says how far a transfer is; ``rate`` is bytes a second lately, None: not known."""
-    done, total = progress.get("bytes_done", 0), progress.get("bytes_total", 0)
-    words = [f"{progress.get('files_done', 0)} files"]
+    """Return the line that says how far a transfer is; ``rate`` is bytes a second lately, None: not known."""
+    done, total = progress.bytes_done, progress.bytes_total
+    words = [f"{progress.files_done} files"]
     if rate is not None:
         words.append(f"{format_bytes(rate)}/s")
     if not total:
-        return ", ".join([f"{pair}: {progress.get('phase', 'running')}", format_bytes(done), *words])
+        return ", ".join([f"{pair}: {progress.phase}", format_bytes(done), *words])
     if rate and total > done:
         words.append(f"{format_seconds((total - done) / rate)} left")
     share = min(100, 100 * done // total)

@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from .comparison import Comparison, ComparisonFailed, Steps
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
+
+from .comparison import Compared, Comparison, ComparisonFailed, Digest, Steps
 from .host_runner import HostRunner
 from .plan import CHANGES_LISTED, Plan
 from .repair import ROUNDS, WHOLE_PROGRAM, add_repair, note_repaired, settings_for_repair
 from .report import TransferError, verified_fields
+from .result import Result
 from .wording import CHANGED_SINCE
 
 
@@ -24,7 +27,7 @@ from .wording import CHANGED_SINCE
 class Verification:
     """What a transfer is compared by, and how it is repeated.
 
-    ``before`` and ``after`` are the last steps of a transfer, which travel with a comparison. ``send_again`` runs a
+    ``before`` and ``after`` are the last steps of a transfer, which are sent with a comparison. ``send_again`` runs a
     plan and gives its outcome; what it leaves on the hosts goes with the comparison after it.
     """
 
@@ -36,10 +39,10 @@ class Verification:
     label: str
     say: Callable[[str], None]
     phase: Callable[[str], AbstractContextManager[None]]  # counts the seconds
-    send_again: Callable[[Plan], Mapping[str, Any]]
+    send_again: Callable[[Plan], Outcome]
 
-    def run(self, result: dict[str, Any], quick_digests: Mapping[str, dict[str, Any]] = MappingProxyType({})) -> Any:
-        """Complete the transfer's result, and return the owners that were counted, or None.
+    def run(self, result: Result, quick_digests: Mapping[str, Digest | None] = MappingProxyType({})) -> object:
+        """Complete the transfer's result, and return the owners that the source counted, or None.
 
         Raises TransferError, with the result, where the trees are not the same. ``quick_digests`` is what
         Comparison.run takes, for the first one.
@@ -47,10 +50,10 @@ class Verification:
         first = found = self._compare(self.comparison, result, quick_digests)
         suspects: set[str] | None = set()  # paths whose contents are in doubt; None: too many to list them
         number = 0
-        while found["differences_total"] and self.repairs and number < ROUNDS:
+        while found.differences_total and self.repairs and number < ROUNDS:
             number += 1
             suspects = _suspects(suspects, found)
-            self.say(f"{self.label}: {found['differences_total']} entries differ and are sent again")
+            self.say(f"{self.label}: {found.differences_total} entries differ and are sent again")
             settings = settings_for_repair(self.plan.settings, suspects, number)
             try:
                 outcome = self.send_again(replace(self.plan, settings=settings))
@@ -61,30 +64,30 @@ class Verification:
             found = self._compare(replace(self.comparison, content_of=content_of), result)
         if number:
             note_repaired(result, first, found)
-        if found["differences_total"]:
+        if found.differences_total:
             # Extra entries never count as unstable: whatever else differs, or is not explained, is a failure.
-            if self.repairs or found["unstable"] < found["differences_total"]:
+            if self.repairs or found.unstable < found.differences_total:
                 raise _differs(found, number, result, self.plan.settings["method"])
             _note_changed(found, result)
-        return first.get("owners")
+        return first.owners
 
     def _compare(
         self,
         comparison: Comparison,
-        result: dict[str, Any],
-        quick_digests: Mapping[str, dict[str, Any]] = MappingProxyType({}),
-    ) -> dict[str, Any]:
+        result: Result,
+        quick_digests: Mapping[str, Digest | None] = MappingProxyType({}),
+    ) -> Compared:
         with self.phase("verify"):
             try:
                 found = comparison.run(self.say, before=self.before, after=self.after, quick_digests=quick_digests)
             except ComparisonFailed as error:
                 raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
-        result.update(unstable=found["unstable"], differences_total=found["differences_total"])
+        result["unstable"], result["differences_total"] = found.unstable, found.differences_total
         return found
 
 
 def comparison_of(plan: Plan, runners: Mapping[str, HostRunner], options: Mapping[str, Any], label: str) -> Comparison:
-    """Give the comparison of what a transfer was to bring; ``options`` are the module's, with their defaults."""
+    """Return the comparison after a transfer; ``options`` are the module's, with their defaults."""
     settings = plan.settings
     return Comparison(
         runners=runners,
@@ -105,52 +108,52 @@ def comparison_of(plan: Plan, runners: Mapping[str, HostRunner], options: Mappin
     )
 
 
-def _suspects(known: set[str] | None, found: Mapping[str, Any]) -> set[str] | None:
-    """Add what a comparison found to the paths in doubt; None where it found more than it lists."""
-    if known is None or found["differences_total"] > len(found["differences"]):
+def _suspects(known: set[str] | None, found: Compared) -> set[str] | None:
+    """Add what a comparison found to the paths in doubt; None if it found more than it lists."""
+    if known is None or found.differences_total > len(found.differences):
         return None
-    return known | {one["path"] for one in found["differences"]}
+    return known | {one["path"] for one in found.differences}
 
 
-def _named(found: Mapping[str, Any]) -> str:
-    first = found["differences"][0]
+def _named(found: Compared) -> str:
+    first = found.differences[0]
     what = " ".join([first["kind"], ", ".join(first["fields"])]).strip()
     return f"{first['path']!r} ({what}) among them"
 
 
-def _note_changed(found: Mapping[str, Any], result: dict[str, Any]) -> None:
-    """Say in the result that all that differs has changed at the source since the transfer began."""
-    result["differences"] = found["differences"]
+def _note_changed(found: Compared, result: Result) -> None:
+    """Note in the result that all differences are changes at the source since the transfer began."""
+    result["differences"] = list(found.differences)
     warning = (
-        f"{found['unstable']} {CHANGED_SINCE}, {_named(found)}, and differ at the destination. Run the task again to "
+        f"{found.unstable} {CHANGED_SINCE}, {_named(found)}, and differ at the destination. Run the task again to "
         "send what changed; stop what writes there for the final run"
     )
     result["warnings"] = [*result.get("warnings", []), warning]
 
 
-def _differs(found: Mapping[str, Any], rounds: int, result: dict[str, Any], method: str) -> TransferError:
-    result["differences"] = found["differences"]
+def _differs(found: Compared, rounds: int, result: Result, method: str) -> TransferError:
+    result["differences"] = list(found.differences)
     again = f", although what differs was sent again {rounds} times" if rounds else ""
     advice = "If the source is in use, quiesce it and run the task again; it sends only what differs"
     if rounds:
         advice += ". If it is not, a disk or the memory of one of the hosts fails: look at dmesg and SMART there"
-    linked = next((one["path"] for one in found["differences"] if "links" in one["fields"]), "")
+    linked = next((one["path"] for one in found.differences if "links" in one["fields"]), "")
     if linked and method in ("rsync", "rsyncd"):
         advice = (
             f"{linked!r} shares its file with other names at the destination than at the source, and rsync leaves it "
             f"so: run the transfer once with method: stream, or remove that name at the destination. {advice}"
         )
     return TransferError(
-        f"the transfer ended, but {found['differences_total']} entries are not the same on both hosts, "
+        f"the transfer ended, but {found.differences_total} entries are not the same on both hosts, "
         f"{_named(found)}{again}. {advice}",
         result,
     )
 
 
-def _not_repaired(found: Mapping[str, Any], error: TransferError, result: dict[str, Any]) -> TransferError:
-    result["differences"] = found["differences"]
+def _not_repaired(found: Compared, error: TransferError, result: Result) -> TransferError:
+    result["differences"] = list(found.differences)
     return TransferError(
-        f"the transfer ended, but {found['differences_total']} entries are not the same on both hosts, "
+        f"the transfer ended, but {found.differences_total} entries are not the same on both hosts, "
         f"{_named(found)}, and sending them again failed: {error}",
         result,
     )

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .host_runner import ControllerGone, HostFailed, HostRunner
-from .status import Progress, Status, parse_status
+from .status import Status, parse_status
+from .steps import poll
 from .units import progress_line
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder
 
 _INTERVALS = (1.0, 2.0, 3.0, 5.0)  # seconds between the first progress lines; the last one counts for all that follow
 _LATER = 10.0
 _RETRY = 3.0  # seconds after which a host that could not be asked is asked again
 
 
-def watch(
-    runner: HostRunner, folder: dict[str, str], label: str, say: Callable[[str], None], patience: float
-) -> Status:
-    """Give the last status of the job in ``folder`` (``id`` and ``side``) once it has ended.
+def watch(runner: HostRunner, folder: Folder, label: str, say: Callable[[str], None], patience: float) -> Status:
+    """Return the last status of the job in ``folder`` (``id`` and ``side``) once it has ended.
 
     ``say`` takes a line to show. The host may be out of the control node's reach for ``patience`` seconds; after that
     HostFailed says that the transfer itself goes on.
@@ -31,7 +34,7 @@ def watch(
     done = None
     while True:
         try:
-            (said,) = runner.run({"do": "poll", "wait": next(intervals, _LATER), **folder})
+            (said,) = runner.run(poll(folder, next(intervals, _LATER)))
         except ControllerGone:
             raise
         except HostFailed as error:
@@ -44,10 +47,9 @@ def watch(
             continue
         reached = time.monotonic()
         status = parse_status(said)
-        if not status["alive"]:
+        if not status.alive:
             return status
-        progress = status.get("progress", Progress())
-        count = progress.get("bytes_done", 0)
+        count = status.progress.bytes_done
         rate = (count - done) / (reached - before) if done is not None else None
-        say(progress_line(label, progress, rate))
+        say(progress_line(label, status.progress, rate))
         before, done = reached, count

@@ -9,9 +9,92 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Mapping, cast
 
+from .json_shape import as_object, list_of, member, number
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Peer(TypedDict, total=False):
+        """What the driving end knows of the serving one: from the plan, and from what that one published as ready."""
+
+        address: str
+        port: int
+        ports: list[int]  # one for each stream
+        host: str  # in the inventory
+        timeout: int
+        patience: float | None  # seconds for the first connection; None: nothing else could be tried
+        user: str
+        alias: str  # of the host keys
+        host_keys: list[str]
+        root: str  # as messages of rsync name it
+        leftover: bool  # an interrupted run had left something there
+        private: bool  # its sshd is of this transfer alone
+        subpath: str  # in the daemon's module
+        link_dest: list[str]  # in the module's terms
+        chroot: bool
+        cmd: list[str]
+
+    class Serve(TypedDict, total=False):
+        """What the serving end is told about itself."""
+
+        address: str  # to listen at
+        ports: list[int]  # to try in order; 0: any
+        allow: list[str]  # addresses that may connect
+        leftover: bool  # an interrupted run had left something here
+        ssh: str  # system or private; see SshServer for what goes with it
+        public_key: str
+        port: int
+        user: str
+        authorized_keys: str
+        host_keys: list[str]
+        gate: list[str]
+
+    class ProgressData(TypedDict):
+        phase: str
+        bytes_done: int
+        bytes_total: int
+        files_done: int
+        files_total: int
+        current: str
+
+else:  # making such classes takes time at each job's start
+    Peer = Serve = ProgressData = dict
+
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("address", "host", "user", "alias", "root", "subpath"), str),
+    **dict.fromkeys(("ssh", "public_key", "authorized_keys"), str),
+    **dict.fromkeys(("port", "timeout"), int),
+    **dict.fromkeys(("leftover", "private", "chroot"), bool),
+}
+_LISTS: Mapping[str, type] = {
+    **dict.fromkeys(("host_keys", "link_dest", "cmd", "allow", "gate"), str),
+    "ports": int,
+}
+
+
+def parse_peer(value: object) -> Peer:
+    """Return what a request says of the serving end, which that end has said in part; raise WrongShape."""
+    return cast(Peer, _parse(value, "peer"))
+
+
+def parse_serve(value: object) -> Serve:
+    """Return what a request tells the serving end about itself; raise WrongShape."""
+    return cast(Serve, _parse(value, "serve"))
+
+
+def _parse(value: object, what: str) -> Mapping[str, Any]:
+    values = as_object(value, what)
+    for name in values:
+        if name in _KINDS:
+            member(values, name, _KINDS[name])
+        elif name in _LISTS:
+            list_of(values[name], name, _LISTS[name])
+    if values.get("patience") is not None:
+        number(values, "patience")
+    return values
 
 
 def _print(text: str) -> None:
@@ -33,14 +116,16 @@ class Progress:
         """So many bytes more went by; less than 0: of files that must come again."""
         self.bytes_done += count
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give plain data. What travels twice, since a connection was lost, is done once."""
+    def as_dict(self) -> ProgressData:
+        """Return plain data. Content that is sent twice because a connection was lost counts once."""
         done = max(0, self.bytes_done)
-        return dict(vars(self), bytes_done=min(done, self.bytes_total) if self.bytes_total else done)
+        if self.bytes_total:
+            done = min(done, self.bytes_total)
+        return cast(ProgressData, dict(vars(self), bytes_done=done))
 
 
 class Context:
-    """One end of one transfer: where it is, what it shall do, and what it may use."""
+    """One side of one transfer: where it is, what it does, and what it may use."""
 
     def __init__(
         self,
@@ -49,8 +134,8 @@ class Context:
         root: bytes,
         settings: Settings,
         folder: str,
-        peer: dict[str, Any] | None = None,
-        serve: dict[str, Any] | None = None,
+        peer: Peer | None = None,
+        serve: Serve | None = None,
         secrets: dict[str, str] | None = None,
         progress: Progress | None = None,
         log: Callable[[str], None] | None = None,
@@ -60,11 +145,11 @@ class Context:
         self.root = root  # absolute and real; the contents of the source's root arrive in the destination's
         self.settings = settings
         self.folder = folder  # this job's own folder, 0700
-        self.peer = {} if peer is None else peer  # for the driving end: address, port, user, known_hosts ...
-        self.serve = {} if serve is None else serve  # for the serving end: address, ports, allowed peer ...
+        self.peer: Peer = {} if peer is None else peer  # for the driving end
+        self.serve: Serve = {} if serve is None else serve  # for the serving end
         self.secrets = {} if secrets is None else secrets
         self.progress = Progress() if progress is None else progress
-        self.stop = threading.Event()  # set when the job shall end early
+        self.stop = threading.Event()  # set when the job should end early
         self.log = _print if log is None else log
         self.staged: Any = None  # the open staging folders: see open_staging
 
@@ -74,7 +159,7 @@ class Context:
         return os.path.join(self.root, os.fsencode(staging_name(self.settings["id"])))
 
     def secret_file(self, text: str, name: str = "secret") -> str:
-        """Give a path at which programs of this user can read the text while this process lives.
+        """Return a path at which programs of this user can read the text while this process lives.
 
         On Linux it is a memfd, so nothing reaches a disk; elsewhere a 0600 file in the job's folder.
         """
@@ -98,7 +183,7 @@ class Server:
     connected for a while, and then closes it. ``close`` leaves no process, port, key or file behind.
     """
 
-    ready: dict[str, Any]  # becomes the driving end's Context.peer, on top of what the controller knows
+    ready: Peer  # becomes the driving end's Context.peer, on top of what the controller knows
 
     def active(self) -> bool:
         """Whether the driving end is connected at this moment."""

@@ -51,7 +51,7 @@ def _follow(parent: int, end: signal.Signals, prctl: Any) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Give the processes below ``pid``, nearest first; none where there is no /proc to tell."""
+    """Return the processes below ``pid``, nearest first; none if there is no /proc to tell."""
     children: dict[int, list[int]] = {}
     with suppress(FileNotFoundError):
         for name in os.listdir("/proc"):

@@ -12,7 +12,7 @@ class TransferFailed(Exception):
 
 
 class PeerUnreachable(TransferFailed):
-    """The other end does not answer. Nothing was transferred; the other direction may be open."""
+    """The peer does not answer. Nothing was transferred; the other direction may be open."""
 
 
 class StagingLeft(TransferFailed):

@@ -6,11 +6,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Mapping, cast
+
+from .json_shape import WrongShape, as_object, check_members, list_of, member, number, optional, texts
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class PathError(TypedDict):
+        path: str  # escaped
+        reason: str
+
+    class OwnerMismatch(TypedDict):
+        """An id by which the two hosts do not mean the same."""
+
+        type: str  # user, group
+        id: int
+        name: str  # at the source; empty: none
+        name_there: str  # what the destination calls this id
+        id_there: int | None  # what the destination has for this name
+        numeric_ids: bool
+        entries: int
+        path: str  # of the first one
+
+else:  # making such classes takes time at each job's start
+    PathError = OwnerMismatch = dict
 
 MAX_ERRORS = 200  # listed; all are counted
 MAX_DELETED = 20  # named apart, since among the changes they may come after the last one that is listed
+_MISMATCH: Mapping[str, type] = {
+    **dict.fromkeys(("type", "name", "name_there", "path"), str),
+    **dict.fromkeys(("id", "entries"), int),
+    "numeric_ids": bool,
+}
+_LISTS_OF_TABLES = {"errors", "owner_mismatches"}
 _DELETING = "*deleting   "  # as rsync itemizes it
+
+
+def parse_path_errors(value: object) -> list[PathError]:
+    """Return errors of paths; raise WrongShape if that is no list of them."""
+    errors = list_of(value, "errors", dict)
+    for error in errors:
+        check_members(error, {"path": str, "reason": str})
+    return cast("list[PathError]", errors)
 
 
 class Outcome:
@@ -22,7 +60,7 @@ class Outcome:
 
     # No dataclass: to import what makes those would be a sixth of the time in which a job starts.
     def __init__(self, **given: Any) -> None:
-        """Take values by their names; all others are nothing. Raises TypeError for a name that there is none of."""
+        """Take values by their names; all others are nothing. Raise TypeError for an unknown name."""
         self.bytes_total = 0
         self.bytes_sent = 0
         self.bytes_matched = 0
@@ -32,7 +70,7 @@ class Outcome:
         self.files_deleted = 0
         self.attributes_changed = 0
         self.vanished = 0
-        self.errors: list[dict[str, str]] = []  # {"path": ..., "reason": ...}
+        self.errors: list[PathError] = []
         self.errors_total = 0
         self.errors_unstable = 0  # of those: what changed each time it was read
         self.warnings: list[str] = []
@@ -41,16 +79,16 @@ class Outcome:
         self.changes_total = 0
         self.deleted: list[str] = []  # the first escaped paths that were deleted
         self.deferred: list[str] = []  # escaped paths that were left to a run of rsync
-        self.owners: dict[str, Any] = {}  # what ids of the source became: pairs of "users" and "groups"
-        self.owner_mismatches: list[dict[str, Any]] = []  # ids by which the hosts do not mean the same; see owners.py
+        self.owners: dict[str, list[list[int]]] = {}  # what ids of the source became: pairs of "users" and "groups"
+        self.owner_mismatches: list[OwnerMismatch] = []
         self.owner_hints: list[str] = []  # what in the tree has owners of its own
         self.resumed = False
         self.streams = 0  # that were used; 0: as many as the settings say
         self.phases: dict[str, float] = {}  # seconds
-        self.spent: dict[str, Any] = {}  # "source", "dest": see time_accounting.account
+        self.spent: dict[str, object] = {}  # "source", "dest": see time_accounting.account
         self.cmd: dict[str, list[str]] = {}  # "source", "dest": the argv that ran there
         self.stderr = ""  # the last lines of what the programs said
-        self.failure = ""  # why it failed as a whole, and what to do; empty where it did not
+        self.failure = ""  # why it failed as a whole, and what to do; empty if it did not
         unknown = given.keys() - vars(self).keys()
         if unknown:
             raise TypeError(f"an outcome has no {', '.join(sorted(unknown))}")
@@ -94,6 +132,33 @@ class Outcome:
         """Whether anything at the destination differs from before."""
         return bool(self.files_created or self.files_updated or self.files_deleted or self.attributes_changed)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give plain data for JSON, with the two derived values."""
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON, with the two derived values."""
         return dict(vars(self), files_unchanged=self.files_unchanged, changed=self.changed)
+
+    @classmethod
+    def from_json(cls, value: object) -> Outcome:
+        """Return the outcome in plain data, as a host says it; raise WrongShape if it is none.
+
+        What it does not name (an earlier version) is nothing, and what no outcome has (a later one) is left out.
+        """
+        values, known = as_object(value, "an outcome"), vars(cls())
+        given = {name: member(values, name, type(default)) for name, default in known.items() if name in values}
+        for name in given.keys() - _LISTS_OF_TABLES:
+            if isinstance(given[name], list):
+                list_of(given[name], name, str)
+        parse_path_errors(given.get("errors", []))
+        for one in list_of(given.get("owner_mismatches", []), "owner_mismatches", dict):
+            check_members(one, _MISMATCH)
+            optional(one, "id_there", int)
+        for pairs in given.get("owners", {}).values():
+            if not all(len(list_of(pair, "owners", int)) == 2 for pair in list_of(pairs, "owners", list)):
+                raise WrongShape("owners has an item that is no pair of numbers")
+        for what, counted in given.get("withheld", {}).items():
+            if not (isinstance(counted, list) and [type(one) for one in counted] == [int, str]):
+                raise WrongShape(f"withheld has no number and no path for {what}")
+        for name in given.get("cmd", {}):
+            texts(given["cmd"], name)
+        for name in given.get("phases", {}):
+            number(given["phases"], name)
+        return cls(**given)

@@ -16,7 +16,7 @@ ESTABLISHED, LISTEN = "01", "0A"  # states of a socket, as /proc/net/tcp has the
 
 
 def has_socket(port: int, state: str) -> bool | None:
-    """Whether this host has a TCP socket with this local port in a state; None where there is no /proc to tell."""
+    """Whether this host has a TCP socket with this local port in a state; None if there is no /proc to tell."""
     tables = [path for path in ("/proc/net/tcp", "/proc/net/tcp6") if os.path.exists(path)]
     for path in tables:
         with open(path, encoding="ascii") as stream:
@@ -28,9 +28,9 @@ def has_socket(port: int, state: str) -> bool | None:
 
 
 def free_port(address: str, wanted: int = 0) -> int:
-    """Give a port that can be listened on at this moment: the one that is wanted, with 0 any; 0 where it is taken.
+    """Return a port that can be listened on at this moment: the one that is wanted, with 0 any; 0 where it is taken.
 
-    ``address`` is one of this host's, empty for all of them. Raises TransferFailed where it is none of this host's, and
+    ``address`` is one of this host's, empty for all of them. Raises TransferFailed if it is none of this host's, and
     where this user may not open the port.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

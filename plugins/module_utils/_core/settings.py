@@ -25,6 +25,17 @@ if TYPE_CHECKING:
         buffer: int | None
         requests: int | None
 
+    class _DaemonModule(TypedDict):
+        name: str
+        user: str | None
+        port: int
+        subpath: str  # in the module
+
+    class DaemonModule(_DaemonModule, total=False):
+        """A module of a daemon that is configured, and where in it the root lies."""
+
+        options: dict[str, str]  # as rsyncd.conf(5) names them
+
     class _Always(TypedDict):
         id: str
         method: str
@@ -59,10 +70,10 @@ if TYPE_CHECKING:
         sftp: SftpTuning
 
     class Settings(_Always, total=False):
-        rsyncd_module: dict[str, Any]
+        rsyncd_module: DaemonModule
 
 else:  # making such classes takes a millisecond of each job's start
-    Compression = SftpTuning = Settings = dict
+    Compression = SftpTuning = DaemonModule = Settings = dict
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("id", "method", "delta", "ciphers"), (str,)),
@@ -78,7 +89,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def parse_settings(values: object) -> Settings:
-    """Return the settings that a request holds; raise TransferFailed where one is missing or of another type.
+    """Return the settings that a request holds; raise TransferFailed if one is missing or of another type.
 
     What a request of an earlier version lacks gets the value that this version then meant.
     """

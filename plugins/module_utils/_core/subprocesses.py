@@ -63,7 +63,7 @@ def start(
     die_with_parent: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program and return its process, which the caller waits for. Raises OSError where it cannot be started.
+    """Start a program and return its process, which the caller waits for. Raise OSError if it cannot be started.
 
     ``new_session``: it leads a session and a process group, and has no terminal. ``die_with_parent``: on Linux the
     kernel ends it with this process, however that ends; call it from a thread that lives as long as the program.
@@ -99,7 +99,7 @@ def run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end, in the root folder; return its exit code and what it printed, whatever that is.
 
-    ``given`` is all that it can read. Raises OSError where it cannot be started, subprocess.TimeoutExpired (it is
+    ``given`` is all that it can read. Raises OSError if it cannot be started, subprocess.TimeoutExpired (it is
     killed) where it takes longer than ``timeout`` seconds.
     """
     with start(
@@ -129,7 +129,7 @@ def end(process: subprocess.Popen[bytes], patience: float) -> None:
 
 
 def run_command(argv: Words) -> str:
-    """Return what a program prints to both of its outputs, whatever its exit code; empty where it cannot be run."""
+    """Return what a program prints to both of its outputs, whatever its exit code; empty if it cannot be run."""
     try:
         done = run(argv, stderr=subprocess.STDOUT, timeout=_PATIENCE)
     except (OSError, subprocess.SubprocessError):

@@ -17,10 +17,10 @@ import os
 import resource
 import threading
 import time
-from typing import Any, Dict, List
+from typing import TYPE_CHECKING, Dict, List
 
 # occupations, the same for all roles: read: scan and read the tree; send: until the network takes data; throttled: by
-# bwlimit; answer: until the other end has done its part; receive: until data comes; write; sync: to the disk
+# bwlimit; answer: until the peer has done its part; receive: until data comes; write; sync: to the disk
 IDLE, READ, SEND, THROTTLED, ANSWER, RECEIVE, WRITE, SYNC = (
     "idle",
     "read",
@@ -35,6 +35,19 @@ IDLE, READ, SEND, THROTTLED, ANSWER, RECEIVE, WRITE, SYNC = (
 LEAD, LINK, JOURNAL = "lead", "link", "journal"
 
 Seconds = Dict[str, List[float]]  # occupation -> [seconds, of which with the processor]
+
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Account(TypedDict):
+        wall: float  # seconds of the whole end
+        processor: float  # seconds, with those of the programs that have ended
+        cores: int  # that it may use
+        roles: dict[str, Seconds]  # added up over the threads of each
+
+else:  # making such a class takes time at each job's start
+    Account = dict
 
 
 class _Lane:
@@ -91,12 +104,8 @@ def credit(occupation: str, processor: float) -> None:
         lane.credit(occupation, processor)
 
 
-def account() -> dict[str, Any]:
-    """Give what was spent so far, as plain data.
-
-    ``wall`` and ``processor`` are seconds of the whole end, the latter with the programs that have ended; ``cores``
-    are those that it may use; ``roles`` has, for each role, seconds by occupation, added up over its threads.
-    """
+def account() -> Account:
+    """Return what was spent so far, as plain data."""
     switch(switch(IDLE))  # the own account up to this moment
     roles: dict[str, Seconds] = {}
     with _lock:
@@ -120,7 +129,7 @@ def account() -> dict[str, Any]:
 
 
 def cores() -> int:
-    """Give how many processors this process may use."""
+    """Return how many processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system

@@ -4,7 +4,8 @@
 
 """A transfer as a job on a host, and what the control node can ask of it.
 
-* ``commands``: the steps that the control node asks for; each imports what it needs.
+* ``steps``: what the control node asks for. ``commands``: does it; each step imports what it needs.
+* ``request``: what a job is asked to do.
 * ``probe``: what a host has, and what stands at a path.
 * ``launcher``: start a job as a process of its own, watch it, end it. ``cleanup``: what a killed one left.
 * ``main``: what such a process does. ``transfer_job``, ``digest_job``, ``owner_census``: its kinds.
@@ -12,5 +13,5 @@
 * ``state``: the folder of a job, its locks. ``reporter``: its status file.
 * ``bytecode_cache``: the engine as this host's Python compiled it.
 
-Nothing else may import it but the modules.
+Of module_utils nothing else may import it. The modules do, and the control node reads by its types.
 """

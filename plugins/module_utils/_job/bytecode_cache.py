@@ -27,7 +27,7 @@ _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # 
 
 
 def compile_archive(packed: bytes) -> bytes:
-    """Give an archive of sources as one of compiled code, without docstrings."""
+    """Return an archive of sources as one of compiled code, without docstrings."""
     compiled = {}
     with zipfile.ZipFile(io.BytesIO(packed)) as sources:
         for name in sources.namelist():

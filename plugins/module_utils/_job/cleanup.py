@@ -14,9 +14,9 @@ import os
 import pwd
 import shutil
 import signal
-from typing import Any
 
 from .._core import subprocesses
+from .._core.context import Serve
 from .._core.errors import TransferFailed
 from .state import JobFolder
 
@@ -36,7 +36,7 @@ def clean_up(folder: JobFolder) -> None:
                 os.unlink(path)
 
 
-def _take_key_back(transfer_id: str, serve: dict[str, Any]) -> None:
+def _take_key_back(transfer_id: str, serve: Serve) -> None:
     from .._methods.ssh import authorized_keys
 
     try:

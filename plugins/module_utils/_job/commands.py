@@ -11,10 +11,15 @@ imports what it alone needs.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence
 
 from . import launcher
-from .state import JobFolder, StateError
+from .state import JobFolder, JobStatus, StateError
+from .steps import parse_step
+
+if TYPE_CHECKING:
+    from . import steps
+    from .probe import Described, ProbeFacts
 
 
 class Given(NamedTuple):
@@ -24,39 +29,39 @@ class Given(NamedTuple):
     engine: str  # the path of the archive that jobs are started from
 
 
-def run_steps(steps: list[dict[str, Any]], given: Given) -> list[dict[str, Any]]:
-    """Do the steps in order and give each one's result. Each has ``do``, and what that step reads."""
-    return [_STEPS[step["do"]](step, given) for step in steps]
+def run_steps(asked: Sequence[object], given: Given) -> list[object]:
+    """Do the steps in order and return each one's result. Raises WrongShape before the first one is done."""
+    return [_STEPS[step["do"]](step, given) for step in [parse_step(one) for one in asked]]
 
 
-def _folder(step: dict[str, Any]) -> JobFolder:
+def _folder(step: steps.Folder) -> JobFolder:
     return JobFolder(step["id"], step["side"])
 
 
-def _probe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
+def _probe(step: steps.Probe, _given: Given) -> ProbeFacts:
     from .probe import probe
 
     return probe(step)
 
 
-def _describe(step: dict[str, Any], _given: Given) -> dict[str, Any]:
-    """Say what stands at a path, and how fast this host hashes, for a comparison."""
+def _describe(step: steps.Describe, _given: Given) -> Described:
+    """Return what exists at a path, and how fast this host hashes, for a comparison."""
     from .._tree.content_hash import speeds
     from .probe import describe_with_child, numbers_of
 
-    found = {"path": describe_with_child(step), "hash_speeds": speeds(), "now_ns": time.time_ns()}
-    return dict(found, owners=numbers_of(step.get("owners") or {}))
+    return {
+        "path": describe_with_child(step["path"], step.get("child")),
+        "hash_speeds": speeds(),
+        "now_ns": time.time_ns(),
+        "owners": numbers_of(step.get("owners") or {}),
+    }
 
 
-def _start(step: dict[str, Any], given: Given) -> dict[str, Any]:
-    """Start a job: ``kind``, ``request``, ``until`` and ``wait`` as launcher.start has them.
-
-    ``replace`` is the process id of a job that the probe found and that shall make way. ``then`` are steps that follow
-    at once where the job has finished by now; their results stand in the status under the same name, and how long they
-    took under ``then_seconds``.
-    """
+def _start(step: steps.Start, given: Given) -> JobStatus:
+    """Start a job, and do what follows it where it has finished by now."""
     folder = _folder(step)
-    if step.get("replace") and folder.status.get("pid") == step["replace"]:
+    replaced = step.get("replace")
+    if replaced and folder.status.get("pid") == replaced:
         launcher.stop(folder, succeeded=False)
     names = step.get("secrets", [])
     status = launcher.start(
@@ -68,29 +73,30 @@ def _start(step: dict[str, Any], given: Given) -> dict[str, Any]:
         tuple(step["until"]),
         float(step["wait"]),
     )
-    if step.get("then") and status["state"] == "finished" and not status["alive"]:
+    then = step.get("then")
+    if then and status["state"] == "finished" and not status["alive"]:
         started = time.monotonic()
-        status["then"] = run_steps(step["then"], given)
+        status["then"] = run_steps(then, given)
         status["then_seconds"] = time.monotonic() - started
     return status
 
 
-def _poll(step: dict[str, Any], _given: Given) -> dict[str, Any]:
-    """Give a job's status, at once when it ends, else after ``wait`` seconds."""
+def _poll(step: steps.Poll, _given: Given) -> JobStatus:
+    """Return a job's status, at once when it ends, else after ``wait`` seconds."""
     return launcher.watch(_folder(step), tuple(step.get("until", ())), float(step["wait"]))
 
 
-def _stop(step: dict[str, Any], _given: Given) -> dict[str, Any]:
-    """End a job and give its last status and log. Raises StateError where its staging folder could not be removed."""
+def _stop(step: steps.Stop, _given: Given) -> JobStatus:
+    """End a job and give its last status and log. Raise StateError if its staging folder could not be removed."""
     folder = _folder(step)
     status = launcher.stop(folder, bool(step["succeeded"]))
     if step["succeeded"] and status.get("staging_left"):
         folder.remove()
         raise StateError(status["failure"])
-    return dict(status, log=folder.log_tail())
+    return {**status, "log": folder.log_tail()}
 
 
-def _clear(step: dict[str, Any], _given: Given) -> dict[str, Any]:
+def _clear(step: steps.Clear, _given: Given) -> Mapping[str, object]:
     """Remove what a job that has ended left in the state folder."""
     folder = _folder(step)
     if folder.is_running():
@@ -99,31 +105,32 @@ def _clear(step: dict[str, Any], _given: Given) -> dict[str, Any]:
     return {}
 
 
-def _quick_digest(step: dict[str, Any], given: Given) -> dict[str, Any]:
-    """Give the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``."""
+def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
+    """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``."""
     from .digest_job import quick_digest
+    from .request import parse_digest_request
 
-    digest = quick_digest(step["request"], float(step["seconds"]))
+    digest = quick_digest(parse_digest_request(step["request"]), float(step["seconds"]))
     if digest is not None:
         run_steps(step["then"], given)
     return {"digest": digest}
 
 
-def _look_up_owners(step: dict[str, Any], _given: Given) -> dict[str, Any]:
-    """Say what this host, the destination, knows of the ids that were ``counted`` at the source."""
+def _look_up_owners(step: steps.LookUpOwners, _given: Given) -> Mapping[str, object]:
+    """Return what this host, the destination, knows of the ids that were ``counted`` at the source."""
     from .._tree.owners import answer
 
     return answer(step["counted"])
 
 
-def _drill_down(step: dict[str, Any], _given: Given) -> dict[str, Any]:
+def _drill_down(step: steps.DrillDown, _given: Given) -> Mapping[str, object]:
     """Answer a question about the differences that two digests show."""
     from .digest_job import drill_down
 
     return drill_down(_folder(step), step)
 
 
-_STEPS: dict[str, Callable[[dict[str, Any], Given], dict[str, Any]]] = {
+_STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "probe": _probe,
     "describe": _describe,
     "start": _start,

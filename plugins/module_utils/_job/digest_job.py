@@ -4,14 +4,14 @@
 
 """Read one tree for a comparison, and answer questions about what was read. Private to the collection.
 
-The steps of a comparison, and what travels between the hosts, are described in ``_tree/digest.py``.
+The steps of a comparison, and what is sent between the hosts, are described in ``_tree/digest.py``.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Callable, Mapping
 
 from .._core.errors import TransferFailed
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
@@ -25,7 +25,11 @@ from .._tree.record import Describer
 from .._tree.record_store import Listing, RecordStore, RecordWriter
 from .._tree.walk import walk
 from .reporter import Reporter
+from .request import DigestRequest, parse_digest_request
 from .state import JobFolder
+
+if TYPE_CHECKING:
+    from .steps import DrillDown
 
 _STORE = "spool"
 _NOT_READ = b"not read"  # no hash is as short
@@ -37,15 +41,7 @@ class _TooLong(Exception):
 
 
 def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
-    """Walk the tree that the folder's request names, and publish its digest; gives the exit code.
-
-    The request has ``root``, ``rules``, ``only``, ``one_file_system``, ``fields``, ``owner_map`` (None for the
-    destination, whose own numbers count) and ``algorithm``. With ``count_owners``, what a transfer preserves, the
-    digest has ``owners``, too.
-    ``content_of`` names the only files whose contents count, where ``fields`` has content; None: all do.
-    Special files that ``special_files`` (``devices``, ``specials`` or neither, as a transfer's ``preserve`` has them)
-    does not name are passed over: what a transfer was not to keep.
-    """
+    """Walk the tree that the folder's request names, and publish its digest; return the exit code."""
     progress = reporter.progress
     progress.phase = "reading"
     reporter.set(state="running")
@@ -55,13 +51,13 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
         progress.bytes_done += size
 
     with RecordWriter(folder.file(_STORE)) as store:
-        digest = _read(folder.request, store, count)
+        digest = _read(parse_digest_request(folder.request), store, count)
     reporter.set(state="finished", digest=digest)
     return 0
 
 
-def quick_digest(request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
-    """Give the digest of a tree that can be read in ``seconds``; None for any other. Nothing is kept on this host.
+def quick_digest(request: DigestRequest, seconds: float) -> Mapping[str, object] | None:
+    """Return the digest of a tree that can be read in ``seconds``; None for any other. Nothing is kept on this host.
 
     It is for two trees that are likely to be small and equal. Where they are not, a job reads them, and keeps what
     questions about the differences need; it also says what is wrong with a tree that cannot be read.
@@ -78,7 +74,7 @@ def quick_digest(request: dict[str, Any], seconds: float) -> dict[str, Any] | No
         return None
 
 
-def _read(request: dict[str, Any], store: RecordWriter | None, count: Callable[[int], None]) -> dict[str, Any]:
+def _read(request: DigestRequest, store: RecordWriter | None, count: Callable[[int], None]) -> Mapping[str, object]:
     """Walk a tree and give its digest; ``count`` is told the size of each entry."""
     root = os.fsencode(request["root"])
     if not os.path.isdir(root):
@@ -102,7 +98,8 @@ def _read(request: dict[str, Any], store: RecordWriter | None, count: Callable[[
         entries = (entry for entry in entries if entry.path)
     compared = {REGULAR, DIRECTORY, SYMLINK, *special_types(request["special_files"])}
     entries = (entry for entry in entries if entry.type in compared)
-    counted = OwnerCount(request["count_owners"]) if request.get("count_owners") else None
+    preserve = request.get("count_owners")
+    counted = OwnerCount(preserve) if preserve else None
     if counted is not None:
         entries = counted.passing(entries)
     if "content" in fields:
@@ -114,29 +111,29 @@ def _read(request: dict[str, Any], store: RecordWriter | None, count: Callable[[
         for entry in entries:
             digest.add(entry)
             count(entry.size)
-    made = digest.as_dict()
+    made = dict(digest.as_dict())
     if counted is not None:
         made["owners"] = counted.as_dict(root)
     return made
 
 
 def _unread(wanted: list[str] | None) -> Callable[[Entry], bytes] | None:
-    """Give what stands for the contents of the files that are not read: the same on both sides, as if they were."""
+    """Return what stands for the contents of the files that are not read: the same on both sides, as if they were."""
     if wanted is None:
         return None
     paths = {unescape(path) for path in wanted}
     return lambda entry: b"" if entry.path in paths or entry.type != REGULAR else _NOT_READ
 
 
-def drill_down(folder: JobFolder, step: dict[str, Any]) -> dict[str, Any]:
-    """Answer a question about a tree that was read: ``ask`` is ``listing``, ``absent``, ``explain`` or ``details``."""
-    request = folder.request
+def drill_down(folder: JobFolder, step: DrillDown) -> Mapping[str, object]:
+    """Answer a question about a tree that was read."""
+    request = parse_digest_request(folder.request)
     store = RecordStore(folder.file(_STORE), Describer(frozenset(request["fields"]), IdMap.of(request["owner_map"])))
     since = step.get("changed_after_ns")
     if step["ask"] == "listing":
         return store.listing(step["buckets"], changed_after_ns=since).as_dict()
     if step["ask"] == "explain":
-        return store.explain(Listing.from_dict(step["listing"]), step["limit"], step["extras"], step["absent"])
+        return store.explain(Listing.from_dict(dict(step["listing"])), step["limit"], step["extras"], step["absent"])
     if step["ask"] == "absent":
-        return {"absent": store.absent(Listing.from_dict(step["listing"]))}
+        return {"absent": store.absent(Listing.from_dict(dict(step["listing"])))}
     return {"details": store.details(step["keys"], since)}

@@ -17,12 +17,12 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Mapping
 
 from .._core import subprocesses
 from .._core.subprocesses import pipe
 from .cleanup import clean_up
-from .state import JobFolder, StateError
+from .state import JobFolder, JobStatus, StateError
 
 _POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
 _RUNNING = ("starting", "running", "serving")
@@ -32,16 +32,16 @@ def start(
     folder: JobFolder,
     engine: str,
     kind: str,
-    request: dict[str, Any],
+    request: Mapping[str, object],
     secrets: dict[str, str],
     until: tuple[str, ...],
     wait: float,
-) -> dict[str, Any]:
+) -> JobStatus:
     """Start a job and give its status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
 
     ``engine`` is the archive that it runs from, of which the job gets a copy: it outlives the module that starts it.
     ``kind`` is ``job`` or ``digest``. Secrets go through a pipe; they are in no file, argument or environment.
-    Raises StateError where a job of this transfer and side is running already.
+    Raises StateError if a job of this transfer and side is running already.
     """
     folder.create()
     if folder.is_running():
@@ -76,8 +76,8 @@ def _environment() -> dict[str, str]:
 
 def watch(
     folder: JobFolder, until: tuple[str, ...], wait: float, process: subprocess.Popen[bytes] | None = None
-) -> dict[str, Any]:
-    """Give the job's status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
+) -> JobStatus:
+    """Return the job's status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
 
     ``until`` names states of a living job only: one that says that it has finished ends in the next moment. A job that
     died without a last word has the state ``died``, with the end of its log as ``failure``.
@@ -90,9 +90,9 @@ def watch(
         if not alive and state in _RUNNING:
             status = folder.status  # it may have spoken its last word in between
             if status.get("state", "starting") in _RUNNING:
-                return dict(status, state="died", failure=_last_words(folder), alive=False)
+                return {**status, "state": "died", "failure": _last_words(folder), "alive": False}
         if not alive or state in until or time.monotonic() >= deadline:
-            return dict(status, state=status.get("state", "starting"), alive=alive)
+            return {**status, "state": status.get("state", "starting"), "alive": alive}
         _wait(min(pause, max(0.0, deadline - time.monotonic())), process)
         pause = min(pause * 1.2, 0.5)
 
@@ -115,14 +115,14 @@ def _last_words(folder: JobFolder) -> str:
     )
 
 
-def stop(folder: JobFolder, succeeded: bool, patience: float = 15.0) -> dict[str, Any]:
+def stop(folder: JobFolder, succeeded: bool, patience: float = 15.0) -> JobStatus:
     """End the job where it runs, and give its last status; ``succeeded`` lets it drop partial files.
 
     It is asked first, and killed only when it has not ended after ``patience`` seconds.
     """
     if succeeded and os.path.isdir(folder.path):
         folder.mark_succeeded()
-    pid = int(folder.status.get("pid", 0))
+    pid = folder.status.get("pid", 0)
     if pid and folder.is_running():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)

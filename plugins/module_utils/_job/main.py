@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _job(kind: str) -> Callable[[JobFolder, dict[str, str], Reporter], int]:
-    """Give what runs a kind of job; what the other kind needs is not imported."""
+    """Return the function that runs a kind of job; do not import what the other kind needs."""
     if kind == "digest":
         from .digest_job import run_digest
 

@@ -13,16 +13,16 @@ from .._model.filters import FilterError, Filters
 from .._tree.owners import OwnerCount
 from .._tree.walk import walk
 from .reporter import Reporter
+from .request import parse_census_request
 from .state import JobFolder
 
 
 def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
     """Walk the tree that the folder's request names, and publish its ``owners``; return the exit code.
 
-    The request has ``root``, ``rules``, ``only``, ``one_file_system`` and ``preserve``. What cannot be read is left to
-    the transfer to report.
+    What cannot be read is left to the transfer to report.
     """
-    request, progress = folder.request, reporter.progress
+    request, progress = parse_census_request(folder.request), reporter.progress
     progress.phase = "counting owners"
     reporter.set(state="running")
     root = os.fsencode(request["root"])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a destination's file system keeps owners, found out before anything travels.
+"""Whether a destination's file system keeps owners, found out before anything is sent.
 
 A file system of another machine may refuse root what a local one allows it (NFS with root_squash, CIFS without POSIX
 extensions), and a whole tree that arrives with the wrong owners is no copy.
@@ -24,7 +24,7 @@ _OTHER = 1  # an id that is not root's
 def require_owners(context: Context) -> None:
     """Try to give a file in the staging folder away, where the transfer must keep owners.
 
-    Raises TransferFailed where the file system refuses, or keeps the old owner without an error. Does nothing for users
+    Raises TransferFailed if the file system refuses, or keeps the old owner without an error. Does nothing for users
     other than root, who cannot give files away anywhere.
     """
     if os.geteuid() != 0 or not {"owner", "group"} & set(context.settings["preserve"]):
@@ -39,7 +39,7 @@ def require_owners(context: Context) -> None:
 
 
 def _refusal(folder_fd: int) -> str:
-    """Return why files in the folder cannot be given away; empty where they can."""
+    """Return why files in the folder cannot be given away; empty if they can."""
     fd = os.open(_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder_fd)
     try:
         os.fchown(fd, _OTHER, _OTHER)

@@ -19,7 +19,7 @@ import ssl as ssl_library
 import stat
 import sys
 import time
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Mapping, Sequence
 
 from .._core.files import nearest_existing
 from .._core.subprocesses import find_program, run_command
@@ -27,17 +27,92 @@ from .._methods.detect_programs import SSH_METHODS, look_at_programs
 from .._tree.walk import walk
 from .state import JobFolder
 
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from .._methods.detect_programs import Programs
+    from .._methods.ssh.sshd_config import SshdConfig
+    from . import steps
+    from .request import Request
+    from .state import JobStatus
+
+    class Measured(TypedDict):
+        """What a tree takes, as far as could be counted."""
+
+        entries: int
+        allocated: int  # bytes
+        complete: bool
+
+    class _Path(TypedDict):
+        given: str
+        real: str
+        type: str  # directory, file, other, missing, dangling (a symlink) or unreachable
+        empty: bool  # a directory, or nothing
+        existing: str  # the path itself, or what exists above it
+        existing_is_directory: bool
+        readable: bool
+        writable: bool
+
+    class PathFacts(_Path, total=False):
+        """What stands at a path, and the space around it."""
+
+        reason: str  # why it is unreachable, or cannot be listed
+        no_way: str  # see there
+        free_bytes: int
+        free_inodes: int  # -1: this file system has no such limit
+        read_only: bool
+        child: PathFacts
+        measured: Measured  # at the source
+
+    class Described(TypedDict):
+        path: PathFacts
+        hash_speeds: dict[str, float]
+        now_ns: int
+        owners: Numbers
+
+    class SshdFacts(TypedDict):
+        listening: list[int]  # ports
+        config: SshdConfig  # empty if this user may not ask
+        home: str
+
+    class JobFacts(TypedDict):
+        running: bool
+        request: Request
+        status: JobStatus
+
+    class ProbeFacts(TypedDict):
+        """A host as one end of a transfer."""
+
+        python: list[int]
+        system: str
+        user: str
+        uid: int
+        now_ns: int
+        machine: str  # the same for two inventory hosts that are one system
+        cores: int
+        aes: bool
+        tls13: bool
+        zstd: bool
+        addresses: list[str]
+        link_mbit: int  # 0: not known
+        path: PathFacts
+        selinux: bool
+        owners: Numbers
+        no_folders: list[str]  # of link_dest
+        methods: list[str]  # that were looked at
+        programs: Programs
+        sshd: SshdFacts
+        rsyncd_module: dict[str, str] | None  # its options; with config, the path of the file
+        job: JobFacts  # of an earlier run of this transfer
+
+    Numbers = Mapping[str, Mapping[str, "int | None"]]  # of users and groups, by name
+
 _RSYNCD_CONFIGS = ("/etc/rsyncd.conf", "/usr/local/etc/rsync/rsyncd.conf", "/usr/local/etc/rsyncd.conf")
 
 
-def probe(request: dict[str, Any]) -> dict[str, Any]:
-    """Describe this host as one end of a transfer.
-
-    ``request`` has ``side``, ``path`` (absolute), ``id`` of the transfer, ``methods`` whose programs are looked at,
-    ``ssh_ports`` to look for an sshd at where one of them uses ssh, and optionally ``child`` (a name inside the path to
-    describe as well), ``rsyncd_module``, ``link_dest`` (paths) and ``owners`` (names of ``users`` and ``groups``).
-    """
-    path = describe_with_child(request)
+def probe(request: steps.Probe) -> ProbeFacts:
+    """Describe this host as one end of a transfer."""
+    path = describe_with_child(request["path"], request.get("child"))
     if request["side"] == "source" and path["type"] == "directory":
         path["measured"] = measure(os.fsencode(path["real"]))
     elif request["side"] == "source" and path["type"] == "file":
@@ -107,7 +182,7 @@ def _has_zstd(methods: Sequence[str]) -> bool:
 
 
 def addresses() -> list[str]:
-    """Give the addresses of this host, the one of its default route first, loopback ones last."""
+    """Return the addresses of this host, the one of its default route first, loopback ones last."""
     found: list[str] = []
     for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
@@ -131,7 +206,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _link_speed() -> int:
-    """Give the speed of the slowest physical interface that is up, in Mbit/s; 0 where the system does not say."""
+    """Return the speed of the slowest physical interface that is up, in Mbit/s; 0 where the system does not say."""
     speeds = []
     try:
         names = os.listdir("/sys/class/net")
@@ -148,55 +223,60 @@ def _link_speed() -> int:
     return min((speed for speed in speeds if speed > 0), default=0)
 
 
-def describe_with_child(request: dict[str, Any]) -> dict[str, Any]:
-    """Describe ``path``, and as ``child`` what has that name inside it, where one is given."""
-    path = describe_path(request["path"])
-    if request.get("child"):
-        path["child"] = describe_path(os.path.join(request["path"], request["child"]))
-    return path
+def describe_with_child(path: str, child: str | None) -> PathFacts:
+    """Describe a path, and what has the name ``child`` inside it, where one is given."""
+    found = describe_path(path)
+    if child:
+        found["child"] = describe_path(os.path.join(path, child))
+    return found
 
 
-def describe_path(path: str) -> dict[str, Any]:
-    """Say what stands at an absolute path: its real path, type, the space around it, and whether it can be used."""
+def describe_path(path: str) -> PathFacts:
+    """Return what stands at an absolute path: its real path, type, the space around it, and whether it can be used."""
     given = os.fsencode(path).rstrip(b"/") or b"/"  # with the slash, a file would be "not a directory"
     real = os.path.realpath(given)
-    found: dict[str, Any] = {"given": path, "real": os.fsdecode(real), "type": "missing", "empty": True}
+    kind, reason = "missing", ""
     try:
         mode = os.stat(given).st_mode
-        found["type"] = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+        kind = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
     except FileNotFoundError:
         if os.path.islink(given):
-            found["type"] = "dangling"
+            kind = "dangling"
     except OSError as error:
-        found.update(type="unreachable", reason=error.strerror)
-    if found["type"] == "missing":
-        found["no_way"] = no_way(path)
+        kind, reason = "unreachable", error.strerror or str(error)
     existing = nearest_existing(real)
-    found["existing"] = os.fsdecode(existing)
-    found["existing_is_directory"] = os.path.isdir(existing)
-    found["readable"] = os.access(existing, os.R_OK | os.X_OK if os.path.isdir(existing) else os.R_OK)
-    folder = existing if found["existing_is_directory"] else os.path.dirname(existing)  # files are replaced
-    found["writable"] = os.access(folder, os.W_OK | os.X_OK)
-    if found["type"] == "directory":
+    is_directory = os.path.isdir(existing)
+    folder = existing if is_directory else os.path.dirname(existing)  # files are replaced
+    found: PathFacts = {
+        "given": path,
+        "real": os.fsdecode(real),
+        "type": kind,
+        "empty": True,
+        "existing": os.fsdecode(existing),
+        "existing_is_directory": is_directory,
+        "readable": os.access(existing, os.R_OK | os.X_OK if is_directory else os.R_OK),
+        "writable": os.access(folder, os.W_OK | os.X_OK),
+    }
+    if reason:
+        found["reason"] = reason
+    if kind == "missing":
+        found["no_way"] = no_way(path)
+    if kind == "directory":
         try:
             with os.scandir(real) as entries:
                 found["empty"] = next(entries, None) is None
         except OSError as error:
-            found["reason"] = error.strerror
-    try:
+            found["reason"] = error.strerror or str(error)
+    with contextlib.suppress(OSError):
         space = os.statvfs(existing)
-        found.update(
-            free_bytes=space.f_bavail * space.f_frsize,
-            free_inodes=space.f_favail if space.f_files else -1,  # -1: this file system has no such limit
-            read_only=bool(space.f_flag & os.ST_RDONLY),
-        )
-    except OSError:
-        pass
+        found["free_bytes"] = space.f_bavail * space.f_frsize
+        found["free_inodes"] = space.f_favail if space.f_files else -1
+        found["read_only"] = bool(space.f_flag & os.ST_RDONLY)
     return found
 
 
 def no_way(path: str) -> str:
-    """Return the part of a path that is no directory, though ``..`` behind it would lead back; empty where none is.
+    """Return the part of a path that is no directory, though ``..`` behind it would lead back; empty if none is.
 
     Without that directory nobody can say what the path means: it may become a symlink.
     """
@@ -208,7 +288,7 @@ def no_way(path: str) -> str:
     return ""
 
 
-def measure(root: bytes, seconds: float = 0.5) -> dict[str, Any]:
+def measure(root: bytes, seconds: float = 0.5) -> Measured:
     """Count a tree's entries and allocated bytes for ``seconds``; ``complete`` says whether that was enough."""
     deadline = time.monotonic() + seconds
     entries = allocated = 0
@@ -220,9 +300,9 @@ def measure(root: bytes, seconds: float = 0.5) -> dict[str, Any]:
     return {"entries": entries, "allocated": allocated, "complete": True}
 
 
-def _sshd(ports: list[int], own_addresses: list[str]) -> dict[str, Any]:
-    """Say whether the system's sshd answers on this host, and what it is configured to; neither without addresses."""
-    found: dict[str, Any] = {"listening": [], "config": {}, "home": pwd.getpwuid(os.geteuid()).pw_dir}
+def _sshd(ports: list[int], own_addresses: list[str]) -> SshdFacts:
+    """Return whether the system's sshd answers on this host, and its configuration; neither without addresses."""
+    found: SshdFacts = {"listening": [], "config": {}, "home": pwd.getpwuid(os.geteuid()).pw_dir}
     if not own_addresses:
         return found
     from .._methods.ssh.sshd_config import parse_sshd_config
@@ -247,8 +327,8 @@ def _speaks_ssh(port: int, own_addresses: list[str]) -> bool:
     return False
 
 
-def numbers_of(wanted: dict[str, list[str]]) -> dict[str, dict[str, int | None]]:
-    """Return the numbers of ``users`` and ``groups`` by name; None where nobody has the name."""
+def numbers_of(wanted: Mapping[str, list[str]]) -> Numbers:
+    """Return the numbers of ``users`` and ``groups`` by name; None if no user has the name."""
     if not wanted:  # which is nearly always so
         return {}
     from .._tree.accounts import group_id, user_id
@@ -259,8 +339,8 @@ def numbers_of(wanted: dict[str, list[str]]) -> dict[str, dict[str, int | None]]
     }
 
 
-def _rsyncd_module(name: str | None) -> dict[str, Any] | None:
-    """Give the options of a module of the rsync daemon that is configured here; None where there is none."""
+def _rsyncd_module(name: str | None) -> dict[str, str] | None:
+    """Return the options of a module of the rsync daemon that is configured here; None if there is none."""
     if not name:
         return None
     from .._rsyncd.conf import load_from_disk

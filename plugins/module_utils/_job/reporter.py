@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 
 from .._core.context import Progress
 from .._core.errors import PeerUnreachable, StagingLeft, TransferFailed
-from .state import JobFolder
+from .state import JobFolder, JobStatus
 
 INTERVAL = 1.0  # seconds between two writings of the status file
 
@@ -32,16 +32,16 @@ class Reporter:
         self._write_lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.progress = Progress()
-        self.status: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "started": time.time()}
+        self.status: JobStatus = {"state": "starting", "pid": os.getpid(), "started": time.time()}
 
     def set(self, **values: Any) -> None:
         """Change what the status says, and write it now."""
-        self.status.update(values)
+        self.status.update(cast(JobStatus, values))
         self._write()
 
     def _write(self) -> None:
         with self._write_lock:
-            self._folder.status = dict(self.status, updated=time.time(), progress=self.progress.as_dict())
+            self._folder.status = {**self.status, "updated": time.time(), "progress": self.progress.as_dict()}
 
     def _run(self) -> None:
         while not self._wake.wait(INTERVAL):

@@ -19,7 +19,59 @@ import os
 import stat
 import sys
 import time
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Iterator, Mapping, cast
+
+from .._core.json_shape import well_formed
+from .request import Request, parse_request
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from .._core.context import Peer, ProgressData
+
+    class JobStatus(TypedDict, total=False):
+        """What a job last said of itself. ``alive`` and what follows it are added by who asks."""
+
+        state: str  # starting, running, serving, served, finished, failed; died is what the launcher says
+        pid: int
+        started: float  # seconds since 1970, like the next two
+        updated: float
+        ended: float
+        failure: str
+        unreachable: bool  # it failed because its peer could not be reached
+        staging_left: bool  # it failed because its staging folder could not be removed
+        progress: ProgressData
+        ready: Peer  # by the serving end
+        outcome: object  # of a transfer: Outcome.as_dict
+        digest: object  # of a tree that was compared
+        owners: object  # of a tree whose owners were counted
+        alive: bool
+        log: str  # its end
+        then: list[object]  # results of the steps that followed
+        then_seconds: float
+
+    class JobInfo(TypedDict):
+        """A transfer of this user on this host, as transfer_info returns it."""
+
+        id: str
+        side: str
+        part: str
+        method: str
+        peer: str  # inventory host
+        root: str
+        state: str  # interrupted where the job died
+        pid: int
+        started: float
+        progress: Progress
+
+    class Progress(ProgressData, total=False):
+        """How far a job is, with what transfer_info adds; empty while an early job has not written it yet."""
+
+        rate: int  # bytes a second
+        eta: int | None  # seconds that are left
+
+else:  # making such classes takes time at each job's start
+    JobStatus = JobInfo = Progress = dict
 
 SIDES = ("source", "dest")
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
@@ -30,7 +82,7 @@ class StateError(Exception):
 
 
 def state_root() -> str:
-    """Give this user's state root: /var/lib/longhaul for root (/var/db on FreeBSD), else below the home folder."""
+    """Return this user's state root: /var/lib/longhaul for root (/var/db on FreeBSD), else below the home folder."""
     if os.geteuid() == 0:
         return "/var/db/longhaul" if sys.platform.startswith("freebsd") else "/var/lib/longhaul"
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -54,7 +106,7 @@ def private_folder(path: str) -> str:
     return path
 
 
-def _write_json(path: str, data: Any) -> None:
+def _write_json(path: str, data: Mapping[str, object]) -> None:
     """Replace a file in one step, so that a reader never sees half of it."""
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w", encoding="ascii") as stream:
@@ -62,13 +114,26 @@ def _write_json(path: str, data: Any) -> None:
     os.replace(temporary, path)
 
 
-def _read_json(path: str) -> dict[str, Any]:
+def _read_json(path: str) -> object:
     try:
         with open(path, encoding="ascii") as stream:
-            values: dict[str, Any] = json.load(stream)
-            return values
+            return cast(object, json.load(stream))
     except (OSError, ValueError):
         return {}
+
+
+_STATUS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("state", "failure"), str),
+    **dict.fromkeys(("unreachable", "staging_left"), bool),
+    **dict.fromkeys(("started", "updated", "ended"), (int, float)),
+    **dict.fromkeys(("progress", "ready"), dict),
+    "pid": int,
+}
+
+
+def parse_job_status(value: object) -> JobStatus:
+    """Return what stands in ``status.json``, without what is not as JobStatus has it."""
+    return cast(JobStatus, well_formed(value, _STATUS))
 
 
 class JobFolder:
@@ -87,25 +152,25 @@ class JobFolder:
             private_folder(path)
 
     def file(self, name: str) -> str:
-        """Give the path of a file in this folder."""
+        """Return the path of a file in this folder."""
         return os.path.join(self.path, name)
 
     @property
-    def request(self) -> dict[str, Any]:
-        """What the job was asked to do; empty where there is none."""
-        return _read_json(self.file("request.json"))
+    def request(self) -> Request:
+        """What the job was asked to do; empty if there is none."""
+        return parse_request(_read_json(self.file("request.json")))
 
     @request.setter
-    def request(self, data: dict[str, Any]) -> None:
+    def request(self, data: Mapping[str, object]) -> None:
         _write_json(self.file("request.json"), data)
 
     @property
-    def status(self) -> dict[str, Any]:
-        """What the job last said of itself; empty where there is none."""
-        return _read_json(self.file("status.json"))
+    def status(self) -> JobStatus:
+        """What the job last said of itself; empty if there is none."""
+        return parse_job_status(_read_json(self.file("status.json")))
 
     @status.setter
-    def status(self, data: dict[str, Any]) -> None:
+    def status(self, data: JobStatus) -> None:
         _write_json(self.file("status.json"), data)
 
     def mark_succeeded(self) -> None:
@@ -114,7 +179,7 @@ class JobFolder:
             pass
 
     def lock(self) -> int | None:
-        """Take the lock and give its descriptor, to be kept open while the job lives; None where a job has it.
+        """Take the lock and give its descriptor, to be kept open while the job lives; None if a job has it.
 
         Tries for a moment: who asks whether a job runs (``is_running``) has the lock while asking.
         """
@@ -140,7 +205,7 @@ class JobFolder:
         return False
 
     def log_tail(self, limit: int = 4000) -> str:
-        """Give the end of what the job and its programs wrote, at most ``limit`` bytes."""
+        """Return the end of what the job and its programs wrote, at most ``limit`` bytes."""
         try:
             with open(self.file("log"), "rb") as stream:
                 stream.seek(0, os.SEEK_END)
@@ -152,8 +217,8 @@ class JobFolder:
     def remove(self) -> None:
         """Remove the folder, and those above it that are empty now.
 
-        It is moved aside first: a process that still writes into it by its name finds nothing, and makes nothing anew.
-        Raises StateError where it cannot be removed.
+        It is moved aside first: a process that still writes into it by its name finds nothing, and creates nothing.
+        Raises StateError if it cannot be removed.
         """
         import shutil  # here, since it takes its time to import, and jobs need it never
 
@@ -189,12 +254,12 @@ def _take_lock(path: str) -> int | None:
 
 
 def destination_key(root: bytes) -> str:
-    """Give the name of the lock on a destination root."""
+    """Return the name of the lock on a destination root."""
     return hashlib.sha256(root).hexdigest()[:32]
 
 
 def destination_holder(root: bytes) -> str | None:
-    """Say which transfer of this user writes to a destination root at this moment; None where none does."""
+    """Return which transfer of this user writes to a destination root at this moment; None if none does."""
     path = os.path.join(state_root(), "locks", destination_key(root))
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
@@ -233,7 +298,7 @@ def destination_lock(root: bytes, holder: str) -> Iterator[str | None]:
 
 
 def all_folders() -> Iterator[JobFolder]:
-    """Give the folder of each transfer that this user has on this host, running or left behind."""
+    """Yield the folder of each transfer that this user has on this host, running or left behind."""
     try:
         names = sorted(os.listdir(state_root()))
     except OSError:
@@ -245,7 +310,7 @@ def all_folders() -> Iterator[JobFolder]:
 
 
 def source_reader(folder: bytes) -> str | None:
-    """Say which transfer or comparison of this user reads below a folder at this moment; None where none does."""
+    """Return which transfer or comparison of this user reads below a folder at this moment; None if none does."""
     for job in all_folders():
         root = os.fsencode(job.request.get("root", ""))
         if job.side == "source" and (root + b"/").startswith(folder + b"/") and job.is_running():
@@ -253,13 +318,9 @@ def source_reader(folder: bytes) -> str | None:
     return None
 
 
-def list_jobs() -> list[dict[str, Any]]:
-    """Describe each transfer that this user has on this host, for ``transfer_info``.
-
-    Each has ``id``, ``side``, ``part``, ``method``, ``peer`` (inventory host), ``root``, ``state``, ``pid``,
-    ``started`` (seconds since 1970) and ``progress``; ``state`` is ``interrupted`` where the job died.
-    """
-    jobs = []
+def list_jobs() -> list[JobInfo]:
+    """Describe each transfer that this user has on this host."""
+    jobs: list[JobInfo] = []
     for folder in all_folders():
         request, status = folder.request, folder.status
         state = status.get("state", "starting")
@@ -276,7 +337,7 @@ def list_jobs() -> list[dict[str, Any]]:
                 "state": state,
                 "pid": status.get("pid", 0),
                 "started": status.get("started", 0),
-                "progress": status.get("progress", {}),
+                "progress": cast(Progress, status.get("progress", {})),
             }
         )
     return jobs

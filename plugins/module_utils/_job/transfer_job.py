@@ -20,9 +20,8 @@ from .._core.errors import StagingLeft, TransferFailed
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
 from .._methods import registry
-from .._tree import staging
-from . import owner_check
 from .reporter import Reporter
+from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
 
 FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end to come
@@ -31,15 +30,15 @@ CHECK_INTERVAL = 0.1  # seconds
 
 def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter) -> int:
     """Be one end of the transfer that the folder's request describes; gives the exit code."""
-    request = folder.request
+    request = parse_transfer_request(folder.request)
     context = Context(
         side=request["side"],
         part=request["part"],
         root=os.fsencode(request["root"]),
         settings=parse_settings(request.get("settings")),
         folder=folder.path,
-        peer=request.get("peer", {}),
-        serve=request.get("serve", {}),
+        peer=request.get("peer"),
+        serve=request.get("serve"),
         secrets=secrets,
         progress=reporter.progress,
     )
@@ -77,7 +76,7 @@ def _serve(context: Context, method: Any, reporter: Reporter) -> None:
 
 
 def _own_address(address: str) -> str:
-    """Give the numeric address to listen at; empty (any) where it is not this host's own, as behind a NAT."""
+    """Return the numeric address to listen at; empty (any) where it is not this host's own, as behind a NAT."""
     try:
         found = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)
     except OSError:
@@ -110,6 +109,9 @@ def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
     if context.side != "dest":
         yield
         return
+    from .._tree import staging  # here, as below: a source never needs it
+    from . import owner_check
+
     holder = f"transfer {context.settings['id']} (process {os.getpid()})"
     with destination_lock(context.root, holder) as taken_by:
         if taken_by is not None:
@@ -141,6 +143,8 @@ def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
 @contextlib.contextmanager
 def _root(root: bytes, succeeded: Callable[[], bool]) -> Iterator[None]:
     """Make the destination's root, and take it back where the transfer failed before anything arrived."""
+    from .._tree import staging
+
     try:
         made = staging.make_root(root)
     except FileExistsError:
@@ -151,7 +155,7 @@ def _root(root: bytes, succeeded: Callable[[], bool]) -> Iterator[None]:
         if not os.access(root, os.W_OK | os.X_OK):
             raise TransferFailed(
                 f"the destination {os.fsdecode(root)} cannot be written to by user id {os.geteuid()} (permissions, or "
-                "a read-only file system): nothing was transferred. Use become, or mend the permissions"
+                "a read-only file system): nothing was transferred. Use become, or fix the permissions"
             )
         yield
     finally:

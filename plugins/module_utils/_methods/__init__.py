@@ -7,7 +7,7 @@
 * ``registry``: the methods by their names.
 * ``stream``: our own engine over its own connections.
 * ``rsync``: the real rsync over ssh. ``rsyncd``: rsync to a daemon.
-* ``copy``: scp, sftp and tar over netcat; the engine decides what travels.
+* ``copy``: scp, sftp and tar over netcat; the engine decides what is sent.
 * ``ssh``: what the methods over ssh share, on both ends.
 * ``detect_programs``: which programs each method runs, and what must be known of them.
 

@@ -11,9 +11,49 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Callable, Iterable
+from typing import TYPE_CHECKING, Callable, Iterable, Mapping, cast
 
 from .._core.subprocesses import find_program, run_command
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Program(TypedDict):
+        path: str
+
+    class Rsync(Program):
+        version: list[int]
+        compress: list[str]  # algorithms
+        acls: bool
+        xattrs: bool
+
+    class Tar(Program):
+        flavour: str | None  # gnu or bsd; None: another one
+        text: str  # what it says of itself
+
+    class Netcat(Program):
+        dialect: str | None
+
+    class Ssh(Program):
+        version: str
+        ciphers: list[str]  # that it knows
+        configured: list[str]  # that the host's configuration offers
+
+    class Scp(Program):
+        legacy_flag: bool  # whether -O, the old protocol, is among its flags
+
+    class Programs(TypedDict, total=False):
+        """What is known of each program; a missing one has no key."""
+
+        rsync: Rsync
+        tar: Tar
+        nc: Netcat
+        ssh: Ssh
+        scp: Scp
+        sftp: Program
+        sftp_server: Program
+        sshd: Program
+
 
 SSH_METHODS = ("rsync", "sftp", "scp")  # the best first
 _PROGRAMS = {  # at either end: who connects is decided when both have been looked at
@@ -31,25 +71,26 @@ def programs_of(methods: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(program for method in methods for program in _PROGRAMS[method]))
 
 
-def look_at_programs(methods: Iterable[str]) -> dict[str, Any]:
-    """Give what is known of each program that one of the methods may run; a missing one has no key."""
-    found = {}
+def look_at_programs(methods: Iterable[str]) -> Programs:
+    """Return what is known of each program that one of the methods may run."""
+    found: dict[str, Program] = {}
     for name in programs_of(methods):
         path = find_program(name.replace("_", "-"))  # sftp_server: the keys are identifiers
         if path:
-            found[name] = {"path": path, **_LOOKS.get(name, _nothing_more)(path)}
-    return found
+            found[name] = _LOOKS.get(name, _nothing_more)(path)
+    return cast("Programs", found)
 
 
-def _nothing_more(_path: str) -> dict[str, Any]:
-    return {}
+def _nothing_more(path: str) -> Program:
+    return {"path": path}
 
 
-def _rsync(path: str) -> dict[str, Any]:
+def _rsync(path: str) -> Rsync:
     text = run_command([path, "--version"])
     version = re.search(r"version v?(\d+)\.(\d+)\.(\d+)", text)
     lists = re.search(r"^Compress list:\n\s*(.*)$", text, re.MULTILINE)
     return {
+        "path": path,
         "version": [int(part) for part in version.groups()] if version else [0, 0, 0],
         "compress": lists.group(1).split() if lists else ["zlib"],
         "acls": "no ACLs" not in text,
@@ -57,36 +98,37 @@ def _rsync(path: str) -> dict[str, Any]:
     }
 
 
-def _tar(path: str) -> dict[str, Any]:
+def _tar(path: str) -> Tar:
     from .copy.tar_command import detect  # only here, as below: most transfers need neither
 
     text = run_command([path, "--version"])
-    return {"flavour": detect(text), "text": text.split("\n")[0]}
+    return {"path": path, "flavour": detect(text), "text": text.split("\n")[0]}
 
 
-def _nc(path: str) -> dict[str, Any]:
+def _nc(path: str) -> Netcat:
     from .copy.netcat import detect
 
-    return {"dialect": detect(run_command([path, "-h"]), os.uname().sysname)}
+    return {"path": path, "dialect": detect(run_command([path, "-h"]), os.uname().sysname)}
 
 
-def _ssh(path: str) -> dict[str, Any]:
+def _ssh(path: str) -> Ssh:
     from .ssh.sshd_config import parse_sshd_config
 
     return {
+        "path": path,
         "version": run_command([path, "-V"]).strip(),
         "ciphers": run_command([path, "-Q", "cipher"]).split(),
         "configured": parse_sshd_config(run_command([path, "-G", "longhaul.invalid"])).get("ciphers", []),
     }
 
 
-def _scp(path: str) -> dict[str, Any]:
-    """Say whether ``-O`` (the old protocol) is among the single-letter flags that scp names in its usage."""
+def _scp(path: str) -> Scp:
+    """Return whether ``-O`` (the old protocol) is among the single-letter flags that scp names in its usage."""
     flags = re.search(r"usage: scp \[-([A-Za-z0-9]+)\]", run_command([path]))
-    return {"legacy_flag": flags is not None and "O" in flags.group(1)}
+    return {"path": path, "legacy_flag": flags is not None and "O" in flags.group(1)}
 
 
-_LOOKS: dict[str, Callable[[str], dict[str, Any]]] = {
+_LOOKS: Mapping[str, Callable[[str], Program]] = {
     "rsync": _rsync,
     "tar": _tar,
     "nc": _nc,

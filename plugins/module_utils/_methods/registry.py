@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from .._core.errors import TransferFailed
-from .._tree.staging import Staging
+
+if TYPE_CHECKING:
+    from .._tree.staging import Staging
 
 
 def load(name: str) -> Any:

@@ -8,7 +8,7 @@
 addresses that may connect. ``context.secrets``: ``exchange``, the one-time secret of both ends, and, unless the setting
 ``encrypt`` is false, ``tls_certificate``, ``tls_key`` and ``tls_peer`` (PEM). ``Server.ready`` and so ``context.peer``:
 ``address``, ``port``. ``context.peer`` has ``patience`` too: the seconds in which the first connection must be made,
-None where nothing else could be tried.
+None if nothing else could be tried.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .._engine.net.connect import Connection, ConnectionParameters, Listener, co
 from .._engine.net.data_connection import DataConnection
 from .._engine.net.session import Session, SessionLost
 from .._engine.net.session_server import SessionServer
-from .._engine.wire.frames import FrameKind
+from .._engine.wire.conversation import Contents
 from .._engine.wire.hello import CONTROL
-from .._engine.wire.messages import dump_streams
+from .._engine.wire.messages import Fewer
 from .._tree import xattr
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _TIMEOUTS = 4  # without getting farther; then it is given up to connect again
 
 
 class _Conversation:
-    """One conversation of one end, with its connections. ``earlier`` is one that broke off, and is gone on from."""
+    """One conversation of one end, with its connections. ``earlier`` is an interrupted one, which this one resumes."""
 
     def __init__(
         self,
@@ -53,7 +53,8 @@ class _Conversation:
         self.end: Sender | Receiver
         self.streams: ConnectionPool
         # Half of the timeout goes into noticing that nothing comes any more, half into connecting again.
-        self.session = session = Session(context, [control.channel(parameters.timeout / 2, parameters.drives)])
+        channel = control.channel(parameters.timeout / 2, parameters.drives)
+        self.session = session = Session(context, [channel], Contents.BUNDLES)
         self.end, self.streams = _maker(context.side)(context, session, parameters.timeout, counted)
         self._count = max(1, int(context.settings["streams"]), earlier.streams.proven if earlier is not None else 0)
 
@@ -82,11 +83,11 @@ class _Conversation:
 
     def _ask_for_fewer(self, count: int) -> None:
         """Only the source knows when nothing is under way in a connection any more."""
-        self.session.send(FrameKind.FEWER, dump_streams(count))
+        self.session.send(Fewer(count))
 
 
 def _maker(side: str) -> Callable[..., Any]:
-    """Give what makes the end of a side. What only the other one needs is not imported: that would be compiled, too."""
+    """Return the class for a side. Do not import what only the other side needs: it would be compiled, too."""
     if side == "source":
         from .._engine.sender.stream_sender import make_source
 
@@ -104,7 +105,7 @@ def _rest_from_garbage() -> None:
 
 
 class _RetryBudget:
-    """Says whether to connect again: as long as each conversation gets farther than those before.
+    """Decides whether to connect again: as long as each session gets farther than those before.
 
     What cuts every connection before anything is complete would be met again and again without end.
     """
@@ -115,7 +116,7 @@ class _RetryBudget:
         self._lost = 0  # conversations, since then
 
     def lost(self, context: Context, error: SessionLost) -> None:
-        """Take note of a conversation that broke off; raises TransferFailed where it is not worth while to go on."""
+        """Take note of a conversation that broke off; raise TransferFailed if it is not worth while to go on."""
         done = context.progress.bytes_done + context.progress.files_done
         now = time.monotonic()
         self._lost += 1
@@ -125,7 +126,7 @@ class _RetryBudget:
             raise TransferFailed(
                 f"the connection was lost {self._lost} times in {now - self._since:.0f} seconds, and got no farther "
                 f"in between ({error}). Something on the way ends connections early: look at the firewalls and load "
-                "balancers between the hosts, then run the task again, it goes on where it stopped"
+                "balancers between the hosts, then run the task again to resume"
             ) from error
 
 
@@ -158,7 +159,7 @@ class _StreamServer(SessionServer):
         self._parameters = ConnectionParameters(context)
         self._conversation: _Conversation | None = None
         self._port = Listener(context, self._parameters, self._arrived)
-        self.ready: dict[str, Any] = {"address": self._port.address, "port": self._port.port}
+        self.ready = {"address": self._port.address, "port": self._port.port}
 
     def _arrived(self, connection: Connection) -> None:
         with self._lock:
@@ -172,7 +173,7 @@ class _StreamServer(SessionServer):
     def _converse(self, connection: Connection) -> None:
         earlier = self._conversation
         if earlier is not None and self._thread is not None:
-            earlier.session.abort("the other end connected again")
+            earlier.session.abort("the peer connected again")
             self._thread.join()
         self._conversation = _Conversation(self._context, self._parameters, connection, earlier)
         self._begin(self._conversation.hold)

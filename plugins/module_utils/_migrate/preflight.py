@@ -10,10 +10,46 @@ import errno
 import os
 import socket
 import stat
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .._core.files import nearest_existing
 from .._core.subprocesses import find_program, run
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Mount(TypedDict):
+        point: str  # empty: not known
+        type: str
+        options: list[str]
+
+    class ZfsFacts(TypedDict, total=False):
+        """What zfs says; empty for other file systems."""
+
+        properties: dict[str, str]
+        pool: dict[str, str]
+
+    class Found(TypedDict):
+        """One end of a migration, as the module migrate_info returns it."""
+
+        path: str
+        base: str  # what exists of it
+        exists: bool
+        root: bool  # whether this is done as root
+        mount: str
+        fstype: str
+        bytes_free: int
+        files_free: int | None  # None: no fixed number of inodes
+        xattrs: bool | None  # None: not known
+        acls: bool | None
+        case_insensitive: bool
+        largest_file: int | None
+        tools: dict[str, str | None]  # where they are
+        peer: str  # see reach
+        zfs: ZfsFacts
+        problems: list[str]
+        warnings: list[str]
+
 
 TOOLS = ("rsync", "ssh", "scp", "sftp", "tar", "nc", "zfs")
 
@@ -31,9 +67,9 @@ LARGEST_FILE = {"vfat": 4 * 2**30 - 1, "msdos": 4 * 2**30 - 1, "msdosfs": 4 * 2*
 ZFS_PROPERTIES = ("recordsize", "sync", "atime", "xattr", "acltype", "compression", "available", "readonly")
 
 
-def mount_of(path: str, table: str) -> dict[str, Any]:
+def mount_of(path: str, table: str) -> Mount:
     """Find the mount that a real path is on, in the text of /proc/self/mounts (the last of the longest matches)."""
-    best = {"point": "", "type": "", "options": []}
+    best: Mount = {"point": "", "type": "", "options": []}
     for line in table.splitlines():
         words = line.split(" ")
         if len(words) < 4:
@@ -47,7 +83,7 @@ def mount_of(path: str, table: str) -> dict[str, Any]:
 
 
 def read_mounts() -> str:
-    """Give the table of mounts, in the form of /proc/self/mounts. Empty where there is none."""
+    """Return the table of mounts, in the form of /proc/self/mounts. Empty if there is none."""
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
             return mounts.read()
@@ -61,7 +97,7 @@ def read_mounts() -> str:
 
 
 def keeps(path: str, attribute: str) -> bool | None:
-    """Say whether the file system keeps this extended attribute. None: Python cannot tell on this system."""
+    """Return whether the file system keeps this extended attribute. None: Python cannot tell on this system."""
     if not hasattr(os, "getxattr"):
         return None
     try:
@@ -85,7 +121,7 @@ def reach(address: str, port: int, seconds: float = 3.0) -> str:
 
 
 def judge_zfs(side: str, properties: dict[str, str], pool: dict[str, str]) -> dict[str, list[str]]:
-    """Give what a dataset's properties and its pool's state mean for a migration. Both as zfs and zpool print them."""
+    """Return what a dataset's properties and its pool's state, as zfs and zpool print them, mean for a migration."""
     problems: list[str] = []
     warnings: list[str] = []
     if pool.get("health") not in (None, "ONLINE"):
@@ -110,7 +146,7 @@ def judge_zfs(side: str, properties: dict[str, str], pool: dict[str, str]) -> di
 
 
 def ask_zfs(mount_point: str, program: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Give the properties of the dataset that is mounted there, and the state of its pool."""
+    """Return the properties of the dataset that is mounted there, and the state of its pool."""
 
     def said(*argv: str) -> str:
         return run(argv).stdout.decode(errors="replace")
@@ -128,10 +164,10 @@ def ask_zfs(mount_point: str, program: str) -> tuple[dict[str, str], dict[str, s
     return properties, dict(zip(("health", "capacity"), words))
 
 
-def look(side: str, path: str, peer: str, port: int) -> dict[str, Any]:
+def discover(side: str, path: str, peer: str, port: int) -> Found:
     """Look at the end ``side`` (source or dest) at ``path``, and try ``port`` of the address ``peer`` ("": do not).
 
-    Sizes are bytes; ``files_free`` is None where the file system has no fixed number of inodes.
+    Sizes are bytes; ``files_free`` is None if the file system has no fixed number of inodes.
     """
     problems, warnings = [], []
     tools = {tool: find_program(tool) for tool in TOOLS}
@@ -162,7 +198,7 @@ def look(side: str, path: str, peer: str, port: int) -> dict[str, Any]:
                 "transfer fails before it writes anything where owners cannot be kept"
             )
 
-    zfs = {}
+    zfs: ZfsFacts = {}
     if mount["type"] == "zfs" and tools["zfs"]:
         properties, pool = ask_zfs(mount["point"], tools["zfs"])
         verdict = judge_zfs(side, properties, pool)

@@ -65,7 +65,7 @@ class Entry(NamedTuple):
 
     @property
     def link_id(self) -> tuple[int, int] | None:
-        """What all names of a file with more than one name share; None where there is one name only."""
+        """What all names of a file with more than one name share; None if there is one name only."""
         return (self.dev, self.ino) if self.nlink > 1 and self.type != DIRECTORY else None
 
 
@@ -103,5 +103,5 @@ def entry_from_stat(
 
 
 def contents_of(entries: Iterable[Entry]) -> int:
-    """Give the bytes in all the files."""
+    """Return the bytes in all the files."""
     return sum(entry.size for entry in entries if entry.type == REGULAR)

@@ -46,7 +46,7 @@ class ManifestError(ValueError):
 
 
 def encode(entry: Entry) -> bytes:
-    """Give the record of an entry. Raises ManifestError for one that the Decoder would refuse."""
+    """Return the record of an entry. Raises ManifestError for one that the Decoder would refuse."""
     path, letter, mode, uid, gid, size, mtime_ns, ctime_ns, dev, ino, nlink, rdev, blocks, target, xattrs = entry
     kind = _KINDS[letter]
     numbers = (uid, gid, mtime_ns, ctime_ns, size, dev, ino, nlink, rdev, blocks)
@@ -91,7 +91,7 @@ class Decoder:
         self._waiting = b""
 
     def feed(self, data: bytes) -> Iterator[Entry]:
-        """Give the entries that are complete with these bytes; use it up before the next call.
+        """Yield the entries that are complete with these bytes; use it up before the next call.
 
         Raises ManifestError for what is no manifest.
         """
@@ -115,7 +115,7 @@ class Decoder:
         self._waiting = waiting[at:]
 
     def finish(self) -> None:
-        """Say that no more bytes come. Raises ManifestError where a record is cut short."""
+        """Signal the end of the data. Raise ManifestError if a record is truncated."""
         if self._waiting:
             raise ManifestError(f"the manifest ends inside a record, {len(self._waiting)} bytes behind its start")
 

@@ -91,7 +91,7 @@ class Filters:
         return cls(sides[SOURCE], sides[DEST])
 
     def allows(self, path: bytes, is_dir: bool, side: str = SOURCE, *, removing: bool = False) -> bool:
-        """Say whether the path takes part. The caller does not ask about what lies below a path that does not.
+        """Return whether the path takes part. The caller does not ask about what lies below a path that does not.
 
         On the side ``source`` False means hidden: not transferred. On the side ``dest`` it means protected:
         left alone, never deleted. ``removing`` is for the contents of a directory that is being removed;

@@ -16,7 +16,7 @@ ACL_OWNER, ACL_GROUP_OWNER, ACL_MASK, ACL_OTHER = 0x01, 0x04, 0x10, 0x20
 
 
 def acl_ids(value: bytes) -> tuple[list[int], list[int]]:
-    """Give the uids and gids that a POSIX ACL names (the value of ``system.posix_acl_*``)."""
+    """Return the uids and gids that a POSIX ACL names (the value of ``system.posix_acl_*``)."""
     uids = [ident for tag, _permissions, ident in acl_entries(value) if tag == ACL_USER]
     gids = [ident for tag, _permissions, ident in acl_entries(value) if tag == ACL_GROUP]
     return uids, gids

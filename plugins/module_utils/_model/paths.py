@@ -54,17 +54,17 @@ def check_name(name: bytes, path: bytes = b"") -> None:
 
 
 def is_staging(path: bytes) -> bool:
-    """Say whether a path is that of a transfer's own folder, or leads into one."""
+    """Return whether a path is that of a transfer's own folder, or leads into one."""
     return STAGING in path and _STAGING_NAME.search(path + b"/") is not None
 
 
 def join(parent: bytes, name: bytes) -> bytes:
-    """Give the path of a name in a directory below the root."""
+    """Return the path of a name in a directory below the root."""
     return parent + b"/" + name if parent else name
 
 
 def escape(path: bytes) -> str:
-    r"""Give a path as printable text in the way of rsync: what cannot be printed becomes ``\#ooo`` (octal).
+    r"""Return a path as printable text in the way of rsync: what cannot be printed becomes ``\#ooo`` (octal).
 
     Characters of UTF-8 that can be printed stay. A backslash that would read as the start of an escape
     becomes ``\#134``, so that :func:`unescape` gives the same bytes back.
@@ -79,7 +79,7 @@ def escape(path: bytes) -> str:
 
 
 def unescape(text: str) -> bytes:
-    """Give back the path that :func:`escape` (or rsync) printed."""
+    """Return the path that :func:`escape` (or rsync) printed."""
     parts = _ESCAPED.split(text)
     plain = [part.encode("utf-8", "surrogateescape") for part in parts[0::2]]
     special = [bytes([int(digits, 8) & 0xFF]) for digits in parts[1::2]] + [b""]

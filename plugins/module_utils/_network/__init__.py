@@ -4,9 +4,11 @@
 
 """Links of a host, their MTU, bonds and VLANs: what there is, new files tried out, and the way back.
 
+* ``link``, ``host``: a link, and all that is known of a host's network, each with its one form in JSON.
 * ``discover``: read a host's links and managers. ``facts`` and ``managers`` judge what was read. Both pure.
 * ``file_marks``: whose a file is. ``validate``: files tried out by the manager's own program.
 * ``ping``, ``pinging``: the largest packet on a path: what ping's answers mean, and how it is asked.
+* ``request``: what a checkpoint's folder says of it.
 * ``arming``, ``checkpoint``, ``saved``, ``live``: keep a checkpoint of files and running links, and go back to it.
 * ``commands``, ``mtu``: how a manager takes up old files, and in which order MTUs are changed. Both pure.
 * ``revert_agent``, ``agent_archive``, ``timer``: what goes back on its own, the file it runs from, what starts it.

@@ -10,97 +10,116 @@ import contextlib
 import os
 import secrets
 import time
-from typing import Any, Sequence
+from typing import NamedTuple, Sequence
 
 from .agent_archive import build_archive
 from .checkpoint import Checkpoint, CheckpointError, armed_names, ended_sentence
 from .commands import boot_commands, restore_commands
 from .live import capture
+from .request import Ending, Request, Timer, Wanted
 from .saved import save
 from .timer import install_boot, remove_boot, start_service, start_timer, stop_timer, timer_lives
 
 REVERT_PATIENCE = 120.0  # seconds that a requested way back may take
 
 
-def describe(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Give what is known of a checkpoint: the return values of the module."""
+class Description(NamedTuple):
+    """What is known of a checkpoint: the return values of the module."""
+
+    armed: bool
+    seconds_left: float
+    timer: dict[str, str | int] | None
+    survives_reboot: str | None
+    last: Ending | None
+    all_armed: list[str]
+
+
+class Arming(NamedTuple):
+    """What a checkpoint keeps, and how it is brought back: the module's options."""
+
+    paths: list[str]
+    links: list[str] | None  # None: all
+    made: list[str]
+    managers: list[str]
+    commands: list[list[str]] | None  # instead of those of the managers
+    timeout: int  # seconds
+
+
+def describe(checkpoint: Checkpoint) -> Description:
+    """Return what is known of a checkpoint."""
     request = checkpoint.request
-    known: dict[str, Any] = {
-        "armed": bool(request),
-        "seconds_left": round(checkpoint.seconds_left(), 1),
-        "timer": None,
-        "survives_reboot": None,
-        "last": checkpoint.last,
-        "all_armed": armed_names(checkpoint.root),
-    }
-    if request:
-        alive = timer_lives(request["timer"])
-        known.update(timer=dict(request["timer"], alive=alive), survives_reboot=request["survives_reboot"])
-    return known
+    return Description(
+        armed=bool(request),
+        seconds_left=round(checkpoint.seconds_left(), 1),
+        timer={**request.timer.dump(), "alive": timer_lives(request.timer)} if request else None,
+        survives_reboot=request.survives_reboot if request else None,
+        last=checkpoint.last,
+        all_armed=armed_names(checkpoint.root),
+    )
 
 
-def wanted(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Give what makes two armings the same."""
-    return {
-        "paths": sorted({os.path.normpath(path) for path in parameters["paths"]}),
-        "links": sorted(parameters["links"]) if parameters["links"] is not None else None,
-        "made": sorted(parameters["made"]),
-        "commands": commands_of(parameters),
-        "timeout": parameters["timeout"],
-    }
+def wanted(options: Arming) -> Wanted:
+    """Return what makes two armings the same."""
+    return Wanted(
+        sorted({os.path.normpath(path) for path in options.paths}),
+        sorted(options.links) if options.links is not None else None,
+        sorted(options.made),
+        commands_of(options),
+        options.timeout,
+    )
 
 
-def commands_of(parameters: dict[str, Any]) -> list[list[str]]:
-    """Give the commands of the managers, and those that were given instead."""
-    if parameters["commands"] is not None:
-        given: list[list[str]] = parameters["commands"]
-        return given
-    links = parameters["links"] or []
-    return [argv for manager in parameters["managers"] for argv in restore_commands(manager, links)]
+def commands_of(options: Arming) -> list[list[str]]:
+    """Return the commands of the managers, or those that were given instead."""
+    if options.commands is not None:
+        return [[str(word) for word in argv] for argv in options.commands]  # YAML makes numbers of some words
+    return [argv for manager in options.managers for argv in restore_commands(manager, options.links or [])]
 
 
-def arm(checkpoint: Checkpoint, parameters: dict[str, Any], check: bool) -> bool:
+def arm(checkpoint: Checkpoint, options: Arming, check: bool) -> bool:
     """Arm the checkpoint; give whether that changed anything.
 
     One that is armed in the same way already is left alone, with the state that it saved and the time that it has left.
     """
-    _refuse_relative(parameters["paths"])
+    _refuse_relative(options.paths)
     with contextlib.nullcontext() if check else checkpoint.locked():  # check mode makes no files
-        there, want = checkpoint.request, wanted(parameters)
-        if there and there["wanted"] != want:
+        there, want = checkpoint.request, wanted(options)
+        if there and there.wanted != want:
             raise CheckpointError(
                 f"a checkpoint {checkpoint.name} is armed already, for other paths, links or commands; it reverts by "
                 f"itself in {checkpoint.seconds_left():.0f} s. Confirm or revert it first, or choose another name"
             )
-        if there and timer_lives(there["timer"]):
+        if there and timer_lives(there.timer):
             return False
-        _refuse_overlap(checkpoint, want["paths"])
+        _refuse_overlap(checkpoint, want.paths)
         if check:
             return True
         if there:  # its timer was killed: what it saved is still the state to go back to
-            return _start(checkpoint, there, parameters["timeout"])
+            return _start(checkpoint, there)
         checkpoint.create()
         build_archive(checkpoint.program)
-        request = {
-            "token": secrets.token_hex(16),
-            "wanted": want,
-            "files": save(want["paths"], checkpoint.files),
-            "state": capture(want["links"]),
-            "made": want["made"],
-            "commands": want["commands"],
-            "boot_commands": [argv for manager in parameters["managers"] for argv in boot_commands(manager)],
-        }
-        return _start(checkpoint, request, parameters["timeout"])
+        request = Request(
+            secrets.token_hex(16),
+            want,
+            save(want.paths, checkpoint.files),
+            capture(want.links),
+            want.made,
+            want.commands,
+            [argv for manager in options.managers for argv in boot_commands(manager)],
+        )
+        return _start(checkpoint, request)
 
 
-def _start(checkpoint: Checkpoint, request: dict[str, Any], timeout: int) -> bool:
+def _start(checkpoint: Checkpoint, request: Request) -> bool:
     """The file comes before the timer, which looks for it, and again afterwards, with the timer's name."""
-    request["deadline"] = time.time() + timeout
-    request["timer"] = {"kind": "none"}
-    request["survives_reboot"] = install_boot(checkpoint, request["token"])
-    checkpoint.write("checkpoint.json", request)
-    request["timer"] = start_timer(checkpoint, request["token"], timeout)
-    checkpoint.write("checkpoint.json", request)
+    timeout = request.wanted.timeout
+    request = request._replace(
+        deadline=time.time() + timeout,
+        timer=Timer("none"),
+        survives_reboot=install_boot(checkpoint, request.token),
+    )
+    checkpoint.write_request(request)
+    checkpoint.write_request(request._replace(timer=start_timer(checkpoint, request.token, timeout)))
     return True
 
 
@@ -109,14 +128,14 @@ def confirm(checkpoint: Checkpoint, check: bool) -> bool:
     with contextlib.nullcontext() if check else checkpoint.locked():  # check mode makes no files
         request, last = checkpoint.request, checkpoint.last
         if not request:
-            if last.get("outcome") == "confirmed":
+            if last and last.outcome == "confirmed":
                 return False
             raise CheckpointError(
                 f"there is nothing to confirm: {ended_sentence(checkpoint.name, last, time.time())}. "
                 "What was changed since it was armed is not in effect any more; see what stands there, and begin again"
             )
         if not check:
-            stop_timer(request["timer"])
+            stop_timer(request.timer)
             remove_boot(checkpoint.name)
             checkpoint.close("confirmed", "request", [])
         return True
@@ -129,7 +148,7 @@ def revert(checkpoint: Checkpoint, check: bool) -> bool:
         return False
     if check:
         return True
-    start_service(checkpoint, "undo", ["now", request["token"]])
+    start_service(checkpoint, "undo", ["now", request.token])
     deadline = time.monotonic() + REVERT_PATIENCE
     while checkpoint.request:
         if time.monotonic() > deadline:
@@ -138,9 +157,9 @@ def revert(checkpoint: Checkpoint, check: bool) -> bool:
                 f"or journalctl -u longhaul-undo-{checkpoint.name}"
             )
         time.sleep(0.1)
-    errors = checkpoint.last.get("errors", [])
-    if errors:
-        raise CheckpointError(f"the way back of {checkpoint.name} left this behind: {'; '.join(errors)}")
+    last = checkpoint.last
+    if last and last.errors:
+        raise CheckpointError(f"the way back of {checkpoint.name} left this behind: {'; '.join(last.errors)}")
     return True
 
 
@@ -154,7 +173,7 @@ def _refuse_overlap(checkpoint: Checkpoint, paths: Sequence[str]) -> None:
     """Two checkpoints of one path would put it back one after the other, in no known order."""
     for name in armed_names(checkpoint.root):
         other = Checkpoint(name, checkpoint.root).request
-        shared = sorted(set(paths) & set(other["wanted"]["paths"])) if other and name != checkpoint.name else []
+        shared = sorted(set(paths) & set(other.wanted.paths)) if other and name != checkpoint.name else []
         if shared:
             raise CheckpointError(
                 f"the checkpoint {name}, which is armed, keeps {', '.join(shared)} already; confirm or revert it first"

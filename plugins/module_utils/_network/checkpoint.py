@@ -19,7 +19,12 @@ import platform
 import re
 import shutil
 import time
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator, TypeVar
+
+from .._core.json_shape import WrongShape
+from .request import Application, Ending, Request, parse_application, parse_ending, parse_request
+
+T = TypeVar("T")
 
 ROOT = "/var/db/longhaul-network" if platform.system() == "FreeBSD" else "/var/lib/longhaul-network"
 
@@ -44,23 +49,39 @@ class Checkpoint:
         self.log = os.path.join(root, f"{name}.log")
 
     @property
-    def request(self) -> dict[str, Any] | None:
-        """What was armed, or None where nothing is."""
-        return _load(os.path.join(self.folder, "checkpoint.json"))
+    def request(self) -> Request | None:
+        """What was armed, or None if nothing is."""
+        return self._load(os.path.join(self.folder, "checkpoint.json"), parse_request)
 
     @property
-    def last(self) -> dict[str, Any]:
-        """How the last checkpoint of this name ended: ``outcome``, ``at``, ``by``, ``errors``; empty if none did."""
-        return _load(os.path.join(self.root, f"{self.name}.last.json")) or {}
+    def last(self) -> Ending | None:
+        """How the last checkpoint of this name ended; None if none did."""
+        return self._load(os.path.join(self.root, f"{self.name}.last.json"), parse_ending)
 
     @property
-    def applied(self) -> dict[str, Any]:
+    def applied(self) -> Application:
         """What the commands of ``nic_apply`` came to so far."""
-        return _load(os.path.join(self.folder, "apply.json")) or {}
+        return self._load(os.path.join(self.folder, "apply.json"), parse_application) or Application()
 
-    def write(self, name: str, data: Any) -> None:
-        """Write a JSON file of the checkpoint's folder, all or nothing, and onto the disk."""
-        _write(os.path.join(self.folder, name), data)
+    def _load(self, path: str, parse: Callable[[object], T]) -> T | None:
+        try:
+            with open(path, encoding="utf-8") as opened:
+                return parse(json.load(opened))
+        except WrongShape as error:
+            raise CheckpointError(
+                f"{path} cannot be read: {error}. Finish with the version of the collection that wrote it, or put back "
+                f"what {self.files} holds by hand, and remove {self.folder}"
+            ) from error
+        except (OSError, ValueError):
+            return None
+
+    def write_request(self, request: Request) -> None:
+        """Keep what is armed."""
+        _write(os.path.join(self.folder, "checkpoint.json"), request.dump())
+
+    def write_applied(self, applied: Application) -> None:
+        """Keep what is applied, and how far that is."""
+        _write(os.path.join(self.folder, "apply.json"), applied.dump())
 
     def create(self) -> None:
         """Make the empty folder; what an arming left that did not come to its end goes."""
@@ -72,8 +93,8 @@ class Checkpoint:
 
     def close(self, outcome: str, by: str, errors: list[str], keep: bool = False) -> None:
         """Write down how it ended, and remove everything else; with ``keep`` what was saved stays, as NAME.kept."""
-        last = {"outcome": outcome, "by": by, "at": time.time(), "errors": errors}
-        _write(os.path.join(self.root, f"{self.name}.last.json"), last)
+        last = Ending(outcome, by, time.time(), errors)
+        _write(os.path.join(self.root, f"{self.name}.last.json"), last._asdict())
         # first the file that makes it armed: a crash in between must not leave half a checkpoint that reverts
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.folder, "checkpoint.json"))
@@ -91,33 +112,26 @@ class Checkpoint:
             yield
 
     def seconds_left(self, now: float | None = None) -> float:
-        """Give the seconds until it reverts by itself; 0 where it is overdue or not armed."""
+        """Return the seconds until it reverts automatically; 0 if it is overdue or not armed."""
         request = self.request
-        return max(0.0, request["deadline"] - (time.time() if now is None else now)) if request else 0.0
+        return max(0.0, request.deadline - (time.time() if now is None else now)) if request else 0.0
 
 
 def armed_names(root: str = ROOT) -> list[str]:
-    """Give the names of all checkpoints that are armed on this host."""
+    """Return the names of all checkpoints that are armed on this host."""
     with contextlib.suppress(FileNotFoundError):
         return sorted(name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name, "checkpoint.json")))
     return []
 
 
-def ended_sentence(name: str, last: dict[str, Any], now: float) -> str:
-    """Say how the last checkpoint of a name ended, and how long ago."""
+def ended_sentence(name: str, last: Ending | None, now: float) -> str:
+    """Return how the last checkpoint of a name ended, and how long ago."""
     if not last:
         return f"no checkpoint {name} was ever armed on this host"
-    how = {"confirmed": "was confirmed", "reverted": "was reverted"}[last["outcome"]]
-    by = {"timer": " by its own timer", "boot": " at boot", "request": ""}.get(last["by"], "")
-    errors = f", with errors: {'; '.join(last['errors'])}" if last["errors"] else ""
-    return f"the checkpoint {name} {how}{by} {max(0, now - last['at']):.0f} s ago{errors}"
-
-
-def _load(path: str) -> dict[str, Any] | None:
-    with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as opened:
-        values: dict[str, Any] | None = json.load(opened)
-        return values
-    return None
+    how = {"confirmed": "was confirmed", "reverted": "was reverted"}[last.outcome]
+    by = {"timer": " by its own timer", "boot": " at boot", "request": ""}.get(last.by, "")
+    errors = f", with errors: {'; '.join(last.errors)}" if last.errors else ""
+    return f"the checkpoint {name} {how}{by} {max(0, now - last.at):.0f} s ago{errors}"
 
 
 def _write(path: str, data: Any) -> None:

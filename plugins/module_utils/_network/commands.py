@@ -18,7 +18,7 @@ RELOAD = {"networkd": ["networkctl", "reload"], "NetworkManager": ["nmcli", "con
 def restore_commands(
     manager: str, links: Sequence[str], simple: bool = False, renderer: str | None = None
 ) -> list[list[str]]:
-    """Give the commands that make a manager take up the files that are back. The links' state is restored afterwards.
+    """Return the commands that make a manager take up the files that are back. The links' state is restored afterwards.
 
     ``simple``: only MTUs had been changed. ``renderer``: that of netplan, where it is known.
     """
@@ -40,6 +40,6 @@ def restore_commands(
 
 
 def boot_commands(manager: str) -> list[list[str]]:
-    """Give what has to run when files are put back at boot, before the manager starts."""
+    """Return the commands for files that are restored at boot, before the manager starts."""
     # netplan has written its renderer's files from the new ones by then
     return [["netplan", "generate"]] if manager == "netplan" else []

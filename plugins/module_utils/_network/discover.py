@@ -14,11 +14,12 @@ import glob
 import os
 import platform
 import re
-from typing import Any
 
 from .._core.subprocesses import find_program
 from . import facts, managers
 from .file_marks import made_by, owner_of
+from .host import Connection, Host, ManagerFacts, OwnFile
+from .link import Link, Links
 from .programs import run
 
 _OWN = (
@@ -35,31 +36,31 @@ _BOND_FILES = ("mode", "miimon", "primary", "lacp_rate", "xmit_hash_policy", "mi
 _DMI = ("sys_vendor", "product_name", "chassis_asset_tag")
 
 
-def discover() -> dict[str, Any]:
-    """Give everything that nic_info returns."""
+def discover() -> Host:
+    """Return all that is known of this host's network."""
     system = platform.system()
-    links = look_at_links(system)
-    found = _evidence(system, links)
-    managed = managers.managers_of(links, found["evidence"])
-    for name, link in links.items():
-        detail = dict(managed[name])
-        link["manager"] = detail.pop("manager")
-        link["manager_detail"] = detail
-    connection = look_at_connection(links, system)
-    hints = {name: data["present"] and data.get("configured", True) for name, data in found["managers"].items()}
-    return {
-        "system": system,
-        "links": links,
-        "connection": connection,
-        "cloud": _cloud(),
-        "managers": found["managers"],
-        "default_manager": managers.default_manager(managed, connection["link"], hints),
-        "own_files": _own_files(),
-    }
+    links = read_links(system)
+    evidence, here = _evidence(system, links)
+    managed = managers.managers_of(links, evidence)
+    connection = find_connection(links, system)
+    hints = {name: has["present"] and has.get("configured", True) for name, has in here.items()}
+    of_links = {name: one.manager for name, one in managed.items()}
+    return Host(
+        system,
+        {
+            name: link._replace(manager=managed[name].manager, manager_detail=managed[name].detail)
+            for name, link in links.items()
+        },
+        connection,
+        _cloud(),
+        here,
+        managers.default_manager(of_links, connection.link, hints),
+        _own_files(),
+    )
 
 
-def look_at_links(system: str) -> dict[str, dict[str, Any]]:
-    """Give the links, as ``facts`` describes them, with speed, driver and the parameters of bonds."""
+def read_links(system: str) -> dict[str, Link]:
+    """Return the links with speed, driver and the parameters of bonds."""
     if system == "FreeBSD":
         links = facts.parse_ifconfig(run(["ifconfig", "-a"]).out)
     else:
@@ -67,29 +68,31 @@ def look_at_links(system: str) -> dict[str, dict[str, Any]]:
         if ended.code:
             raise RuntimeError(f"the links cannot be read: {ended.said}; iproute2 4.18 or newer is needed")
         links = facts.parse_ip_links(ended.out)
-    for name, link in links.items():
-        link["speed"] = _speed(name)
-        link["driver"] = os.path.basename(_readlink(f"/sys/class/net/{name}/device/driver")) or None
-        if link["kind"] == "bond" and system != "FreeBSD":
-            link["bond"] = _bond(name)
-    return links
+    return {
+        name: link._replace(
+            speed=_speed(name),
+            driver=os.path.basename(_readlink(f"/sys/class/net/{name}/device/driver")) or None,
+            bond=_bond(name) if link.kind == "bond" and system != "FreeBSD" else None,
+        )
+        for name, link in links.items()
+    }
 
 
-def look_at_route(address: str, system: str) -> dict[str, Any]:
-    """Give how an address is reached: ``dev``, ``source`` and ``gateway``."""
+def find_route(address: str, system: str) -> facts.Route:
+    """Return how an address is reached."""
     if system == "FreeBSD":
         return facts.parse_freebsd_route(run(["route", "-n", "get", address]).out)
     return facts.parse_route_get(run(["ip", "-j", "route", "get", address]).out)
 
 
-def look_at_connection(links: dict[str, dict[str, Any]], system: str) -> dict[str, Any]:
-    """Give the ``link`` and the ``address`` over which this host is reached, and the ``peer``; None if local."""
+def find_connection(links: Links, system: str) -> Connection:
+    """Return how this host is reached."""
     words = _ssh_connection().split()
     if len(words) != 4:
-        return {"link": None, "address": None, "peer": None}
+        return Connection()
     peer, address = words[0], words[2]
-    link = facts.link_of_address(links, address) or look_at_route(peer, system)["dev"]
-    return {"link": link, "address": address, "peer": peer}
+    link = facts.link_of_address(links, address) or find_route(peer, system).dev
+    return Connection(link, address, peer)
 
 
 def _ssh_connection() -> str:
@@ -106,8 +109,8 @@ def _ssh_connection() -> str:
     return ""
 
 
-def _evidence(system: str, links: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Read what ``managers.managers_of`` wants, and what each manager is like here."""
+def _evidence(system: str, links: Links) -> tuple[managers.Evidence, dict[str, ManagerFacts]]:
+    """Read what tells who manages which link, and what each manager is like here."""
     networkctl = managers.parse_networkctl(_networkctl(links)) if find_program("networkctl") else {}
     nm_devices = (
         run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"]) if find_program("nmcli") else None
@@ -117,15 +120,15 @@ def _evidence(system: str, links: dict[str, dict[str, Any]]) -> dict[str, Any]:
     files = managers.parse_nmcli_files(run(["nmcli", "-t", "-f", "UUID,FILENAME", "connection"]).out) if nm_runs else {}
     interfaces, includes = _interfaces()
     ifcfg = _ifcfg()
-    evidence = {
-        "networkctl": networkctl,
-        "nmcli": nmcli,
-        "nm_files": files,
-        "interfaces": interfaces,
-        "ifcfg": {name: f"/etc/sysconfig/network-scripts/ifcfg-{name}" for name in ifcfg},
-        "freebsd": dict.fromkeys(links) if system == "FreeBSD" else None,
-    }
-    found = {
+    evidence = managers.Evidence(
+        networkctl,
+        {name: device._replace(mtu=_profile_mtu(device.uuid)) for name, device in nmcli.items()},
+        files,
+        interfaces,
+        {name: f"/etc/sysconfig/network-scripts/ifcfg-{name}" for name in ifcfg},
+        system == "FreeBSD",
+    )
+    here: dict[str, ManagerFacts] = {
         "netplan": {"present": bool(find_program("netplan")), "configured": bool(glob.glob("/etc/netplan/*.yaml"))},
         "networkd": {
             "present": bool(find_program("networkctl")),
@@ -148,12 +151,10 @@ def _evidence(system: str, links: dict[str, dict[str, Any]]) -> dict[str, Any]:
             "blocked": [p for p in ("/etc/rc.conf.d/netif", "/etc/rc.conf.d/routing") if os.path.isfile(p)],
         },
     }
-    for device in nmcli.values():
-        device["mtu"] = _profile_mtu(device["uuid"])
-    return {"evidence": evidence, "managers": found}
+    return evidence, here
 
 
-def _networkctl(links: dict[str, dict[str, Any]]) -> str:
+def _networkctl(links: Links) -> str:
     """One by one: ``--all`` leaves the network file out in some versions."""
     if not os.path.isdir("/run/systemd/netif/links"):
         return ""
@@ -164,18 +165,18 @@ def _profile_mtu(uuid: str) -> str:
     return run(["nmcli", "-g", "802-3-ethernet.mtu", "connection", "show", uuid]).out.strip() if uuid else ""
 
 
-def _interfaces() -> tuple[dict[str, dict[str, Any]], list[tuple[str, str]]]:
+def _interfaces() -> tuple[dict[str, managers.Stanzas], list[tuple[str, str]]]:
     """Read ifupdown's files, those that it includes as well."""
     main = "/etc/network/interfaces"
     stanzas, includes = managers.parse_interfaces(_read(main))
-    found = {name: {"file": main, "methods": methods, "own": False} for name, methods in stanzas.items()}
+    found = {name: managers.Stanzas(main, methods) for name, methods in stanzas.items()}
     for word, pattern in includes:
         if not pattern.startswith("/"):
             pattern = f"/etc/network/{pattern}"
         for path in sorted(glob.glob(f"{pattern.rstrip('/')}/*" if word == "source-directory" else pattern)):
             text = _read(path)
             for name, methods in managers.parse_interfaces(text)[0].items():
-                found.setdefault(name, {"file": path, "methods": methods, "own": owner_of(text) is not None})
+                found.setdefault(name, managers.Stanzas(path, methods, owner_of(text) is not None))
     return found, includes
 
 
@@ -186,14 +187,14 @@ def _ifcfg() -> dict[str, str]:
     }
 
 
-def _own_files() -> dict[str, dict[str, Any]]:
+def _own_files() -> dict[str, OwnFile]:
     found = {}
     for pattern in _OWN:
         for path in sorted(glob.glob(pattern)):
             text = _read(path)
             entry = owner_of(text)
             if entry:
-                found[path] = {"entry": entry, "makes": made_by(text)}
+                found[path] = OwnFile(entry, made_by(text))
     return found
 
 
@@ -209,7 +210,7 @@ def _bond(name: str) -> dict[str, str]:
 
 
 def _speed(name: str) -> int | None:
-    """Give the speed in Mbit/s, or None where the link is down or has none."""
+    """Return the speed in Mbit/s, or None if the link is down or has none."""
     with contextlib.suppress(ValueError):
         speed = int(_read(f"/sys/class/net/{name}/speed") or -1)
         return speed if speed > 0 else None

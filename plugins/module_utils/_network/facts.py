@@ -2,103 +2,102 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host's own programs say of its links, as plain data. Private to the collection.
-
-A link is a dict: ``name``, ``kind`` (``physical``, ``bond``, ``vlan``, ``bridge`` ..., ``loopback``), ``mtu``,
-``min_mtu``, ``max_mtu`` (None where unknown), ``up``, ``mac``, ``master``, ``parent``, ``ports``, ``children`` (names),
-``addresses`` (a list of ``{address, dynamic, scope}``, address with its prefix length).
-"""
+"""Links, routes and the cloud of a host, from what its own programs print. Private to the collection."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, Mapping, Sequence
+from typing import Mapping, NamedTuple, Sequence
+
+from .link import Address, Link, Links
 
 
-def parse_ip_links(text: str) -> dict[str, dict[str, Any]]:
+class Route(NamedTuple):
+    """How an address is reached; None if that is unknown."""
+
+    dev: str | None
+    source: str | None
+    gateway: str | None
+
+
+def parse_ip_links(text: str) -> dict[str, Link]:
     """Read ``ip -d -j addr show`` of iproute2: links by name, in the kernel's order.
 
     A link whose lower half is in another network namespace (``link_netnsid``) has no parent here.
     """
-    links: dict[str, dict[str, Any]] = {}
+    links: dict[str, Link] = {}
     for item in json.loads(text or "[]"):
         if "ifname" not in item:  # iproute2 prints {} for what a filter dropped
             continue
         info = item.get("linkinfo") or {}
         kind = info.get("info_kind") or ("loopback" if "LOOPBACK" in item.get("flags", []) else "physical")
         below = item.get("link") if "link_netnsid" not in item and kind != "veth" else None
-        links[item["ifname"]] = {
-            "name": item["ifname"],
-            "kind": kind,
-            "mtu": item.get("mtu"),
+        links[item["ifname"]] = Link(
+            item["ifname"],
+            kind,
+            mtu=item.get("mtu"),
             # 0 means no limit: the driver did not say
-            "min_mtu": item.get("min_mtu") or None,
-            "max_mtu": item.get("max_mtu") or None,
-            "up": "UP" in item.get("flags", []),
-            "mac": item.get("address"),
-            "master": item.get("master"),
-            "parent": below,
-            "addresses": [
-                {
-                    "address": f"{address['local']}/{address['prefixlen']}",
-                    "dynamic": bool(address.get("dynamic")),
-                    "scope": address.get("scope", "global"),
-                    "broadcast": address.get("broadcast"),
-                }
+            min_mtu=item.get("min_mtu") or None,
+            max_mtu=item.get("max_mtu") or None,
+            up="UP" in item.get("flags", []),
+            mac=item.get("address"),
+            master=item.get("master"),
+            parent=below,
+            addresses=tuple(
+                Address(
+                    f"{address['local']}/{address['prefixlen']}",
+                    bool(address.get("dynamic")),
+                    address.get("scope", "global"),
+                    address.get("broadcast"),
+                )
                 for address in item.get("addr_info", [])
                 if "local" in address
-            ],
-        }
+            ),
+        )
     return with_relations(links)
 
 
-def with_relations(links: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Give each link its ``ports`` and ``children``, from what the others say of ``master`` and ``parent``."""
-    for name, link in links.items():
-        link["ports"] = [other for other, data in links.items() if data["master"] == name]
-        link["children"] = [other for other, data in links.items() if data["parent"] == name]
-    return links
+def with_relations(links: Links) -> dict[str, Link]:
+    """Return the links with their ``ports`` and ``children``, from what others say of ``master`` and ``parent``."""
+    return {
+        name: link._replace(
+            ports=tuple(other for other, one in links.items() if one.master == name),
+            children=tuple(other for other, one in links.items() if one.parent == name),
+        )
+        for name, link in links.items()
+    }
 
 
-def parse_ifconfig(text: str) -> dict[str, dict[str, Any]]:
+def parse_ifconfig(text: str) -> dict[str, Link]:
     """Read FreeBSD's ``ifconfig -a`` (ifconfig(8)). The driver's limits are not in it."""
-    links: dict[str, dict[str, Any]] = {}
+    links: dict[str, Link] = {}
     ports: dict[str, str] = {}
-    link: dict[str, Any] = {}
+    link: Link | None = None
     for line in text.splitlines():
         head = re.match(r"(\S+): flags=\S*<(.*?)>.*?mtu (\d+)", line)
         if head:
-            name = head[1]
-            link = {
-                "name": name,
-                "kind": _freebsd_kind(name, head[2]),
-                "mtu": int(head[3]),
-                "min_mtu": None,
-                "max_mtu": None,
-                "up": "UP" in head[2].split(","),
-                "mac": None,
-                "master": None,
-                "parent": None,
-                "addresses": [],
-            }
-            links[name] = link
+            up = "UP" in head[2].split(",")
+            kind = _freebsd_kind(head[1], head[2])
+            link = Link(head[1], kind, int(head[3]), None, None, up, mac=None, master=None, parent=None)
+            links[link.name] = link
             continue
         words = line.split()
         if not words or not link:
             continue
         if words[0] == "ether":
-            link["mac"] = words[1]
+            link = link._replace(mac=words[1])
         elif words[0] in ("inet", "inet6"):
-            link["addresses"].append(_freebsd_address(words))
+            link = link._replace(addresses=(*link.addresses, _freebsd_address(words)))
         elif words[0] == "laggport:":
-            ports[words[1]] = link["name"]
+            ports[words[1]] = link.name
         parent = re.search(r"parent interface: (\S+)", line)
         if parent:
-            link["kind"], link["parent"] = "vlan", parent[1]
+            link = link._replace(kind="vlan", parent=parent[1])
+        links[link.name] = link
     for port, master in ports.items():
         if port in links:
-            links[port]["master"] = master
+            links[port] = links[port]._replace(master=master)
     return with_relations(links)
 
 
@@ -109,7 +108,7 @@ def _freebsd_kind(name: str, flags: str) -> str:
     return kinds.get(re.sub(r"\d.*", "", name), "physical")
 
 
-def _freebsd_address(words: Sequence[str]) -> dict[str, Any]:
+def _freebsd_address(words: Sequence[str]) -> Address:
     """``inet 10.0.0.1 netmask 0xffffff00`` or ``inet6 fe80::1%em0 prefixlen 64``."""
     address = words[1].split("%")[0].split("/")[0]
     if "netmask" in words:
@@ -119,34 +118,34 @@ def _freebsd_address(words: Sequence[str]) -> dict[str, Any]:
     else:
         length = 32 if words[0] == "inet" else 128
     scope = "link" if address.startswith("fe80:") else "host" if address in ("127.0.0.1", "::1") else "global"
-    return {"address": f"{address}/{length}", "dynamic": "autoconf" in words, "scope": scope}
+    return Address(f"{address}/{length}", "autoconf" in words, scope)
 
 
-def link_of_address(links: Mapping[str, Mapping[str, Any]], address: str) -> str | None:
-    """Give the link that has this address (without prefix length), or None."""
+def link_of_address(links: Links, address: str) -> str | None:
+    """Return the link that has this address (without prefix length), or None."""
     wanted = address.split("%")[0].lower()
     if wanted.startswith("::ffff:") and "." in wanted:  # IPv4 as a socket for both families shows it
         wanted = wanted[len("::ffff:") :]
     for name, link in links.items():
-        if any(one["address"].split("/")[0].lower() == wanted for one in link["addresses"]):
+        if any(one.bare.lower() == wanted for one in link.addresses):
             return name
     return None
 
 
-def parse_route_get(text: str) -> dict[str, Any]:
-    """Read ``ip -j route get ADDRESS``: the link (``dev``), the ``source``, the ``gateway``; None if unknown."""
+def parse_route_get(text: str) -> Route:
+    """Read ``ip -j route get ADDRESS``."""
     try:
         found = json.loads(text or "[]")
     except ValueError:
         found = []
     first = found[0] if found else {}
-    return {"dev": first.get("dev"), "source": first.get("prefsrc"), "gateway": first.get("gateway")}
+    return Route(first.get("dev"), first.get("prefsrc"), first.get("gateway"))
 
 
-def parse_freebsd_route(text: str) -> dict[str, Any]:
+def parse_freebsd_route(text: str) -> Route:
     """Read FreeBSD's ``route -n get ADDRESS`` (route(8)), as ``parse_route_get`` does. It says no source address."""
     found = dict(re.findall(r"^\s*(interface|gateway): (\S+)", text, re.MULTILINE))
-    return {"dev": found.get("interface"), "source": None, "gateway": found.get("gateway")}
+    return Route(found.get("interface"), None, found.get("gateway"))
 
 
 # What a virtual machine's firmware calls itself, in /sys/class/dmi/id, of clouds whose network one does not own.
@@ -172,7 +171,7 @@ _NO_CLOUDS = ("", "none", "nocloud", "lxd", "configdrive", "maas", "vmware", "ov
 
 
 def cloud_of(firmware: Mapping[str, str], cloud_id: str = "") -> str | None:
-    """Give the name of the cloud that the host is in, or None.
+    """Return the name of the cloud that the host is in, or None.
 
     ``firmware`` is what /sys/class/dmi/id says by the file's name, ``cloud_id`` what cloud-init found.
     """

@@ -13,12 +13,12 @@ MAKES = "longhaul.fleet nic makes: "
 
 
 def owner_of(content: str) -> str | None:
-    """Give the entry that a file of ours belongs to, or None where it is somebody else's."""
+    """Return the entry that one of our files belongs to, or None for other files."""
     found = re.search(rf"^# {re.escape(MARK)}(\S+)$", content, re.MULTILINE)
     return found[1] if found else None
 
 
 def made_by(content: str) -> list[str]:
-    """Give the names of the devices that the entry of a file of ours makes."""
+    """Return the names of the devices that the entry of one of our files creates."""
     found = re.search(rf"^# {re.escape(MAKES)}(.+)$", content, re.MULTILINE)
     return found[1].split() if found else []

@@ -4,7 +4,6 @@
 
 """The state of running links, and the way back to it. Private to the collection.
 
-A state is what ``capture`` gives: ``links`` as ``facts`` describes them, ``routes`` as ``ip route show`` prints them.
 ``way_back`` decides by pure comparison; ``bring_back`` does it, and looks again until nothing differs, since managers
 work on after their commands have ended.
 """
@@ -14,9 +13,11 @@ from __future__ import annotations
 import platform
 import re
 import time
-from typing import Any, Mapping, Sequence
+from typing import Any, NamedTuple, Sequence
 
-from .discover import look_at_links
+from .._core.json_shape import as_object, member, texts
+from .discover import read_links
+from .link import Link, Links, parse_link_table
 from .mtu import depth, mtu_steps
 from .programs import run
 
@@ -25,10 +26,28 @@ PAUSE = 0.5  # seconds between two of them
 _TRANSIENT = re.compile(r" (linkdown|dead|offload|rt_offload|rt_trap|trap|expires \d+sec|error -?\d+)(?= |$)")
 
 
-def capture(names: Sequence[str] | None = None) -> dict[str, Any]:
-    """Give the present state of some links, or of all."""
+class State(NamedTuple):
+    """Links as they ran at one time, and the routes over them as ``ip route show`` prints them."""
+
+    system: str
+    links: dict[str, Link]
+    routes: list[str]
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state as JSON holds it."""
+        return {**self._asdict(), "links": {name: link.dump() for name, link in self.links.items()}}
+
+
+def parse_state(value: object) -> State:
+    """Read what ``State.dump`` returns; raise WrongShape for anything else."""
+    values = as_object(value, "state")
+    return State(member(values, "system", str), parse_link_table(values.get("links")), texts(values, "routes"))
+
+
+def capture(names: Sequence[str] | None = None) -> State:
+    """Return the present state of some links, or of all."""
     system = platform.system()
-    links = look_at_links(system)
+    links = read_links(system)
     chosen = {name: link for name, link in links.items() if names is None or name in names}
     routes = []
     if system != "FreeBSD":
@@ -36,7 +55,7 @@ def capture(names: Sequence[str] | None = None) -> dict[str, Any]:
             for line in run(["ip", version, "route", "show", "table", "main"]).out.splitlines():
                 if not line.startswith(("nexthop", "\t", " ")) and _device(line) in chosen:
                     routes.append(f"{version} {_TRANSIENT.sub('', line.strip()).strip()}")
-    return {"system": system, "links": chosen, "routes": routes}
+    return State(system, chosen, routes)
 
 
 def _device(route: str) -> str | None:
@@ -44,10 +63,10 @@ def _device(route: str) -> str | None:
     return found[1] if found else None
 
 
-def way_back(saved: Mapping[str, Any], now: Mapping[str, Any], made: Sequence[str]) -> list[list[str]]:
-    """Give the commands from the state now to the saved one. ``made``: links that go if they were not there."""
-    before, after = saved["links"], now["links"]
-    if saved["system"] == "FreeBSD":
+def way_back(saved: State, now: State, made: Sequence[str]) -> list[list[str]]:
+    """Return the commands from the current state to the saved one. ``made``: links to remove if they are new."""
+    before, after = saved.links, now.links
+    if saved.system == "FreeBSD":
         gone = [
             ["ifconfig", name, "destroy"] for name in _top_first(made, after) if name in after and name not in before
         ]
@@ -62,20 +81,20 @@ def way_back(saved: Mapping[str, Any], now: Mapping[str, Any], made: Sequence[st
     both = [name for name in before if name in after]
     for name in both:
         commands += _master(name, before[name], after[name], after)
-    commands += mtu_steps({name: before[name]["mtu"] for name in both}, after)
+    commands += mtu_steps({name: before[name].mtu for name in both}, after)
     for name in both:
-        if before[name]["up"] != after[name]["up"]:
-            commands.append(["ip", "link", "set", "dev", name, "up" if before[name]["up"] else "down"])
+        if before[name].up != after[name].up:
+            commands.append(["ip", "link", "set", "dev", name, "up" if before[name].up else "down"])
         commands += _addresses(name, before[name], after[name])
-    there = set(now["routes"])
-    for route in saved["routes"]:
+    there = set(now.routes)
+    for route in saved.routes:
         # the kernel's own come with the addresses
         if route not in there and _device(route) in after and " proto kernel" not in route:
             commands.append(["ip", *_route_words(route, "replace")])
     return commands
 
 
-def _top_first(names: Sequence[str], links: Mapping[str, Any]) -> list[str]:
+def _top_first(names: Sequence[str], links: Links) -> list[str]:
     return sorted(names, key=lambda name: -depth(name, links))
 
 
@@ -84,46 +103,44 @@ def _route_words(route: str, verb: str) -> list[str]:
     return [version, "route", verb, *words]
 
 
-def _master(
-    name: str, before: Mapping[str, Any], after: Mapping[str, Any], links: Mapping[str, Any]
-) -> list[list[str]]:
-    if before["master"] == after["master"]:
+def _master(name: str, before: Link, after: Link, links: Links) -> list[list[str]]:
+    if before.master == after.master:
         return []
-    if before["master"] is None:
+    if before.master is None:
         return [["ip", "link", "set", "dev", name, "nomaster"]]
-    if before["master"] not in links:
+    if before.master not in links:
         return []  # its manager has to make it first
     # a bond takes a port only while that is down
     return [
         ["ip", "link", "set", "dev", name, "down"],
-        ["ip", "link", "set", "dev", name, "master", before["master"]],
+        ["ip", "link", "set", "dev", name, "master", before.master],
     ]
 
 
-def _addresses(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str]]:
+def _addresses(name: str, before: Link, after: Link) -> list[list[str]]:
     """Global addresses that are lost are given back, those that came are taken away. The kernel makes the others."""
-    had = {one["address"]: one for one in before["addresses"] if one["scope"] == "global"}
-    has = {one["address"]: one for one in after["addresses"] if one["scope"] == "global"}
+    had = {one.address: one for one in before.addresses if one.scope == "global"}
+    has = {one.address: one for one in after.addresses if one.scope == "global"}
     commands = [
         ["ip", "address", "delete", address, "dev", name]
         for address, one in has.items()
-        if address not in had and not one["dynamic"]
+        if address not in had and not one.dynamic
     ]
     for address, one in had.items():
-        if address not in has and not (one["dynamic"] and ":" in address):  # the router announces that again
-            brd = ["broadcast", one["broadcast"]] if one.get("broadcast") else []
+        if address not in has and not (one.dynamic and ":" in address):  # the router announces that again
+            brd = ["broadcast", one.broadcast] if one.broadcast else []
             commands.append(["ip", "address", "add", address, *brd, "dev", name])
     return commands
 
 
-def _freebsd(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str]]:
+def _freebsd(before: Links, after: Links) -> list[list[str]]:
     both = [name for name in before if name in after]
-    commands = mtu_steps({name: before[name]["mtu"] for name in both}, after, "FreeBSD")
+    commands = mtu_steps({name: before[name].mtu for name in both}, after, "FreeBSD")
     for name in both:
-        if before[name]["up"] != after[name]["up"]:
-            commands.append(["ifconfig", name, "up" if before[name]["up"] else "down"])
-        had = {one["address"] for one in before[name]["addresses"] if one["scope"] == "global"}
-        has = {one["address"] for one in after[name]["addresses"] if one["scope"] == "global"}
+        if before[name].up != after[name].up:
+            commands.append(["ifconfig", name, "up" if before[name].up else "down"])
+        had = {one.address for one in before[name].addresses if one.scope == "global"}
+        has = {one.address for one in after[name].addresses if one.scope == "global"}
         commands += [["ifconfig", name, _inet(one), one, "-alias"] for one in sorted(has - had)]
         commands += [["ifconfig", name, _inet(one), one, "alias"] for one in sorted(had - has)]
     return commands
@@ -133,9 +150,9 @@ def _inet(address: str) -> str:
     return "inet6" if ":" in address else "inet"
 
 
-def bring_back(saved: Mapping[str, Any], made: Sequence[str], patience: float = 15.0) -> list[str]:
+def bring_back(saved: State, made: Sequence[str], patience: float = 15.0) -> list[str]:
     """Bring the links back, and give what still differs after ``patience`` seconds, as commands that did not help."""
-    names = [*saved["links"], *made]
+    names = [*saved.links, *made]
     deadline, quiet = time.monotonic() + patience, 0
     while True:
         commands = way_back(saved, capture(names), made)

@@ -4,7 +4,7 @@
 
 """Which program manages which link, from what was read on the host. Private to the collection.
 
-A manager is one of MANAGERS. Evidence is plain text, so that everything here can be shown by tables.
+A manager is one of MANAGERS.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from typing import Any, Callable, Iterable, Mapping
+from typing import Callable, Iterable, Mapping, NamedTuple
+
+from .link import ManagerDetail
 
 MANAGERS = ("netplan", "networkd", "networkmanager", "ifupdown", "ifcfg", "freebsd")
 _NETPLAN_NETWORK = re.compile(r".*/10-netplan-(?P<id>.+)\.network$")
@@ -20,32 +22,74 @@ _NETPLAN_NETWORK = re.compile(r".*/10-netplan-(?P<id>.+)\.network$")
 _NETWORKD_MANAGES = ("configured", "configuring", "initialized", "pending", "linger", "failed")
 
 
-def parse_networkctl(text: str) -> dict[str, dict[str, str]]:
+class NetworkdLink(NamedTuple):
+    """What networkctl says of a link: its state, and its network file or an empty string."""
+
+    state: str = ""
+    file: str = ""
+
+
+class NmDevice(NamedTuple):
+    """What nmcli says of a device."""
+
+    state: str
+    connection: str
+    uuid: str
+    mtu: str = ""  # that its profile sets
+
+
+class Stanzas(NamedTuple):
+    """What ifupdown's files say of an interface; ``own``: the file is the role's."""
+
+    file: str
+    methods: list[str]
+    own: bool = False
+
+
+class Evidence(NamedTuple):
+    """What was read on a host, by link where nothing else is said."""
+
+    networkctl: Mapping[str, NetworkdLink] = {}
+    nmcli: Mapping[str, NmDevice] = {}
+    nm_files: Mapping[str, str] = {}  # the file of each profile, by its UUID
+    interfaces: Mapping[str, Stanzas] = {}
+    ifcfg: Mapping[str, str] = {}  # the path
+    freebsd: bool = False  # the host runs FreeBSD
+
+
+class Managed(NamedTuple):
+    """Who manages a link, None for nobody, and what the manager calls it."""
+
+    manager: str | None
+    detail: ManagerDetail
+
+
+def parse_networkctl(text: str) -> dict[str, NetworkdLink]:
     """Read ``networkctl status --all``: state and network file of each link that networkd manages."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, NetworkdLink] = {}
     name = None
     for line in text.splitlines():
         head = re.match(r"\W*\d+: (\S+)\s*$", line)
         if head:
             name = head[1]
-            found[name] = {"state": "", "file": ""}
+            found[name] = NetworkdLink()
         elif name:
             state = re.match(r"\s*State: \S+ \((\S+)\)", line)
             file = re.match(r"\s*Network File: (\S+)", line)
             if state:
-                found[name]["state"] = state[1]
+                found[name] = found[name]._replace(state=state[1])
             if file and file[1] != "n/a":
-                found[name]["file"] = file[1]
+                found[name] = found[name]._replace(file=file[1])
     return found
 
 
-def parse_nmcli_devices(text: str) -> dict[str, dict[str, str]]:
+def parse_nmcli_devices(text: str) -> dict[str, NmDevice]:
     """Read ``nmcli -t -f DEVICE,STATE,CONNECTION,CON-UUID device``; a colon in a value is escaped by a backslash."""
     found = {}
     for line in text.splitlines():
         fields = [re.sub(r"\\(.)", r"\1", part) for part in re.split(r"(?<!\\):", line)]
         if len(fields) >= 4:
-            found[fields[0]] = {"state": fields[1], "connection": fields[2], "uuid": fields[3]}
+            found[fields[0]] = NmDevice(*fields[1:4])
     return found
 
 
@@ -72,7 +116,7 @@ def parse_interfaces(text: str) -> tuple[dict[str, list[str]], list[tuple[str, s
 
 
 def include_suffix(includes: Iterable[tuple[str, str]], folder: str = "/etc/network/interfaces.d") -> str | None:
-    """Give the ending that a file in ``folder`` needs in order to be read, or None where none is read."""
+    """Return the ending that a file in ``folder`` needs in order to be read, or None if none is read."""
     for word, pattern in includes:
         if not pattern.startswith("/"):
             pattern = posixpath.join("/etc/network", pattern)
@@ -85,70 +129,72 @@ def include_suffix(includes: Iterable[tuple[str, str]], folder: str = "/etc/netw
     return None
 
 
-def managers_of(links: Iterable[str], evidence: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Give each link its ``manager`` (None where nobody has it) and what the manager calls it.
-
-    ``evidence``: ``networkctl`` and ``nmcli`` (as parsed above), ``nm_files``, ``interfaces`` (path of the file by
-    interface, and ``methods``), ``ifcfg`` (path by interface), ``freebsd`` (value of ifconfig_IF by interface; None
-    where the host is no FreeBSD). A link that netplan wrote for its renderer belongs to netplan.
-    """
-    return {name: next(filter(None, (look(name, evidence) for look in _LOOKS)), {"manager": None}) for name in links}
+def managers_of(links: Iterable[str], evidence: Evidence) -> dict[str, Managed]:
+    """Return who manages each link. One that netplan wrote for its renderer belongs to netplan."""
+    return {name: next(filter(None, (find(name, evidence) for find in _FINDERS)), Managed(None, {})) for name in links}
 
 
-def _by_freebsd(name: str, evidence: Mapping[str, Any]) -> dict[str, Any] | None:
-    values = evidence.get("freebsd")
-    return None if values is None else {"manager": "freebsd", "value": values.get(name)}
+def _by_freebsd(_name: str, evidence: Evidence) -> Managed | None:
+    return Managed("freebsd", {"value": None}) if evidence.freebsd else None
 
 
-def _by_networkd(name: str, evidence: Mapping[str, Any]) -> dict[str, Any] | None:
-    found = evidence.get("networkctl", {}).get(name)
-    if not found or found["state"] not in _NETWORKD_MANAGES or not found["file"]:
+def _by_networkd(name: str, evidence: Evidence) -> Managed | None:
+    found = evidence.networkctl.get(name)
+    if not found or found.state not in _NETWORKD_MANAGES or not found.file:
         return None
-    written = _NETPLAN_NETWORK.match(found["file"])
+    written = _NETPLAN_NETWORK.match(found.file)
     if written:
-        return {"manager": "netplan", "renderer": "networkd", "id": written["id"], "file": found["file"]}
-    return {"manager": "networkd", "file": found["file"]}
+        return Managed("netplan", {"renderer": "networkd", "id": written["id"], "file": found.file})
+    return Managed("networkd", {"file": found.file})
 
 
-def _by_networkmanager(name: str, evidence: Mapping[str, Any]) -> dict[str, Any] | None:
-    found = evidence.get("nmcli", {}).get(name)
+def _by_networkmanager(name: str, evidence: Evidence) -> Managed | None:
+    found = evidence.nmcli.get(name)
     # "connected (externally)": NetworkManager shows what another program made
-    if not found or found["state"] in ("unmanaged", "unavailable") or "externally" in found["state"]:
+    if not found or found.state in ("unmanaged", "unavailable") or "externally" in found.state:
         return None
-    file = evidence.get("nm_files", {}).get(found["uuid"], "")
+    file = evidence.nm_files.get(found.uuid, "")
     base = posixpath.basename(file)
     if base.startswith("netplan-"):
         label = base[len("netplan-") :].split(".nmconnection")[0]
-        return {"manager": "netplan", "renderer": "NetworkManager", "id": label, "file": file}
+        return Managed("netplan", {"renderer": "NetworkManager", "id": label, "file": file})
     if "/network-scripts/ifcfg-" in file:
-        return {"manager": "ifcfg", "file": file, "networkmanager": True}
-    own = {key: found.get(key, "") for key in ("connection", "uuid", "mtu")}
-    return {"manager": "networkmanager", "file": file, **own}
+        return Managed("ifcfg", {"file": file, "networkmanager": True})
+    own: ManagerDetail = {"file": file, "connection": found.connection, "uuid": found.uuid, "mtu": found.mtu}
+    return Managed("networkmanager", own)
 
 
-def _by_ifupdown(name: str, evidence: Mapping[str, Any]) -> dict[str, Any] | None:
-    found = evidence.get("interfaces", {}).get(name)
-    return {"manager": "ifupdown", **found} if found else None
+def _by_ifupdown(name: str, evidence: Evidence) -> Managed | None:
+    found = evidence.interfaces.get(name)
+    if not found:
+        return None
+    return Managed("ifupdown", {"file": found.file, "methods": found.methods, "own": found.own})
 
 
-def _by_ifcfg(name: str, evidence: Mapping[str, Any]) -> dict[str, Any] | None:
-    file = evidence.get("ifcfg", {}).get(name)
-    return {"manager": "ifcfg", "file": file, "networkmanager": False} if file else None
+def _by_ifcfg(name: str, evidence: Evidence) -> Managed | None:
+    file = evidence.ifcfg.get(name)
+    return Managed("ifcfg", {"file": file, "networkmanager": False}) if file else None
 
 
-_Look = Callable[[str, Mapping[str, Any]], "dict[str, Any] | None"]
-_LOOKS: tuple[_Look, ...] = (_by_freebsd, _by_networkd, _by_networkmanager, _by_ifupdown, _by_ifcfg)
+_FINDERS: tuple[Callable[[str, Evidence], Managed | None], ...] = (
+    _by_freebsd,
+    _by_networkd,
+    _by_networkmanager,
+    _by_ifupdown,
+    _by_ifcfg,
+)
 
 
-def default_manager(managed: Mapping[str, Mapping[str, Any]], connection: str | None, hints: Mapping[str, bool]) -> Any:
-    """Give the manager for links that nobody has yet, or None.
+def default_manager(managed: Mapping[str, str | None], connection: str | None, hints: Mapping[str, bool]) -> str | None:
+    """Return the manager for links that nobody has yet, or None.
 
-    That of the link that carries the connection counts most, then the one that has any other link, then the one that
-    the host is set up for: ``hints`` says for each manager whether it runs or has its folder there.
+    ``managed``: the manager of each link. That of the link that carries the connection counts most, then the one that
+    has any other link, then the one that the host is set up for: ``hints`` says for each manager whether it runs or has
+    its folder there.
     """
-    if connection and managed.get(connection, {}).get("manager"):
-        return managed[connection]["manager"]
-    found = {data["manager"] for name, data in managed.items() if data["manager"] and name != "lo"}
+    if connection and managed.get(connection):
+        return managed[connection]
+    found = {manager for name, manager in managed.items() if manager and name != "lo"}
     if len(found) == 1:
         return found.pop()
     candidates = [name for name in MANAGERS if hints.get(name)]

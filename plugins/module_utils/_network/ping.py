@@ -10,7 +10,7 @@ The messages are those of iputils and of FreeBSD's ping. A packet is as large as
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, Sequence
+from typing import NamedTuple
 
 HEADERS = {4: 28, 6: 48}  # bytes of IP and ICMP before ping's payload
 SMALL = 84  # bytes: what ping sends by default, in IPv4
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 
 def ping_argv(address: str, size: int, count: int, system: str = "Linux") -> list[str]:
-    """Give the command that sends packets of ``size`` bytes which must not be fragmented."""
+    """Return the command that sends packets of ``size`` bytes which must not be fragmented."""
     version = 6 if ":" in address else 4
     payload = str(size - HEADERS[version])
     if system == "FreeBSD":
@@ -57,11 +57,11 @@ def parse_ping(text: str) -> Answer:
 
 
 def judge(mtu: int, full: Answer, small: Answer | None, link: str | None, link_mtu: int | None) -> tuple[str, str]:
-    """Give the verdict and a sentence about it, for packets of ``mtu`` bytes that leave by ``link``.
+    """Return the verdict and a sentence about it, for packets of ``mtu`` bytes that leave by ``link``.
 
     Verdicts: ``passed``; ``local`` (this host's link is too small); ``router`` (one on the way said so);
     ``black_hole`` (large packets vanish without a word, small ones pass); ``unreachable`` (nothing passes). ``small``
-    is what a small packet came to; None where ``full`` passed.
+    is what a small packet came to; None if ``full`` passed.
     """
     if full.received:
         return "passed", f"packets of {mtu} bytes pass"
@@ -94,7 +94,7 @@ def judge(mtu: int, full: Answer, small: Answer | None, link: str | None, link_m
 
 
 def next_sizes(passes: int, fails: int, tried_common: bool) -> list[int]:
-    """Give the sizes to try at once, when the largest that passes is wanted. None: it is ``passes``.
+    """Return the sizes to try in parallel to find the largest that passes. None: it is ``passes``.
 
     Common ones come first. What passes is seldom a byte or two above one of those, so the next size is always tried,
     and mostly ends the search.
@@ -107,13 +107,3 @@ def next_sizes(passes: int, fails: int, tried_common: bool) -> list[int]:
             return sorted(common)
     step = -((passes - fails) // AT_ONCE)  # rounded up
     return sorted({passes + 1, *range(passes + step, fails, step)})
-
-
-def worst(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Give a sentence for every direction that did not pass."""
-    return [
-        f"{one['from']} to {one['to']}: {one['message']}"
-        + (f". The largest that passes has {one['largest']} bytes" if one.get("largest") else "")
-        for one in results
-        if not one["passed"]
-    ]

@@ -9,14 +9,37 @@ from __future__ import annotations
 import platform
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import NamedTuple
 
 from .._core.subprocesses import find_program
-from .discover import look_at_links, look_at_route
+from .discover import find_route, read_links
+from .link import Link
 from .ping import SMALL, Answer, judge, next_sizes, parse_ping, ping_argv
 from .programs import run
 
 _SMALL_IPV6 = 104  # bytes: ping's default payload in IPv6
+
+
+class PingProgram(NamedTuple):
+    """Whether paths can be tested here, and the package that brings what they are tested with."""
+
+    usable: bool
+    package: str
+
+
+class PathTest(NamedTuple):
+    """What nic_path_info returns."""
+
+    passed: bool
+    verdict: str  # see ``judge``
+    message: str
+    mtu: int  # the size of the packets
+    largest: int | None  # that passes
+    link: str | None
+    link_mtu: int | None
+    source: str | None
+    sent: int
+    received: int
 
 
 class NoPing(Exception):
@@ -24,7 +47,7 @@ class NoPing(Exception):
 
 
 def check_ping(system: str) -> None:
-    """Raise NoPing where ping is missing, or cannot forbid fragmentation."""
+    """Raise NoPing if ping is missing, or cannot forbid fragmentation."""
     if not find_program("ping"):
         raise NoPing(
             "ping is missing on this host, and the path cannot be proven without it; install iputils-ping (iputils)"
@@ -38,7 +61,7 @@ def check_ping(system: str) -> None:
             )
 
 
-def look_at_ping(system: str) -> dict[str, Any]:
+def find_ping(system: str) -> PingProgram:
     """Return whether paths can be tested here, and the package that brings what they are tested with."""
     try:
         check_ping(system)
@@ -46,11 +69,11 @@ def look_at_ping(system: str) -> dict[str, Any]:
         usable = False
     else:
         usable = True
-    return {"usable": usable, "package": "iputils-ping" if find_program("apt-get") else "iputils"}
+    return PingProgram(usable, "iputils-ping" if find_program("apt-get") else "iputils")
 
 
-def test_path(address: str, mtu: int | None, count: int, patience: float) -> dict[str, Any]:
-    """Give how packets of ``mtu`` bytes (None: of the MTU of the link they leave by) get through to an address.
+def test_path(address: str, mtu: int | None, count: int, patience: float) -> PathTest:
+    """Return how packets of ``mtu`` bytes (None: of the MTU of the link they leave by) get through to an address.
 
     A peer that gives no answer at all is tried again for ``patience`` seconds: an IPv6 address that was just set, or a
     switch port that just came up, cannot be used at once.
@@ -60,15 +83,15 @@ def test_path(address: str, mtu: int | None, count: int, patience: float) -> dic
     deadline = time.monotonic() + patience
     while True:
         found = _test(address, mtu, count, system)
-        if found["verdict"] != "unreachable" or time.monotonic() >= deadline:
+        if found.verdict != "unreachable" or time.monotonic() >= deadline:
             return found
         time.sleep(0.5)
 
 
-def _test(address: str, mtu: int | None, count: int, system: str) -> dict[str, Any]:
-    route = look_at_route(address, system)
-    link = look_at_links(system).get(route["dev"] or "")
-    link_mtu = link["mtu"] if link else None
+def _test(address: str, mtu: int | None, count: int, system: str) -> PathTest:
+    route = find_route(address, system)
+    link = read_links(system).get(route.dev or "")
+    link_mtu = link.mtu if link else None
     size = mtu or link_mtu or 1500
     full = _ping(address, size, count, system)
     small = None if full.received else _ping(address, _smallest(address), count, system)
@@ -78,24 +101,24 @@ def _test(address: str, mtu: int | None, count: int, system: str) -> dict[str, A
         if largest == size - 1:  # the peer may have come up only after the packets of full size had been given up
             full = _ping(address, size, count, system)
             small, largest = (None, size) if full.received else (small, largest)
-    verdict, message = judge(size, full, small, route["dev"], link_mtu)
-    return {
-        "passed": verdict == "passed",
-        "verdict": verdict,
-        "message": message,
-        "mtu": size,
-        "largest": largest,
-        "link": route["dev"],
-        "link_mtu": link_mtu,
-        "source": route["source"] or _source(link, address),
-        "sent": count,
-        "received": full.received,
-    }
+    verdict, message = judge(size, full, small, route.dev, link_mtu)
+    return PathTest(
+        passed=verdict == "passed",
+        verdict=verdict,
+        message=message,
+        mtu=size,
+        largest=largest,
+        link=route.dev,
+        link_mtu=link_mtu,
+        source=route.source or _source(link, address),
+        sent=count,
+        received=full.received,
+    )
 
 
-def _source(link: dict[str, Any] | None, address: str) -> str | None:
-    """Give an address of the link, where the system does not say which one it takes."""
-    own = (one["address"].split("/")[0] for one in (link or {}).get("addresses", []) if one["scope"] == "global")
+def _source(link: Link | None, address: str) -> str | None:
+    """Return an address of the link, where the system does not say which one it takes."""
+    own = (one.bare for one in (link.addresses if link else ()) if one.scope == "global")
     return next((one for one in own if (":" in one) == (":" in address)), None)
 
 

@@ -21,11 +21,12 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Sequence
+from typing import Sequence
 
 from .checkpoint import Checkpoint
 from .live import bring_back, capture, way_back
 from .programs import run
+from .request import CommandResult, Request
 from .saved import restore
 from .timer import remove_boot, stop_timer
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _armed(checkpoint: Checkpoint, token: str) -> bool:
     request = checkpoint.request
-    return request is not None and bool(request["token"] == token)
+    return request is not None and request.token == token
 
 
 def _wait(checkpoint: Checkpoint, token: str, seconds: float) -> int:
@@ -67,12 +68,12 @@ def revert(checkpoint: Checkpoint, token: str, by: str, early: bool = False) -> 
     """
     with checkpoint.locked():
         request = checkpoint.request
-        if not request or request["token"] != token:
+        if not request or request.token != token:
             return 0  # confirmed or reverted by somebody else
         _stop_apply(checkpoint)
         errors, lost = [], False
         try:
-            restore(request["files"], checkpoint.files)
+            restore(request.files, checkpoint.files)
         except OSError as error:
             errors.append(
                 f"not all files could be put back, and their contents are in {checkpoint.kept}/files: {error}"
@@ -82,35 +83,35 @@ def revert(checkpoint: Checkpoint, token: str, by: str, early: bool = False) -> 
             errors += _early(request)
         else:
             _delete_made(request)
-            for argv in request["commands"]:
+            for argv in request.commands:
                 ended = run(argv, COMMAND_TIMEOUT)
                 if ended.code:  # the comparison below says whether it matters
                     sys.stderr.write(f"{' '.join(argv)} ended with {ended.code}: {ended.said}\n")
-            errors += bring_back(request["state"], request["made"])
+            errors += bring_back(request.state, request.made)
         remove_boot(checkpoint.name)
         if by != "timer":
-            stop_timer(request["timer"])
+            stop_timer(request.timer)
         checkpoint.close("reverted", by, errors, keep=lost)
     return int(bool(errors))
 
 
-def _early(request: dict[str, Any]) -> list[str]:
+def _early(request: Request) -> list[str]:
     errors = []
-    for argv in request["boot_commands"]:
+    for argv in request.boot_commands:
         ended = run(argv, COMMAND_TIMEOUT)
         if ended.code:
             errors.append(f"{' '.join(argv)} ended with {ended.code}: {ended.said}")
-    for argv in way_back(request["state"], capture(list(request["state"]["links"])), []):
+    for argv in way_back(request.state, capture(list(request.state.links)), []):
         if "mtu" in argv:  # udev may have set it from a file of the change
             run(argv)
     return errors
 
 
-def _delete_made(request: dict[str, Any]) -> None:
+def _delete_made(request: Request) -> None:
     """What the change made goes before the old configuration is taken up again."""
-    state, made = request["state"], request["made"]
+    state, made = request.state, request.made
     for _round in range(len(made)):
-        for argv in way_back(state, capture([*state["links"], *made]), made):
+        for argv in way_back(state, capture([*state.links, *made]), made):
             if argv[:3] == ["ip", "link", "delete"] or "destroy" in argv:
                 run(argv)
 
@@ -125,18 +126,17 @@ def _apply(checkpoint: Checkpoint, token: str, delay: float) -> int:
             os.setsid()
         time.sleep(delay)
         job = checkpoint.applied
-        for argv in job["commands"]:
+        for argv in job.commands:
             if not _armed(checkpoint, token):
                 return 1
             begun = time.monotonic()
             ended = run(argv, COMMAND_TIMEOUT)
-            one = {"argv": argv, "code": ended.code, "said": ended.said[-2000:], "seconds": time.monotonic() - begun}
-            job["results"].append(one)
+            one = CommandResult(argv, ended.code, ended.said[-2000:], time.monotonic() - begun)
+            job = job._replace(results=(*job.results, one))
             if ended.code:
                 break
-            checkpoint.write("apply.json", job)
-        job["finished"] = True
-        checkpoint.write("apply.json", job)
+            checkpoint.write_applied(job)
+        checkpoint.write_applied(job._replace(finished=True))
     return 0
 
 

@@ -4,7 +4,7 @@
 
 """Files as they were, kept aside and put back. Private to the collection.
 
-A record is a dict that JSON can hold. Contents lie beside it in a folder of the caller's. Contents, modes, owners,
+Contents lie in a folder of the caller's, beside what records them. Contents, modes, owners,
 times, extended attributes (ACLs and SELinux labels are some), symlinks, and what was not there are all kept.
 """
 
@@ -15,94 +15,136 @@ import contextlib
 import os
 import shutil
 import stat
-from typing import Any, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from .._core.files import missing_of
+from .._core.json_shape import WrongShape, as_object, member
 
 
-def save(paths: Sequence[str], folder: str) -> list[dict[str, Any]]:
-    """Keep files and folders, and give their records. A folder is kept with all that is in it."""
-    records: list[dict[str, Any]] = []
+class SavedPath(NamedTuple):
+    """What a path was. Which members count depends on its type; see ``_MEMBERS``."""
+
+    path: str
+    type: str  # absent, link, folder, file
+    mode: int = 0
+    uid: int = 0
+    gid: int = 0
+    mtime: int = 0  # nanoseconds
+    xattrs: Mapping[str, str] = {}  # base64
+    highest: str = ""  # of what is absent: the topmost folder on its way that is missing
+    target: str = ""
+    names: Sequence[str] = ()
+    content: str = ""  # the file in the caller's folder
+
+    def dump(self) -> dict[str, Any]:
+        """Return the record as JSON holds it."""
+        values = self._asdict()
+        return {name: values[name] for name in _MEMBERS[self.type]}
+
+
+_COMMON = ("path", "mode", "uid", "gid", "mtime", "xattrs", "type")
+_MEMBERS: dict[str, tuple[str, ...]] = {
+    "absent": ("path", "type", "highest"),
+    "link": (*_COMMON, "target"),
+    "folder": (*_COMMON, "names"),
+    "file": (*_COMMON, "content"),
+}
+_TYPES = {"mode": int, "uid": int, "gid": int, "mtime": int, "xattrs": dict, "names": list}
+
+
+def parse_saved_path(value: object) -> SavedPath:
+    """Read what ``SavedPath.dump`` returns; raise WrongShape for anything else."""
+    values = as_object(value, "a saved path")
+    members = _MEMBERS.get(member(values, "type", str))
+    if members is None:
+        raise WrongShape(f"type is {values['type']!r}, and one of {', '.join(_MEMBERS)} is expected")
+    return SavedPath(**{name: member(values, name, _TYPES.get(name, str)) for name in members})
+
+
+def save(paths: Sequence[str], folder: str) -> list[SavedPath]:
+    """Keep files and folders, and return their records. A folder is kept with all that is in it."""
+    records: list[SavedPath] = []
     for path in sorted(dict.fromkeys(os.path.normpath(path) for path in paths)):
         _save(path, folder, records)
     return records
 
 
-def _save(path: str, folder: str, records: list[dict[str, Any]]) -> None:
+def _save(path: str, folder: str, records: list[SavedPath]) -> None:
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        records.append({"path": path, "type": "absent", "highest": _highest_missing(path)})
+        records.append(SavedPath(path, "absent", highest=_highest_missing(path)))
         return
-    record: dict[str, Any] = {
-        "path": path,
-        "mode": stat.S_IMODE(found.st_mode),
-        "uid": found.st_uid,
-        "gid": found.st_gid,
-        "mtime": found.st_mtime_ns,
-        "xattrs": _xattrs(path),
-    }
-    records.append(record)
+    record = SavedPath(
+        path,
+        "",
+        stat.S_IMODE(found.st_mode),
+        found.st_uid,
+        found.st_gid,
+        found.st_mtime_ns,
+        _xattrs(path),
+    )
     if stat.S_ISLNK(found.st_mode):
-        record.update({"type": "link", "target": os.readlink(path)})
+        records.append(record._replace(type="link", target=os.readlink(path)))
     elif stat.S_ISDIR(found.st_mode):
         names = sorted(os.listdir(path))
-        record.update({"type": "folder", "names": names})
+        records.append(record._replace(type="folder", names=names))
         for name in names:
             _save(os.path.join(path, name), folder, records)
     elif stat.S_ISREG(found.st_mode):
-        record.update({"type": "file", "content": f"{len(records)}"})
-        target = os.path.join(folder, record["content"])
+        content = str(len(records) + 1)
+        records.append(record._replace(type="file", content=content))
+        target = os.path.join(folder, content)
         shutil.copyfile(path, target)
         _sync(target)
     else:
         raise ValueError(f"{path} is neither a file, a folder nor a symlink, and cannot be kept")
 
 
-def restore(records: Sequence[dict[str, Any]], folder: str) -> list[str]:
-    """Put everything back, and give the paths that had changed. Raises OSError at the end for what was refused."""
+def restore(records: Sequence[SavedPath], folder: str) -> list[str]:
+    """Put everything back, and return the paths that had changed. Raises OSError at the end for what was refused."""
     changed, errors = [], []
     for record in records:  # folders come before what is in them
         try:
             if not is_as_saved(record, folder):
                 _put_back(record, folder)
-                changed.append(record["path"])
+                changed.append(record.path)
         except OSError as error:
-            errors.append(f"{record['path']}: {error}")
+            errors.append(f"{record.path}: {error}")
     if errors:
         raise OSError("; ".join(errors))
     for record in reversed(records):  # what was put into a folder changed its times
-        if record["type"] == "folder":
+        if record.type == "folder":
             _attributes(record)
     return changed
 
 
-def is_as_saved(record: dict[str, Any], folder: str) -> bool:
+def is_as_saved(record: SavedPath, folder: str) -> bool:
     """Whether a path is what it was."""
-    path = record["path"]
+    path = record.path
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return bool(record["type"] == "absent")
+        return record.type == "absent"
     kinds = {"file": stat.S_ISREG, "folder": stat.S_ISDIR, "link": stat.S_ISLNK}
-    if record["type"] == "absent" or not kinds[record["type"]](found.st_mode):
+    if record.type == "absent" or not kinds[record.type](found.st_mode):
         return False
-    if (found.st_uid, found.st_gid) != (record["uid"], record["gid"]):
+    if (found.st_uid, found.st_gid) != (record.uid, record.gid):
         return False
-    if record["type"] == "link":
-        return bool(os.readlink(path) == record["target"])
-    if stat.S_IMODE(found.st_mode) != record["mode"] or _xattrs(path) != record["xattrs"]:
+    if record.type == "link":
+        return os.readlink(path) == record.target
+    if stat.S_IMODE(found.st_mode) != record.mode or _xattrs(path) != record.xattrs:
         return False
-    if record["type"] == "folder":
-        return bool(sorted(os.listdir(path)) == record["names"])
-    return found.st_mtime_ns == record["mtime"] and _same(path, os.path.join(folder, record["content"]))
+    if record.type == "folder":
+        return sorted(os.listdir(path)) == record.names
+    return found.st_mtime_ns == record.mtime and _same(path, os.path.join(folder, record.content))
 
 
-def _put_back(record: dict[str, Any], folder: str) -> None:
-    path, kind = record["path"], record["type"]
+def _put_back(record: SavedPath, folder: str) -> None:
+    path, kind = record.path, record.type
     if kind == "absent":
         _remove(path)
-        highest, parent = record["highest"], os.path.dirname(path)
+        highest, parent = record.highest, os.path.dirname(path)
         with contextlib.suppress(OSError):  # somebody else uses the folder by now
             while len(parent) >= len(highest) and parent.startswith(highest):
                 os.rmdir(parent)
@@ -112,7 +154,7 @@ def _put_back(record: dict[str, Any], folder: str) -> None:
         if os.path.islink(path) or not os.path.isdir(path):
             _remove(path)
             os.makedirs(path)
-        for name in set(os.listdir(path)) - set(record["names"]):
+        for name in set(os.listdir(path)) - set(record.names):
             _remove(os.path.join(path, name))
         _attributes(record)
         return
@@ -121,26 +163,26 @@ def _put_back(record: dict[str, Any], folder: str) -> None:
         _remove(path)
     temporary = f"{path}.longhaul-{os.getpid()}"
     if kind == "link":
-        os.symlink(record["target"], temporary)
+        os.symlink(record.target, temporary)
     else:
-        shutil.copyfile(os.path.join(folder, record["content"]), temporary)
+        shutil.copyfile(os.path.join(folder, record.content), temporary)
     _attributes(record, temporary)
     os.replace(temporary, path)
     _sync(os.path.dirname(path))
 
 
-def _attributes(record: dict[str, Any], path: str | None = None) -> None:
-    path = path or record["path"]
-    os.chown(path, record["uid"], record["gid"], follow_symlinks=False)
-    if record["type"] != "link":
-        os.chmod(path, record["mode"])
+def _attributes(record: SavedPath, path: str | None = None) -> None:
+    path = path or record.path
+    os.chown(path, record.uid, record.gid, follow_symlinks=False)
+    if record.type != "link":
+        os.chmod(path, record.mode)
         if hasattr(os, "setxattr"):
-            for name in set(_xattrs(path)) - set(record["xattrs"]):
+            for name in set(_xattrs(path)) - set(record.xattrs):
                 os.removexattr(path, name)
-            for name, value in record["xattrs"].items():
+            for name, value in record.xattrs.items():
                 os.setxattr(path, name, base64.b64decode(value))
-            os.chmod(path, record["mode"])  # an ACL has changed the group's part
-    os.utime(path, ns=(record["mtime"], record["mtime"]), follow_symlinks=False)
+            os.chmod(path, record.mode)  # an ACL has changed the group's part
+    os.utime(path, ns=(record.mtime, record.mtime), follow_symlinks=False)
 
 
 def _remove(path: str) -> None:

@@ -12,18 +12,18 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import Any
 
 from .._core import subprocesses
 from .checkpoint import Checkpoint
 from .programs import run, user_variables
+from .request import Timer
 
 _UNITS = "/etc/systemd/system"
 _CRON = "/etc/cron.d"
 
 
 def unit_of(name: str, purpose: str = "revert") -> str:
-    """Give the name of a unit, without its ending."""
+    """Return the name of a unit, without its ending."""
     return f"longhaul-{purpose}-{name}"
 
 
@@ -36,8 +36,8 @@ def runs_systemd() -> bool:
     return True
 
 
-def start_timer(checkpoint: Checkpoint, token: str, seconds: float) -> dict[str, Any]:
-    """Start the timer; give its ``kind`` (systemd or process) and ``unit`` or ``pid``."""
+def start_timer(checkpoint: Checkpoint, token: str, seconds: float) -> Timer:
+    """Start the timer."""
     if runs_systemd():
         unit = unit_of(checkpoint.name)
         run(["systemctl", "reset-failed", f"{unit}.service", f"{unit}.timer"])
@@ -45,28 +45,30 @@ def start_timer(checkpoint: Checkpoint, token: str, seconds: float) -> dict[str,
         argv += ["--timer-property=AccuracySec=100ms", *_service_options("revert")]
         ended = run([*argv, sys.executable, checkpoint.program, "timer", checkpoint.root, checkpoint.name, token])
         if ended.code == 0:
-            return {"kind": "systemd", "unit": f"{unit}.timer"}
-    return {"kind": "process", "pid": start_process(checkpoint, ["wait", token, str(seconds)])}
+            return Timer("systemd", unit=f"{unit}.timer")
+    return Timer("process", pid=start_process(checkpoint, ["wait", token, str(seconds)]))
 
 
-def timer_lives(timer: dict[str, Any]) -> bool:
-    """Whether a timer is still there."""
-    if timer["kind"] == "systemd":
-        return run(["systemctl", "is-active", "--quiet", timer["unit"]]).code == 0
+def timer_lives(timer: Timer) -> bool:
+    """Whether a timer is still there. None was started yet where an arming was interrupted."""
+    if timer.unit:
+        return run(["systemctl", "is-active", "--quiet", timer.unit]).code == 0
+    if timer.pid is None:
+        return False
     with contextlib.suppress(OSError):
-        os.kill(timer["pid"], 0)
+        os.kill(timer.pid, 0)
         return True
     return False
 
 
-def stop_timer(timer: dict[str, Any]) -> None:
+def stop_timer(timer: Timer) -> None:
     """Stop a timer of systemd. A process sees by itself, within a second, that its checkpoint is gone."""
-    if timer["kind"] == "systemd":
-        run(["systemctl", "stop", timer["unit"]])
+    if timer.unit:
+        run(["systemctl", "stop", timer.unit])
 
 
 def start_service(checkpoint: Checkpoint, purpose: str, arguments: list[str]) -> None:
-    """Start the checkpoint's program apart from the connection. ``arguments``: what it shall do, and with what."""
+    """Start the checkpoint's program apart from the connection. ``arguments``: what it should do, and with what."""
     if runs_systemd():
         unit = unit_of(checkpoint.name, purpose)
         run(["systemctl", "reset-failed", f"{unit}.service"])

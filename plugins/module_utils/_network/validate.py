@@ -19,7 +19,7 @@ NETPLAN_FOLDERS = ("/lib/netplan", "/etc/netplan", "/run/netplan")
 
 
 def try_files(contents: Mapping[str, str], absent: Sequence[str], folder: str) -> list[str]:
-    """Give what the programs complain about. ``contents`` is what files will hold, by path; ``folder`` is an empty one.
+    """Return the complaints of the programs. ``contents`` are the future files, by path; ``folder`` is an empty one.
 
     systemd-networkd and NetworkManager have no program that checks a file; both say in their journal what they ignore.
     """

@@ -34,7 +34,7 @@ def verdict(address: str, allow: Iterable[str], deny: Iterable[str]) -> bool | N
 
 
 def sources(modules: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Give the addresses and networks that all modules together let in, sorted; empty where they are not limited so."""
+    """Return the addresses and networks that all modules together admit, sorted; empty if there is no limit."""
     found: set[str] = set()
     for values in modules:
         allow = [str(word) for word in values.get("hosts_allow", ()) or ()]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Mapping, cast
 
 from .access import network
-from .options import BOOL, INT, NAMES, NOT_SHARED, OF_A_MODULE, OPTIONS, PATH, TEXT, WORD, WORDS, Option
+from .options import BOOL, INT, NAMES, NOT_SHARED, OF_A_MODULE, OPTIONS, PATH, TEXT, WORD, WORDS, Option, Value, Values
 
 OWN_KEYS = {"name": TEXT, "state": WORD, "create_path": BOOL, "path_mode": WORD}
 """What a module has beside rsync's options."""
@@ -35,16 +35,14 @@ _FREE = frozenset(
 _SPACED = frozenset(["exclude", "include"])  # an element may say "- pattern"
 _HOSTS = frozenset(["hosts_allow", "hosts_deny", "proxy_protocol_hosts"])
 
-Value = Any  # bool, int, str or a tuple of str, as the option's kind says
-
 
 def same_name(name: str) -> str:
-    """Give what two names share when rsync takes them for one module: it ignores case and spaces (seen in 3.5.0)."""
+    """Return what two names share when rsync takes them for one module: it ignores case and spaces (seen in 3.5.0)."""
     return re.sub(r"\s+", "", name).lower()
 
 
 def value_of(option: Option, given: Any) -> Value:
-    """Give the value of an option in its own type; raises ValueError with the reason.
+    """Return the value of an option in its own type; raises ValueError with the reason.
 
     Strings that say a boolean, a number or a list are taken, since that is how variables often arrive.
     """
@@ -71,9 +69,10 @@ def value_of(option: Option, given: Any) -> Value:
     return text
 
 
-def values_of(given: Mapping[str, Any], known: Iterable[str], where: str) -> tuple[dict[str, Value], list[str]]:
-    """Give the values of a dictionary of options, and what is wrong with them. ``None`` means: not set."""
-    known, values, problems = frozenset(known), {}, []
+def values_of(given: Mapping[str, Any], known: Iterable[str], where: str) -> tuple[Values, list[str]]:
+    """Return the values of a dictionary of options, and what is wrong with them. ``None`` means: not set."""
+    known, problems = frozenset(known), []
+    values: dict[str, Value] = {}
     for key, value in given.items():
         if key not in known:
             problems.append(f"{where}: {_unknown(str(key), known)}")
@@ -82,15 +81,15 @@ def values_of(given: Mapping[str, Any], known: Iterable[str], where: str) -> tup
                 values[key] = value_of(OPTIONS[key], value)
             except ValueError as error:
                 problems.append(f"{where}: {key}: {error}")
-    return values, problems
+    return cast(Values, values), problems
 
 
-def daemon_values(options: Mapping[str, Any]) -> tuple[dict[str, Value], list[str]]:
+def daemon_values(options: Mapping[str, Any]) -> tuple[Values, list[str]]:
     """Check the options for the daemon and the defaults for its modules; give values and problems."""
     return values_of(options, frozenset(OPTIONS) - NOT_SHARED, "options of the daemon")
 
 
-def module_values(module: Mapping[str, Any]) -> tuple[dict[str, Value], list[str]]:
+def module_values(module: Mapping[str, Any]) -> tuple[Values, list[str]]:
     """Check one module by itself; give its values (with ``name``, ``state``, ``create_path``, ``path_mode``)."""
     name = module.get("name")
     if not isinstance(name, (str, int)) or isinstance(name, bool) or not str(name).strip():
@@ -100,7 +99,7 @@ def module_values(module: Mapping[str, Any]) -> tuple[dict[str, Value], list[str
     rest = {key: value for key, value in module.items() if key not in OWN_KEYS}
     values, problems = values_of(rest, OF_A_MODULE, where)
     problems += [f"{where}: {text}" for text in _name_problems(name)]
-    values.update(name=name, state=str(module.get("state") or "present"))
+    values["name"], values["state"] = name, str(module.get("state") or "present")
     if values["state"] not in ("present", "absent"):
         problems.append(f"{where}: state is {values['state']!r}; it can be present or absent")
     try:
@@ -121,9 +120,9 @@ def all_problems(
     users: Iterable[str] = (),
     managed_secrets: str = "",
 ) -> list[str]:
-    """Say everything that is wrong, a sentence each; empty where all is well.
+    """Say everything that is wrong, a sentence each; empty if all is well.
 
-    ``users`` have a password in ``managed_secrets``, the file that the role writes (empty where it writes none).
+    ``users`` have a password in ``managed_secrets``, the file that the role writes (empty if it writes none).
     """
     shared, problems = daemon_values(options)
     users = frozenset(users)
@@ -147,8 +146,8 @@ def all_problems(
     return problems
 
 
-def doubts(values: Mapping[str, Value]) -> list[str]:
-    """Give warnings for a module whose effective values are these: allowed, but seldom meant."""
+def doubts(values: Values) -> list[str]:
+    """Return warnings for a module whose effective values are these: allowed, but seldom meant."""
     name, found = values["name"], []
     if may_write(values) and "auth_users" not in values and "hosts_allow" not in values:
         found.append(f"module {name}: everybody who reaches the port may write into it. Set hosts_allow or auth_users")
@@ -165,8 +164,8 @@ def doubts(values: Mapping[str, Value]) -> list[str]:
     return found
 
 
-def write_as_root(values: Mapping[str, Value]) -> str:
-    """Say who may write into a module as root without a password, where more than single hosts may; else nothing."""
+def write_as_root(values: Values) -> str:
+    """Return who may write to a module as root without a password, if more than single hosts may; else empty."""
     if not may_write(values) or "auth_users" in values or str(values.get("uid", "nobody")) not in ("root", "0"):
         return ""
     who = "everybody who reaches the port"
@@ -189,13 +188,13 @@ def varies(text: str) -> bool:
     return re.search(r"%[A-Za-z_]\w*%", text) is not None
 
 
-def may_write(values: Mapping[str, Value]) -> bool:
+def may_write(values: Values) -> bool:
     """Whether anybody may write into a module: by ``read only``, or by a rule of ``auth users``."""
     return not values.get("read_only", True) or any(word.endswith(":rw") for word in values.get("auth_users", ()))
 
 
-def plain_users(values: Mapping[str, Value]) -> dict[str, str]:
-    """Give the users that ``auth users`` names (no group, no wildcard, not denied) → ``rw``, ``ro`` or empty."""
+def plain_users(values: Values) -> dict[str, str]:
+    """Return the users that ``auth users`` names (no group, no wildcard, not denied) → ``rw``, ``ro`` or empty."""
     found: dict[str, str] = {}
     for rule in values.get("auth_users", ()):
         user, _colon, access = rule.partition(":")
@@ -204,7 +203,7 @@ def plain_users(values: Mapping[str, Value]) -> dict[str, str]:
     return found
 
 
-def _contradictions(values: Mapping[str, Value], users: frozenset[str], managed_secrets: str) -> list[str]:
+def _contradictions(values: Values, users: frozenset[str], managed_secrets: str) -> list[str]:
     where, found = f"module {values['name']}", []
     secrets_file = values.get("secrets_file", managed_secrets)
     if values.get("write_only") and not may_write(values):
@@ -225,7 +224,7 @@ def _contradictions(values: Mapping[str, Value], users: frozenset[str], managed_
 
 
 def secret_problems(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Say what is wrong with users (``name``) and their passwords (``password``). No sentence says a password."""
+    """Return what is wrong with users (``name``) and their passwords (``password``). No sentence says a password."""
     found, seen = [], set()
     for secret in secrets:
         name, password = secret.get("name"), secret.get("password")

@@ -12,18 +12,18 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Callable, Mapping, cast
 
 from .check import same_name, value_of
-from .options import OPTIONS
+from .options import OPTIONS, Value, Values
 
 _SPACE = " \t\r\v\f"
 _DEPTH = 8  # of files that include each other
 
 Reader = Callable[[str], str]
-"""Gives the text of a file; raises OSError."""
+"""Returns the text of a file; raises OSError."""
 Lister = Callable[[str], "list[str] | None"]
-"""Gives the names in a directory; None where the path is none."""
+"""Returns the names in a directory; None if the path is not one."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Module:
     files: list[str] = field(default_factory=list)  # where it is written; more than one is a mistake
 
     def named(self) -> dict[str, str]:
-        """Give the options by their names in rsyncd.conf(5), such as ``read only``."""
+        """Return the options by their names in rsyncd.conf(5), such as ``read only``."""
         return {OPTIONS[key].name if key in OPTIONS else key: value for key, value in self.options.items()}
 
 
@@ -49,12 +49,12 @@ class Conf:
     missing: list[str] = field(default_factory=list)  # named by a directive and not there
 
     def module(self, name: str) -> Module | None:
-        """Give the module that rsync finds by this name."""
+        """Return the module that rsync finds by this name."""
         return next((module for module in self.modules if same_name(module.name) == same_name(name)), None)
 
 
 def logical_lines(text: str) -> list[str]:
-    """Give the lines that count: comments and empty ones left out, continued ones joined."""
+    """Return the lines that count: comments and empty ones left out, continued ones joined."""
     lines, waiting = [], ""
     for raw in text.split("\n"):
         line = waiting + raw.strip(_SPACE)
@@ -73,13 +73,13 @@ _KEYS = {re.sub(r"[\s_]+", "", option.name): key for key, option in OPTIONS.item
 
 
 def key_of(name: str) -> str:
-    """Give the key of an option as a file writes it: case, spaces and underscores do not matter to rsync."""
+    """Return the key of an option as a file writes it: case, spaces and underscores do not matter to rsync."""
     squeezed = re.sub(r"[\s_]+", "", name).lower()
     return _KEYS.get(squeezed, squeezed)
 
 
 def load(path: str, read: Reader, names: Lister) -> Conf:
-    """Read a configuration with everything that it includes. Raises OSError where ``path`` cannot be read."""
+    """Read a configuration with everything that it includes. Raise OSError if ``path`` cannot be read."""
     conf = Conf()
     _Loading(conf, read, names).file(path, {}, first=True)
     return conf
@@ -157,31 +157,36 @@ class _Loading:
             self._conf.start[key] = value
 
 
-def effective(module: Module) -> dict[str, Any]:
-    """Give a module's options in their own types; what is badly formed is left out, as rsync takes the default then."""
-    values: dict[str, Any] = {"name": module.name}
-    for key, text in module.options.items():
+def effective(module: Module) -> Values:
+    """Return a module's options in their own types, without malformed ones, for which rsync takes the default."""
+    return cast(Values, {"name": module.name, **typed(module.options)})
+
+
+def typed(options: Mapping[str, str]) -> Values:
+    """Return options in their own types, without malformed ones, for which rsync takes the default."""
+    values: dict[str, Value] = {}
+    for key, text in options.items():
         if key in OPTIONS:
             try:
                 values[key] = value_of(OPTIONS[key], text)
             except ValueError:
                 continue
-    return values
+    return cast(Values, values)
 
 
 def load_from_disk(path: str) -> Conf:
-    """Read a configuration of this host. Raises OSError where the file cannot be read."""
+    """Read a configuration of this host. Raise OSError if the file cannot be read."""
     return load(path, read_text, folder_names)
 
 
 def read_text(path: str) -> str:
-    """Give the text of a file, whatever its bytes."""
+    """Return the text of a file, whatever its bytes."""
     with open(path, encoding="utf-8", errors="surrogateescape") as stream:
         return stream.read()
 
 
 def folder_names(path: str) -> list[str] | None:
-    """Give the names in a directory; None where it is none."""
+    """Return the names in a directory; None if it is none."""
     try:
         return os.listdir(path)
     except OSError:

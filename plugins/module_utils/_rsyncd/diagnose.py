@@ -82,7 +82,7 @@ _LOG = (
 
 
 def cause(said: str, around: Around) -> tuple[str, str]:
-    """Give the code of the cause, and the word that the message is about (a number, an option); empty where none."""
+    """Return the code of the cause, and the word that the message is about (a number, an option); empty if none."""
     for pattern, code in _TEXTS:
         found = re.search(pattern, said)
         if found:
@@ -92,7 +92,7 @@ def cause(said: str, around: Around) -> tuple[str, str]:
 
 
 def _closer(code: str, around: Around) -> str:
-    """Tell apart what a client cannot see."""
+    """Distinguish causes that a client cannot see."""
     if code == "auth_failed":
         return next((found for pattern, found in _LOG if re.search(pattern, around.log)), code)
     if code == "read_only_file_system":
@@ -109,7 +109,7 @@ def _closer(code: str, around: Around) -> str:
 _WORDS: Mapping[str, str] = {
     "read_only_conf": (
         "rsyncd.conf makes it read-only ({config}: `read only`, or :ro in `auth users`). This is the first of "
-        "three layers that can say so. Set read_only: false where clients shall write"
+        "three layers that can say so. Set read_only: false if clients must write"
     ),
     "permissions": (
         "its user {user} has no permission to write in {path} ({place}). This is the second of three read-only "
@@ -143,7 +143,7 @@ _WORDS: Mapping[str, str] = {
         "or wait; `ss -tn sport = :873` shows who holds them"
     ),
     "hosts_allow": (
-        "`hosts allow` or `hosts deny` keeps {client} out. Add the address to hosts_allow where it shall connect"
+        "`hosts allow` or `hosts deny` keeps {client} out. Add the address to hosts_allow if it must connect"
     ),
     "unknown_module": (
         "the daemon does not know it, or hides it from {client} (`list = no` and `hosts allow`). Where {config} "
@@ -191,7 +191,7 @@ _NOTES = frozenset(["filtered"])
 
 
 def diagnose(said: str, around: Around) -> Finding:
-    """Say why a client that should have got through did not. ``said`` is what it printed."""
+    """Return why a client that should have got through did not. ``said`` is what it printed."""
     code, word = cause(said, around)
     log = next(
         (line.split("] ", 1)[-1] for line in around.log.splitlines() if "secret" in line or "digest" in line), ""
@@ -210,7 +210,7 @@ def diagnose(said: str, around: Around) -> Finding:
 
 
 def mount_of(mountinfo: str, path: str) -> tuple[str, bool]:
-    """Give the mount point that a path is on, and whether it is read-only there. Source: proc(5), mountinfo."""
+    """Return the mount point that a path is on, and whether it is read-only there. Source: proc(5), mountinfo."""
     best, read_only = "", False
     for line in mountinfo.splitlines():
         words = line.split()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 COMMENT = "longhaul.fleet.rsyncd"
 _CLOSING = frozenset(["drop", "reject", "jump", "goto"])
@@ -47,7 +47,7 @@ def addresses(sources: Sequence[str]) -> list[str]:
 
 
 def firewalld(port: int, sources: Sequence[str]) -> list[Ask]:
-    """Give the questions and commands, for what runs and for what is kept."""
+    """Return the queries and commands, for the running and for the permanent configuration."""
     asks = []
     for kept in ((), ("--permanent",)):
         if not sources:
@@ -65,7 +65,7 @@ def firewalld(port: int, sources: Sequence[str]) -> list[Ask]:
 
 
 def ufw(port: int, sources: Sequence[str]) -> list[tuple[str, ...]]:
-    """Give the arguments of ufw, a rule each. With ``--dry-run`` first they say whether it is there."""
+    """Return the arguments of ufw, a rule each. With ``--dry-run`` first they say whether it is there."""
     if not sources:
         return [("allow", f"{port}/tcp", "comment", COMMENT)]
     return [
@@ -79,10 +79,10 @@ def ufw_has(dry_run: str) -> bool:
     return "Skipping" in dry_run and "rules" not in dry_run
 
 
-def input_chains(ruleset: dict[str, Any]) -> list[Chain]:
+def input_chains(ruleset: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Chain]:
     """Read ``nft --json list ruleset``: the base chains for packets to this host, but for those of other programs."""
     items = ruleset.get("nftables", [])
-    rules: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    rules: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for rule in (item["rule"] for item in items if "rule" in item):
         rules.setdefault((rule["family"], rule["table"], rule["chain"]), []).append(rule)
     found = []
@@ -100,7 +100,7 @@ def input_chains(ruleset: dict[str, Any]) -> list[Chain]:
 
 
 def nft_rules(chain: Chain, port: int, sources: Sequence[str]) -> list[str]:
-    """Give the rules for a chain, as nft reads them after ``insert rule``."""
+    """Return the rules for a chain, as nft reads them after ``insert rule``."""
     where = f"{chain.family} {chain.table} {chain.name}"
     if not sources:
         return [f'{where} tcp dport {port} accept comment "{COMMENT} {port} any"']
@@ -116,12 +116,12 @@ def nft_rules(chain: Chain, port: int, sources: Sequence[str]) -> list[str]:
 
 
 def _short(words: Sequence[str]) -> str:
-    """Tell sets of addresses apart in few characters: nft takes 127 in a comment."""
+    """Return a short digest of a set of addresses: nft allows 127 characters in a comment."""
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
 
 def comment_of(rule: str) -> str:
-    """Give the comment of a rule that nft_rules made."""
+    """Return the comment of a rule that nft_rules made."""
     found = re.search(r'comment "([^"]*)"$', rule)
     return found.group(1) if found else ""
 
@@ -132,7 +132,7 @@ def nft_file(rules: Sequence[str]) -> str:
 
 
 def nft_main(text: str, file: str) -> str:
-    """Give the ruleset's file with a line that reads ours, at its end: the tables are there by then."""
+    """Return the ruleset's file with a line that reads ours, at its end: the tables are there by then."""
     line = f'include "{file}"'
     if re.search(rf"(?m)^\s*{re.escape(line)}\s*$", text):
         return text
@@ -146,7 +146,7 @@ def pf_rules(port: int, sources: Sequence[str]) -> str:
 
 
 def pf_main(text: str, anchor: str, file: str) -> str:
-    """Give pf.conf with the anchor, before the first rule that filters: a quick one would hide it."""
+    """Return pf.conf with the anchor, before the first rule that filters: a quick one would hide it."""
     if re.search(rf'(?m)^\s*anchor\s+"{re.escape(anchor)}"', text):
         return text
     lines = text.splitlines()

@@ -9,25 +9,21 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import Any, Mapping
+from typing import Mapping
 
 from . import identity
 from .check import may_write, varies
 from .conf import Conf, load, read_text
-from .options import OF_THE_DAEMON, OPTIONS, READ_AT_START
+from .options import OF_THE_DAEMON, OPTIONS, READ_AT_START, Values
 from .render import MARK, file_name, is_ours, line, without_blocks
-
-Values = Mapping[str, Any]
-
-_FILES = {"exclude_from": "its patterns", "include_from": "its patterns"}
 
 
 def path_problems(values: Values) -> list[str]:
-    """Say what is wrong with a module's directory and its user. ``values`` are the effective ones, with defaults."""
+    """Return what is wrong with a module's directory and its user. ``values`` are the effective ones, with defaults."""
     where, path = f"module {values['name']}", values["path"]
     try:
         user = "" if varies(values["uid"]) else values["uid"]
-        ids = identity.find_ids(user, values["gid"]) if user else None
+        ids = identity.find_ids(user, values.get("gid", ())) if user else None
     except identity.Unknown as error:
         return [f"{where}: {error}"]
     if varies(path):  # differs from connection to connection
@@ -56,11 +52,11 @@ def path_problems(values: Values) -> list[str]:
 
 
 def path_doubts(values: Values) -> list[str]:
-    """Say what will work in part only: warnings. ``values`` as for path_problems, which found nothing."""
+    """Return warnings about what works only partly. ``values`` as for path_problems, which found nothing."""
     where, path, found = f"module {values['name']}", values["path"], []
     if varies(path) or varies(values["uid"]) or not os.path.isdir(path) or os.geteuid() != 0:
         return []
-    ids = identity.find_ids(values["uid"], values["gid"])
+    ids = identity.find_ids(values["uid"], values.get("gid", ()))
     if may_write(values) and not identity.may_make_files(ids, path):
         found.append(
             f"{where}: clients may write, but its user {ids.name} has no permission to write into {path} "
@@ -76,14 +72,16 @@ def path_doubts(values: Values) -> list[str]:
 
 
 def file_problems(values: Values, managed_secrets: str) -> list[str]:
-    """Say what is wrong with the files that a module names, but for those that the role writes itself."""
+    """Return what is wrong with the files that a module names, but for those that the role writes itself."""
     where, found = f"module {values['name']}", []
-    for key, holds in _FILES.items():
-        name = values.get(key, "")
+    for key, name, holds in (
+        ("exclude_from", values.get("exclude_from", ""), "its patterns"),
+        ("include_from", values.get("include_from", ""), "its patterns"),
+    ):
         if name and not varies(name) and not os.path.isfile(name):
             found.append(f"{where}: {key} names {name}, and there is no such file with {holds}. Make it first")
-    for key in ("log_file", "lock_file"):
-        folder = os.path.dirname(values.get(key, ""))
+    for key, path in (("log_file", values.get("log_file", "")), ("lock_file", values.get("lock_file", ""))):
+        folder = os.path.dirname(path)
         if folder and not varies(folder) and not os.path.isdir(folder):
             found.append(f"{where}: {key} is in {folder}, which does not exist. Make it, or name another place")
     secrets = values.get("secrets_file", "")
@@ -92,8 +90,20 @@ def file_problems(values: Values, managed_secrets: str) -> list[str]:
     return found
 
 
+def rights_problems(values: Values, user: str, managed_secrets: str) -> list[str]:
+    """Return what a daemon could not do for a module, since it runs as ``user`` (``daemon uid``), who is not root."""
+    where, found = f"module {values['name']}: the daemon runs as {user} (daemon_uid), who", []
+    if values["use_chroot"]:
+        found.append(f"{where} cannot use chroot. Set use_chroot: false, or leave daemon_uid out")
+    if values["uid"] != user or "gid" in values:
+        found.append(f"{where} cannot become another user or group. Leave uid and gid out, or daemon_uid")
+    if "auth_users" in values and values.get("secrets_file", "") == managed_secrets:
+        found.append(f"{where} cannot read the passwords in {managed_secrets}. Leave daemon_uid out")
+    return found
+
+
 def managed_secrets_problems(path: str, include_folder: str) -> list[str]:
-    """Say why the role could not write its own secrets file. It makes ``include_folder`` itself; empty is no file."""
+    """Return why the role could not write its secrets file. It creates ``include_folder`` itself; empty: no file."""
     folder = os.path.dirname(path)
     if not path or folder == include_folder or os.path.isdir(folder):
         return []
@@ -101,7 +111,7 @@ def managed_secrets_problems(path: str, include_folder: str) -> list[str]:
 
 
 def secrets_problems(path: str, strict: bool) -> list[str]:
-    """Say why rsync would not take a secrets file. ``strict`` is ``strict modes``. Its contents are not shown."""
+    """Return why rsync would not take a secrets file. ``strict`` is ``strict modes``. Its contents are not shown."""
     try:
         found = os.stat(path)
     except OSError as error:
@@ -122,7 +132,7 @@ def secrets_problems(path: str, strict: bool) -> list[str]:
 
 
 def name_problems(names: list[str], conf: Conf, folder: str) -> list[str]:
-    """Say which modules someone else has by the same name. ``conf`` is what is there; ``folder`` the drop-ins'."""
+    """Return modules of the same name that others defined. ``conf`` is the existing file; ``folder`` the drop-ins'."""
     found = []
     for name in names:
         own = os.path.join(folder, file_name(name))
@@ -138,12 +148,18 @@ def name_problems(names: list[str], conf: Conf, folder: str) -> list[str]:
     return found
 
 
-def daemon_problems(daemon: Values, text: str, whole: bool) -> list[str]:
-    """Say which options of the daemon rsyncd.conf sets by lines of its own, which would win. ``text`` is its own."""
-    if whole:
-        return []
+def daemon_problems(daemon: Values, own: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with the daemon's options. ``own`` are those in lines of rsyncd.conf that override ours.
+
+    In a daemon with a root of its own, rsync would look there for what modules name.
+    """
     found = []
-    own = starting_options(text)
+    chroot = daemon.get("daemon_chroot") or own.get("daemon_chroot", "")
+    if str(chroot).strip("/"):
+        found.append(
+            f"daemon_chroot is {chroot}, so rsync would look for the paths and files of all modules below it, and the "
+            "role checks and writes them on the host itself. Leave it out: use_chroot confines each module to its path"
+        )
     for key, value in daemon.items():
         wanted = line(key, value).partition("=")[2].strip()
         if key in OF_THE_DAEMON | READ_AT_START and key in own and own[key] != wanted:
@@ -155,12 +171,12 @@ def daemon_problems(daemon: Values, text: str, whole: bool) -> list[str]:
 
 
 def starting_options(text: str) -> dict[str, str]:
-    """Give what rsyncd.conf's own lines (without the role's) say for the daemon's start."""
+    """Return the options for the daemon's start in rsyncd.conf's own lines (without the role's)."""
     return starting_options_of(without_blocks(text))
 
 
 def starting_options_of(text: str) -> dict[str, str]:
-    """Give what all lines of rsyncd.conf say for the daemon's start."""
+    """Return the options for the daemon's start in all lines of rsyncd.conf."""
     return load("/", lambda _path: text, lambda _path: []).start
 
 

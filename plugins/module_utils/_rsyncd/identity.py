@@ -11,8 +11,9 @@ import grp
 import json
 import os
 import pwd
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Callable, NamedTuple, Sequence, TypeVar, cast
 
+T = TypeVar("T")
 ROOT = ("root", "0")
 
 
@@ -30,7 +31,7 @@ class Ids(NamedTuple):
 
 
 def find_ids(user: str, groups: Sequence[str]) -> Ids:
-    """Look up ``uid`` and ``gid`` of a module; ``*`` first means all groups of the user. Raises Unknown."""
+    """Resolve ``uid`` and ``gid`` of a module; a first ``*`` means all groups of the user. Raise Unknown."""
     try:
         entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
         uid, own_gid, name = entry.pw_uid, entry.pw_gid, entry.pw_name
@@ -64,7 +65,7 @@ def _has_group(name: str) -> bool:
     return True
 
 
-def as_user(ids: Ids, action: Callable[[], Any], start: str = "/") -> Any:
+def as_user(ids: Ids, action: Callable[[], T], start: str = "/") -> T:
     """Run ``action`` in a child process as this user, in the directory ``start`` that root enters first.
 
     Gives what it returns (plain data); raises OSError as the child did. Only root can become another user; where this
@@ -90,10 +91,10 @@ def as_user(ids: Ids, action: Callable[[], Any], start: str = "/") -> Any:
     answer = json.loads(said)
     if "errno" in answer:
         raise OSError(answer["errno"], os.strerror(answer["errno"]), answer["path"])
-    return answer["value"]
+    return cast(T, answer["value"])
 
 
-def _in_child(ids: Ids, action: Callable[[], Any], start: str) -> dict[str, Any]:
+def _in_child(ids: Ids, action: Callable[[], T], start: str) -> dict[str, T | int | str | None]:
     try:
         os.chdir(start)
         if os.geteuid() == 0:
@@ -108,13 +109,13 @@ def _in_child(ids: Ids, action: Callable[[], Any], start: str) -> dict[str, Any]
 def enters(ids: Ids, path: str) -> bool:
     """Whether the user may list and pass ``path`` once the daemon has brought it there."""
 
-    def look() -> bool:
+    def list_folder() -> bool:
         os.stat("./.")
         os.listdir(".")
         return True
 
     try:
-        return bool(as_user(ids, look, path))
+        return bool(as_user(ids, list_folder, path))
     except PermissionError:
         return False
 
@@ -122,11 +123,11 @@ def enters(ids: Ids, path: str) -> bool:
 def may_make_files(ids: Ids, path: str) -> bool:
     """Whether the user's permissions let it make files in ``path``. Says nothing about read-only mounts."""
 
-    def look() -> bool:
+    def may_write() -> bool:
         return os.access(".", os.W_OK | os.X_OK) or _read_only(".")
 
     try:
-        return bool(as_user(ids, look, path))
+        return bool(as_user(ids, may_write, path))
     except PermissionError:
         return False
 
@@ -136,7 +137,7 @@ def _read_only(path: str) -> bool:
 
 
 def first_blocked(ids: Ids, path: str) -> str:
-    """Give the first directory on the way to ``path`` (itself included) that the user cannot pass; empty for none."""
+    """Return the first directory of ``path`` (itself included) that the user cannot enter; empty if none."""
 
     def walk() -> str:
         parts = [part for part in path.split("/") if part]
@@ -152,7 +153,7 @@ def first_blocked(ids: Ids, path: str) -> str:
 
 
 def describe(path: str) -> str:
-    """Say who owns a path and its mode, for messages: ``root:root 0700``."""
+    """Return the owner and mode of a path, for messages: ``root:root 0700``."""
     found = os.stat(path)
     try:
         owner = pwd.getpwuid(found.st_uid).pw_name
@@ -166,7 +167,7 @@ def describe(path: str) -> str:
 
 
 def foreign_symlink(path: str, uid: int) -> str:
-    """Give the first symlink on the way that neither root nor ``uid`` owns: rsync 3.5.0 does not follow it."""
+    """Return the first symlink on the way that neither root nor ``uid`` owns: rsync 3.5.0 does not follow it."""
     parts = [part for part in path.split("/") if part]
     for number in range(1, len(parts) + 1):
         prefix = "/" + "/".join(parts[:number])

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from typing import Any, Callable, Mapping, NamedTuple
+from typing import AbstractSet, Any, Callable, NamedTuple, cast
 
 from . import host_problems, identity
 from .check import all_problems, daemon_values, doubts, module_values, same_name, varies
 from .conf import Conf, effective, folder_names, load, load_from_disk, read_text
 from .identity import ROOT
-from .options import NOT_SHARED, OF_A_MODULE, OF_THE_DAEMON, READ_AT_START
+from .options import NOT_SHARED, OF_A_MODULE, OF_THE_DAEMON, READ_AT_START, Values
 from .render import file_name, include_text, is_ours, module_text, whole_text
 from .validate import Verdict, try_files
 
@@ -42,8 +42,19 @@ class Wanted(NamedTuple):
     header: str
 
 
+class Installed(NamedTuple):
+    """What the role needs next. Values are those of ``Values``, with lists for tuples."""
+
+    modules: list[dict[str, object]]
+    kept: list[dict[str, object]]
+    daemon: dict[str, object]
+    log_files: list[str]
+    restart_needed: bool
+    created: list[str]
+
+
 class Installing:
-    """What is to be written, checked. Raises Refused where it cannot work; nothing is written before ``install``."""
+    """What will be written, checked. Raise Refused if it cannot work; nothing is written before ``install``."""
 
     def __init__(self, wanted: Wanted, rsync: str, scratch: str) -> None:
         self._wanted, self._rsync, self._scratch = wanted, rsync, scratch
@@ -54,13 +65,17 @@ class Installing:
             raise Refused(_refusal("the configuration of the rsync daemon cannot be used", problems))
         self._before = read_text(wanted.path) if os.path.exists(wanted.path) else ""
         self._conf = load_from_disk(wanted.path) if self._before else Conf()
+        goes = wanted.mode == "whole" or host_problems.is_whole(self._before)
+        self._said = {} if goes else host_problems.starting_options(self._before)  # by others, and stays
         self.daemon, self._shared = self._split()
+        daemon_uid = str(self.daemon.get("daemon_uid") or self._said.get("daemon_uid", ""))
+        self._plain_user = "" if daemon_uid in ROOT else daemon_uid  # of a daemon without the rights of root
         given = [module_values(module)[0] for module in wanted.modules]
         self.modules = [self._effective(values) for values in given if values["state"] == "present"]
         self._absent = [values["name"] for values in given if values["state"] == "absent"]
         self.kept = self._find_kept({same_name(values["name"]) for values in given})
         self.warnings: list[str] = []
-        self._look_at_host()
+        self._check_host()
         self.changes = self._find_changes()
         self.missing = [values for values in self.modules if not varies(values["path"]) and _is_missing(values["path"])]
         self._try()
@@ -70,20 +85,20 @@ class Installing:
         """Whether installing changes anything."""
         return bool(self.changes or self.missing)
 
-    def result(self) -> dict[str, Any]:
-        """Give what the role goes on with."""
+    def result(self) -> Installed:
+        """Return what the role needs next."""
         logs = [values.get("log_file", "") for values in (*self.modules, *self.kept, self.daemon)]
-        return {
-            "modules": [_plain(values) for values in self.modules],
-            "kept": [_plain(values) for values in self.kept],
-            "daemon": _plain(self.daemon),
-            "log_files": sorted({path for path in logs if path and not varies(path)}),
-            "restart_needed": self._restart_needed(),
-            "created": [values["path"] for values in self.missing],
-        }
+        return Installed(
+            modules=[_plain(values) for values in self.modules],
+            kept=[_plain(values) for values in self.kept],
+            daemon=_plain(self.daemon),
+            log_files=sorted({path for path in logs if path and not varies(path)}),
+            restart_needed=self._restart_needed(),
+            created=[values["path"] for values in self.missing],
+        )
 
     def diff(self) -> list[dict[str, str]]:
-        """Give what changes, as Ansible shows it."""
+        """Return what changes, as Ansible shows it."""
         return [
             {
                 "before_header": path,
@@ -113,8 +128,8 @@ class Installing:
             os.chmod(fresh, os.stat(path).st_mode & 0o7777 if os.path.exists(path) else _FILE_MODE)
             move(fresh, path)
 
-    def _split(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Give what goes into the global part, and the defaults that each module gets in its own file.
+    def _split(self) -> tuple[Values, Values]:
+        """Return what goes into the global part, and the defaults that each module gets in its own file.
 
         Where others have modules, defaults stay out of the global part: they would change those.
         """
@@ -124,18 +139,17 @@ class Installing:
         defaults = {key: value for key, value in wanted.defaults.items() if key not in unset and key not in options}
         asked, _none = daemon_values(options)
         offered, _none = daemon_values(defaults)
-        shared = {key: value for key, value in {**offered, **asked}.items() if key in OF_A_MODULE - NOT_SHARED}
+        both: Values = {**offered, **asked}
+        shared = _only(both, OF_A_MODULE - NOT_SHARED)
         if wanted.mode == "whole":
-            return {**offered, **asked}, shared
-        daemon = {key: value for key, value in asked.items() if key in OF_THE_DAEMON | READ_AT_START}
-        said = {} if host_problems.is_whole(self._before) else host_problems.starting_options(self._before)
+            return both, shared
+        daemon = _only(asked, OF_THE_DAEMON | READ_AT_START)
         if not self._others():
             if "reverse_lookup" in asked:  # counts for the first look at a client too, before it names a module
                 daemon["reverse_lookup"] = asked["reverse_lookup"]
-            daemon = {**{key: value for key, value in offered.items() if key not in said}, **daemon}
+            daemon = {**_only(offered, offered.keys() - self._said), **daemon}
         else:
-            needed = {key: value for key, value in offered.items() if key in OF_THE_DAEMON and key not in said}
-            daemon = {**needed, **daemon}
+            daemon = {**_only(offered, OF_THE_DAEMON - set(self._said)), **daemon}
         return daemon, shared
 
     def _others(self) -> bool:
@@ -145,8 +159,8 @@ class Installing:
         conf = load(path, lambda name: text if name == path else read_text(name), folder_names)
         return any(file == path or not is_ours(read_text(file)) for module in conf.modules for file in module.files)
 
-    def _find_kept(self, named: set[str]) -> list[dict[str, Any]]:
-        """Give the role's modules that are there and stay: what they need must stay open too."""
+    def _find_kept(self, named: set[str]) -> list[Values]:
+        """Return the role's existing modules that stay: what they need must stay permitted, too."""
         return [
             effective(module)
             for module in self._conf.modules
@@ -155,12 +169,14 @@ class Installing:
             and all(is_ours(read_text(path)) for path in module.files)
         ]
 
-    def _effective(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a module with all that the role says for it. Explicit: global options of others do not reach it."""
-        full = {**self._shared, **values}
+    def _effective(self, values: Values) -> Values:
+        """Return a module with all options of the role. They are explicit, so global options of others do not apply."""
+        full: Values = {**self._shared, **values}
         full.setdefault("read_only", True)
-        full.setdefault("use_chroot", True)
-        if "uid" not in full:
+        full.setdefault("use_chroot", not self._plain_user)
+        if self._plain_user:
+            full.setdefault("uid", self._plain_user)  # rsync sets no groups then, if none are named
+        elif "uid" not in full:
             full["uid"] = self._wanted.user
             full.setdefault("gid", (self._wanted.group,))
         elif "gid" not in full:
@@ -169,9 +185,9 @@ class Installing:
             full.setdefault("secrets_file", self._managed)
         return full
 
-    def _look_at_host(self) -> None:
+    def _check_host(self) -> None:
         wanted = self._wanted
-        problems = host_problems.daemon_problems(self.daemon, self._before, wanted.mode == "whole")
+        problems = host_problems.daemon_problems(self.daemon, self._said)
         conf = self._conf
         if wanted.mode == "whole":  # what stands in rsyncd.conf itself will be gone
             for module in conf.modules:
@@ -180,6 +196,8 @@ class Installing:
         problems += host_problems.name_problems([values["name"] for values in self.modules], conf, self._folder)
         for values in self.modules:
             found = host_problems.path_problems(values) + host_problems.file_problems(values, self._managed)
+            if self._plain_user:
+                found += host_problems.rights_problems(values, self._plain_user, self._managed)
             problems += found
             self.warnings += doubts(values) + ([] if found else host_problems.path_doubts(values))
         if problems:
@@ -221,9 +239,7 @@ class Installing:
             ) from error
         worse = after.worse_than(before)
         if worse or not after.serves:
-            was_so = (
-                "" if before.serves else " It does not understand the one that is in place either: mend that first."
-            )
+            was_so = "" if before.serves else " It does not understand the one that is in place either: fix that first."
             said = "; ".join(worse or after.complaints) or "it would not talk to clients"
             raise Refused(
                 f"rsync does not understand the new configuration, so the old one was kept: {said}. An option that "
@@ -240,9 +256,9 @@ class Installing:
         sides = [host_problems.starting_options_of(text) for text in (self._before, new)]
         return {k: v for k, v in sides[0].items() if k in keys} != {k: v for k, v in sides[1].items() if k in keys}
 
-    def _make(self, values: Mapping[str, Any]) -> None:
+    def _make(self, values: Values) -> None:
         os.makedirs(values["path"], 0o755, exist_ok=True)
-        ids = identity.find_ids(values["uid"], values["gid"])
+        ids = identity.find_ids(values["uid"], values.get("gid", ()))
         os.chmod(values["path"], int(values["path_mode"], 8))
         if os.geteuid() == 0:
             os.chown(values["path"], ids.uid, ids.gid)
@@ -252,7 +268,11 @@ def _is_missing(path: str) -> bool:
     return not os.path.lexists(path)
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _only(values: Values, keys: AbstractSet[str]) -> Values:
+    return cast(Values, {key: value for key, value in values.items() if key in keys})
+
+
+def _plain(values: Values) -> dict[str, object]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 

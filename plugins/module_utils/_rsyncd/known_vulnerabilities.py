@@ -4,8 +4,8 @@
 
 """Which known vulnerabilities an installed rsync has. Private to the collection. Pure.
 
-A distribution mends them without changing the version, so its package's changelog counts where there is one.
-Sources: rsync's NEWS of 3.4.0, 3.4.3 and 3.5.0; the changelogs of Debian's packages, which name each CVE they mend.
+A distribution fixes them without changing the version, so its package's changelog counts where there is one.
+Sources: rsync's NEWS of 3.4.0, 3.4.3 and 3.5.0; the changelogs of Debian's packages, which name each CVE they fix.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Vulnerability(NamedTuple):
-    """What was mended with a version. ``mark`` is one CVE of it: where a changelog names it, the package is mended."""
+    """What was fixed with a version. ``mark`` is one CVE of it: where a changelog names it, the package is fixed."""
 
     since: tuple[int, int, int]  # the version that brought it
     version: tuple[int, int, int]
@@ -49,5 +49,5 @@ def version_of(text: str) -> tuple[int, int, int]:
 
 
 def open_vulnerabilities(version: tuple[int, int, int], changelog: str) -> list[str]:
-    """Give what is not mended. ``changelog`` is the package's; empty where there is none."""
+    """Return what is not fixed. ``changelog`` is the package's; empty if there is none."""
     return [one.text for one in VULNERABILITIES if one.since <= version < one.version and one.mark not in changelog]

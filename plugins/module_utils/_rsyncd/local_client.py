@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import socket
 import subprocess
 import tempfile
 from typing import Iterator, Mapping, NamedTuple, Sequence
@@ -17,6 +18,7 @@ from .._core import subprocesses
 from .conf import Module
 from .options import OPTIONS
 
+_KNOCK = 10  # seconds
 _SECONDS = 20  # without any progress
 _PATIENCE = 60  # for one run
 _SEEN_BY_ALL = "/run"
@@ -38,6 +40,7 @@ class Daemon(NamedTuple):
     address: str
     port: int
     pid: int  # of its main process; 0 where that is not known
+    behind_proxy: bool = False  # it expects a proxy's word about who connects, which rsync cannot say
 
 
 class Client:
@@ -47,7 +50,9 @@ class Client:
         self._rsync, self._daemon, self._nsenter = rsync, daemon, nsenter
 
     def listing(self) -> Ran:
-        """Ask the daemon for its modules."""
+        """Ask the daemon for its modules; where it stands behind a proxy, see only whether it is there."""
+        if self._daemon.behind_proxy:
+            return self._knock()
         host = f"[{self._daemon.address}]" if ":" in self._daemon.address else self._daemon.address
         return self._run(["--contimeout=10", f"rsync://{host}:{self._daemon.port}/"], "", {}, ())
 
@@ -75,6 +80,13 @@ class Client:
                 os.lseek(log.number, 0, os.SEEK_SET)
                 ran = ran._replace(log=os.read(log.number, 1 << 16).decode(errors="replace"))
         return ran
+
+    def _knock(self) -> Ran:
+        try:
+            socket.create_connection((self._daemon.address, self._daemon.port), timeout=_KNOCK).close()
+        except OSError as error:
+            return Ran(10, f"failed to connect to {self._daemon.address}: {error}")
+        return Ran(0, "")
 
     def _private_command(self, config: str, log: str) -> str:
         view = [self._nsenter, f"--target={self._daemon.pid}", "--mount", "--"]
@@ -126,7 +138,7 @@ def _config_file(text: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _log_file() -> Iterator[_Log]:
-    """Give a file that a daemon may write whatever of this host it may write: on Linux, one without a name."""
+    """Yield a file that a daemon may write whatever of this host it may write: on Linux, one without a name."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("rsyncd", 0)
         try:

@@ -9,7 +9,7 @@ An option's key is its name in snake case: ``read only`` is ``read_only``, ``pre
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Tuple, Union
 
 BOOL, INT, TEXT, PATH, WORD, WORDS, NAMES = "bool", "int", "text", "path", "word", "words", "names"
 """What a value is: ``text`` is free; ``path`` is absolute; ``word`` has no spaces; ``words`` are a list that is written
@@ -77,7 +77,85 @@ NOT_SHARED = frozenset(["path", "comment"])
 """Options of a module that make no sense as a default for all."""
 
 READ_AT_START = OF_THE_DAEMON | {"log_file", "syslog_facility", "syslog_tag"}
-"""What a running daemon does not read anew for each connection: a change needs a restart."""
+"""Options that a running daemon does not reread for each connection: a change needs a restart."""
 
 ANSIBLE_TYPES = {BOOL: "bool", INT: "int", TEXT: "str", PATH: "str", WORD: "str", WORDS: "list", NAMES: "list"}
 """The type of an option's value in Ansible, by kind."""
+
+Value = Union[bool, int, str, Tuple[str, ...]]
+"""What an option is in Python: a list is a tuple."""
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Values(TypedDict, total=False):
+        """Options of the daemon or of a module in their own types, by key; a unit test holds this to the table."""
+
+        # what a module has beside rsync's options
+        name: str
+        state: str
+        create_path: bool
+        path_mode: str
+        # of the daemon
+        proxy_protocol: bool
+        port: int
+        listen_backlog: int
+        motd_file: str
+        pid_file: str
+        daemon_chroot: str
+        address: str
+        daemon_uid: str
+        socket_options: tuple[str, ...]
+        proxy_protocol_hosts: tuple[str, ...]
+        daemon_gid: tuple[str, ...]
+        # of a module
+        use_chroot: bool
+        numeric_ids: bool
+        munge_symlinks: bool
+        insecure_links: bool
+        read_only: bool
+        write_only: bool
+        open_noatime: bool
+        list: bool
+        fake_super: bool
+        strict_modes: bool
+        reverse_lookup: bool
+        forward_lookup: bool
+        ignore_errors: bool
+        ignore_nonreadable: bool
+        transfer_logging: bool
+        max_connections: int
+        max_verbosity: int
+        timeout: int
+        comment: str
+        name_converter: str
+        log_format: str
+        syslog_tag: str
+        filter: str
+        early_exec: str
+        pre_xfer_exec: str
+        post_xfer_exec: str
+        log_file: str
+        path: str
+        lock_file: str
+        secrets_file: str
+        exclude_from: str
+        include_from: str
+        temp_dir: str
+        uid: str
+        charset: str
+        incoming_chmod: str
+        outgoing_chmod: str
+        syslog_facility: str
+        auth_digest: str
+        hosts_allow: tuple[str, ...]
+        hosts_deny: tuple[str, ...]
+        exclude: tuple[str, ...]
+        include: tuple[str, ...]
+        refuse_options: tuple[str, ...]
+        dont_compress: tuple[str, ...]
+        auth_users: tuple[str, ...]
+        gid: tuple[str, ...]
+
+else:  # a host makes no class that only a type checker reads
+    Values = dict

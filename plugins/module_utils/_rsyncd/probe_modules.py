@@ -20,10 +20,11 @@ from typing import Any, Mapping, NamedTuple, Sequence
 from .._core.subprocesses import run
 from . import access, identity
 from .check import may_write, plain_users, varies, write_as_root
-from .conf import Conf, Module, effective, load_from_disk, read_text
+from .conf import Conf, Module, effective, load_from_disk, read_text, typed
 from .diagnose import ERROR, NOTE, WARNING, Around, Finding, diagnose, mount_of
 from .known_vulnerabilities import open_vulnerabilities, version_of
 from .local_client import Client, Daemon, Ran
+from .options import Values
 
 _PREFIX = ".longhaul-diagnose-"
 _STRANGER = 54321  # a user that files are said to belong to, to see whether owners are kept
@@ -32,6 +33,9 @@ _CAP_MKNOD = 27  # capability.h
 _LOG_TAIL = 1 << 16
 _SYSLOGS = ("/var/log/daemon.log", "/var/log/syslog", "/var/log/messages")
 _LOG_PATIENCE = 1.0  # seconds until the daemon has written why it refused
+_BEHIND_PROXY = (
+    "`proxy protocol` lets only a proxy connect, so the modules were tried by a private daemon with their other options"
+)
 _TURNED_AWAY = frozenset(["hosts_allow", "unknown_module", "connections_full"])
 
 
@@ -61,7 +65,7 @@ class Diagnosis:
         self.modules: list[dict[str, Any]] = []
 
     def make(self) -> None:
-        """Find everything out. Raises OSError where rsyncd.conf cannot be read."""
+        """Find everything out. Raise OSError if rsyncd.conf cannot be read."""
         request = self._request
         conf = load_from_disk(request.config)
         for text in open_vulnerabilities(version_of(request.version), request.changelog):
@@ -74,17 +78,19 @@ class Diagnosis:
         wanted = [conf.module(name) for name in request.modules if name not in unknown] or conf.modules
         address = conf.start.get("address", "") or "127.0.0.1"
         port = conf.start.get("port", "873")
-        client = Client(
-            request.rsync, Daemon(address, int(port) if port.isdigit() else 873, request.pid), request.nsenter
-        )
+        behind_proxy = bool(typed(conf.start).get("proxy_protocol"))
+        daemon = Daemon(address, int(port) if port.isdigit() else 873, request.pid, behind_proxy)
+        client = Client(request.rsync, daemon, request.nsenter)
         listed = client.listing()
+        if behind_proxy:
+            self._find("", "behind_proxy", NOTE, _BEHIND_PROXY)
         if listed.code:
             around = Around("", request.config, "", "", unit=request.unit)
             said = diagnose(listed.said, around)
             self._find("", said.code, ERROR, said.text.replace("module : ", "the daemon: ", 1))
         for module in wanted:
             if module is not None:
-                trial = _ModuleTrial(request, conf, module, client, alive=not listed.code)
+                trial = _ModuleTrial(request, conf, module, client, asks_daemon=not (listed.code or behind_proxy))
                 trial.make()
                 self.findings += trial.findings
                 self.modules.append(trial.result)
@@ -96,9 +102,9 @@ class Diagnosis:
 class _ModuleTrial:
     """One module."""
 
-    def __init__(self, request: Request, conf: Conf, module: Module, client: Client, alive: bool) -> None:
+    def __init__(self, request: Request, conf: Conf, module: Module, client: Client, asks_daemon: bool) -> None:
         self._request, self._conf, self._module, self._client = request, conf, module, client
-        self._private = not alive
+        self._private = not asks_daemon
         self._values = effective(module)
         self.findings: list[Finding] = []
         self.result: dict[str, Any] = {"name": module.name, "path": self._values.get("path", "")}
@@ -143,7 +149,7 @@ class _ModuleTrial:
         """The host itself is kept out: no fault, unless clients are; they were judged by their addresses."""
         if found.code == "connections_full":
             return
-        allow, deny = (self._values.get(key, ()) for key in ("hosts_allow", "hosts_deny"))
+        allow, deny = self._values.get("hosts_allow", ()), self._values.get("hosts_deny", ())
         if allow or deny:
             self._find(
                 "hosts_allow",
@@ -158,7 +164,7 @@ class _ModuleTrial:
         return self._conf.start.get("address", "") or "127.0.0.1"
 
     def _judge_clients(self) -> None:
-        allow, deny = (self._values.get(key, ()) for key in ("hosts_allow", "hosts_deny"))
+        allow, deny = self._values.get("hosts_allow", ()), self._values.get("hosts_deny", ())
         for address in self._request.clients:
             verdict = access.verdict(address, allow, deny)
             if verdict is False:
@@ -168,7 +174,7 @@ class _ModuleTrial:
                 self._find("hosts_allow", NOTE, f"whether {address} may connect depends on a lookup of names")
 
     def _judge_kept(self) -> None:
-        """Say what the configuration changes or loses without an error."""
+        """Report what the configuration silently changes or loses."""
         values = self._values
         if not may_write(values):
             return
@@ -181,14 +187,14 @@ class _ModuleTrial:
                 "munged_symlinks",
                 WARNING,
                 "symlinks are stored as /rsyncd-munged/..., which leads nowhere on this host (`munge symlinks`, the "
-                "default without a plain chroot). Set use_chroot: true where they shall be kept as they are",
+                "default without a plain chroot). Set use_chroot: true to preserve them",
             )
         elif not chrooted:
             self._find(
                 "rewritten_symlinks",
                 WARNING,
                 "absolute symlinks, and those that lead out of the module, are rewritten when they arrive (no chroot, "
-                "and `munge symlinks = no`). Set use_chroot: true where they shall be kept as they are",
+                "and `munge symlinks = no`). Set use_chroot: true to preserve them",
             )
 
     def _write(self) -> None:
@@ -256,14 +262,14 @@ class _ModuleTrial:
         return ran
 
     def _log_ends(self) -> dict[str, int]:
-        """Give the logs of daemon and module, and how long they are."""
+        """Return the logs of daemon and module, and how long they are."""
         paths = {self._conf.start.get("log_file", ""), str(self._values.get("log_file", ""))}
         if not self._conf.start.get("log_file"):
             paths.update(_SYSLOGS)
         return {path: os.path.getsize(path) for path in paths if path and os.path.isfile(path)}
 
     def _journal(self, begun: int) -> str:
-        """Give what the daemon wrote into systemd's journal since then (seconds since 1970): refused logins are there
+        """Return what the daemon wrote into systemd's journal since then (seconds since 1970): refused logins are there
         where the daemon as a whole has no log file, whatever file the module has."""
         if self._conf.start.get("log_file") or not self._request.journalctl:
             return ""
@@ -325,8 +331,8 @@ class _ModuleTrial:
         self.findings.append(Finding(self._module.name, code, severity, f"module {self._module.name}: {text}"))
 
 
-def choose_login(values: Mapping[str, Any], logins: Mapping[str, str]) -> tuple[str, str] | None:
-    """Give user and password with which a module is tried, a writer before a reader; None where none is known."""
+def choose_login(values: Values, logins: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return user and password with which a module is tried, a writer before a reader; None if none is known."""
     if "auth_users" not in values:
         return ("", "")
     known = {**_secrets_of(str(values.get("secrets_file", ""))), **logins}

@@ -31,7 +31,7 @@ def line(key: str, value: Any) -> str:
 
 
 def file_name(name: str) -> str:
-    """Give the name of a module's own file; what is unusual in file names is written as %XX."""
+    """Return the name of a module's own file; what is unusual in file names is written as %XX."""
     kept = "".join(c if re.match(r"[A-Za-z0-9._-]", c) else "".join(f"%{b:02X}" for b in c.encode()) for c in name)
     return ("%2E" + kept[1:] if kept.startswith(".") else kept) + ".conf"
 
@@ -45,7 +45,7 @@ def module_text(values: Mapping[str, Any], shared: Mapping[str, Any], header: st
 
 
 def marker(name: str) -> str:
-    """Give the line by which the role knows a file of its own again."""
+    """Return the line by which the role recognizes its own files."""
     return f"# {MARK}: module {name}"
 
 
@@ -55,7 +55,7 @@ def is_ours(text: str) -> bool:
 
 
 def include_text(existing: str, daemon: Mapping[str, Any], folder: str, header: str = "") -> str:
-    """Give rsyncd.conf with the role's two blocks in it and every other line as it was.
+    """Return rsyncd.conf with the role's two blocks in it and every other line as it was.
 
     A daemon takes port, pid file and the like only from what stands before the first module, so they come first; the
     modules come last, in a global part of their own, so that nothing of them reaches the modules that were there.
@@ -78,14 +78,14 @@ def whole_text(daemon: Mapping[str, Any], folder: str, header: str = "") -> str:
 
 
 def without_blocks(text: str) -> str:
-    """Give what others wrote into rsyncd.conf."""
+    """Return the lines of rsyncd.conf that the role did not write."""
     for part in ("daemon", "modules"):
         text = re.sub(_BLOCK.format(part=part), "", text)
     return text
 
 
 def redirected(text: str, folder: str, other: str) -> str:
-    """Give the text with the directives for one directory naming another: for a trial beside the real files."""
+    """Return the text with the directives for one directory naming another: for a trial beside the real files."""
     found = re.compile(rf"(?mi)^(\s*&(?:include|merge)\s+){re.escape(folder)}/?[ \t]*$")
     return found.sub(lambda match: match.group(1) + other, text)
 

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable, Mapping, NamedTuple
+from typing import Iterable, NamedTuple
 
 from .check import may_write, varies
+from .options import Values
 
 READABLE, WRITABLE = "public_content_t", "public_content_rw_t"
 PORT_TYPE, USUAL_PORT = "rsync_port_t", 873
@@ -23,8 +24,8 @@ class Needs(NamedTuple):
     ports: tuple[int, ...]
 
 
-def needs(modules: Iterable[Mapping[str, Any]], how: str, port: int) -> Needs:
-    """Say what the modules need. ``how`` is ``boolean`` (files stay as they are) or ``context``."""
+def needs(modules: Iterable[Values], how: str, port: int) -> Needs:
+    """Return what the modules need. ``how`` is ``boolean`` (files stay as they are) or ``context``."""
     modules = list(modules)
     writes = any(may_write(values) for values in modules)
     ports = () if port == USUAL_PORT else (port,)
@@ -40,7 +41,7 @@ def needs(modules: Iterable[Mapping[str, Any]], how: str, port: int) -> Needs:
 
 
 def pattern(path: str) -> str:
-    """Give the expression by which semanage names a directory and everything in it."""
+    """Return the expression by which semanage names a directory and everything in it."""
     return re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", path) + "(/.*)?"
 
 

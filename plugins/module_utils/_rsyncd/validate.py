@@ -40,7 +40,7 @@ class Verdict:
     complaints: tuple[str, ...]
 
     def worse_than(self, other: Verdict) -> tuple[str, ...]:
-        """Give the complaints that are not among another configuration's."""
+        """Return the complaints that another configuration does not cause."""
         return tuple(text for text in self.complaints if text not in other.complaints)
 
 
@@ -54,7 +54,7 @@ def try_files(rsync: str, config: str, folder: str, changes: Mapping[str, str | 
     """Let rsync read what the configuration would be after ``changes`` (path → text, None: removed).
 
     ``config`` is rsyncd.conf, ``folder`` the directory of the drop-ins; both are copied below ``scratch``, and nothing
-    else is written. Raises OSError where rsync cannot be started.
+    else is written. Raises OSError if rsync cannot be started.
     """
     with tempfile.TemporaryDirectory(dir=scratch, prefix="rsyncd-") as place:
         copied = os.path.join(place, "d")

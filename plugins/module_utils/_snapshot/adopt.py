@@ -6,7 +6,7 @@
 
 Each becomes an unfinished snapshot whose files are hard links to those of rsnapshot, and is finished as any other, the
 oldest first. Nothing of rsnapshot's is changed, and no contents are copied; they are read once, for the manifests. A
-kill leaves an unfinished snapshot that the next run makes anew.
+kill leaves an unfinished snapshot that the next run recreates.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from .._tree.dirfd import Root
 from .._tree.walk import walk
 from . import names, rsnapshot
 from .atomic_io import write_json
-from .begin import RSNAPSHOT, is_blank, unfinished_facts
+from .begin import is_blank, unfinished_facts
 from .errors import Refused
+from .facts import RSNAPSHOT, Facts
 from .finish import finish
 from .quarantine import discard
-from .repository import FORMAT, Series
+from .repository import Series
 
 _PRESERVE = frozenset(["owner", "group", "permissions", "times", "acls", "xattrs"])
 _NO_LINKS = (errno.EXDEV, errno.EMLINK, errno.EPERM)
@@ -54,14 +55,14 @@ def adopt(
 ) -> Adopted:
     """Make a snapshot of each of rsnapshot's folders below ``root`` that has ``subpath`` (empty: of all that is in it).
 
-    The lock is the caller's. Raises Refused where the folders are on another file system, and where a transfer's
+    The lock is the caller's. Raises Refused if the folders are on another file system, and where a transfer's
     snapshot is unfinished.
     """
     try:
         parts = components(os.fsencode(subpath.strip("/")))
     except ValueError as error:
         raise Refused(f"the path below rsnapshot's folders cannot be taken: {error}") from None
-    root_fd, found = rsnapshot.look(root)
+    root_fd, found = rsnapshot.open_root(root)
     try:
         chosen = rsnapshot.intervals(found, levels)
         if not chosen:
@@ -89,7 +90,8 @@ def _adopt_all(
     check: bool,
 ) -> Adopted:
     interrupted = series.has(names.UNFINISHED)
-    if interrupted and unfinished_facts(series).get("origin") != RSNAPSHOT and not is_blank(series):
+    facts = unfinished_facts(series) if interrupted else None
+    if interrupted and (facts is None or facts.origin != RSNAPSHOT) and not is_blank(series):
         raise Refused(
             "there is an unfinished snapshot of a transfer: let a backup complete it, or discard it, and adopt then"
         )
@@ -117,7 +119,7 @@ def _adopt_all(
 
 
 def _open(root_fd: int, parts: list[bytes]) -> int | None:
-    """Open a directory below; None where there is none."""
+    """Open a directory below; None if there is none."""
     fd = os.dup(root_fd)
     for part in parts:
         try:
@@ -137,16 +139,9 @@ def _adopt(series: Series, source_fd: int, at: int, folder: str, now: int) -> li
     series.step("begin")
     os.mkdir(names.UNFINISHED, 0o755, dir_fd=series.fd)
     with series.snapshot(names.UNFINISHED) as unfinished:
-        facts = {
-            "format": FORMAT,
-            "host": series.host,
-            "job": series.job,
-            "origin": RSNAPSHOT,
-            "adopted": folder,
-            "run": run,
-        }
-        facts.update(time=at, base="" if base is None else names.name_of(base))
-        write_json(unfinished.fd, names.FACTS, facts)
+        before = "" if base is None else names.name_of(base)
+        facts = Facts(series.host, series.job, RSNAPSHOT, run, at, before, adopted=folder)
+        write_json(unfinished.fd, names.FACTS, facts.dump())
         series.step("link")
         os.mkdir(names.DATA, 0o700, dir_fd=unfinished.fd)
         data_fd = unfinished.open_data()
@@ -160,7 +155,7 @@ def _adopt(series: Series, source_fd: int, at: int, folder: str, now: int) -> li
 
 
 def _link_tree(source_fd: int, data_fd: int) -> list[str]:
-    """Make the tree anew of directories and hard links; gives what could not be set of the directories."""
+    """Rebuild the tree from directories and hard links; return what could not be set for the directories."""
 
     def fail(path: bytes, error: OSError) -> None:
         raise Refused(

@@ -14,12 +14,13 @@ import ctypes
 import json
 import os
 import sys
-from typing import Any, BinaryIO, Iterator
+from typing import Any, BinaryIO, Callable, Iterator, TypeVar
 
 from .._tree.descent import DIRECTORY_FLAGS
 from .names import NEW_SUFFIX
 
 _JSON_LIMIT = 1 << 20  # bytes
+T = TypeVar("T")
 
 
 def open_directory(parent_fd: int, name: str) -> int:
@@ -59,18 +60,20 @@ def write_json(parent_fd: int, name: str, data: Any) -> None:
         file.write(json.dumps(data, indent=1, sort_keys=True).encode("ascii") + b"\n")
 
 
-def read_json(parent_fd: int, name: str) -> dict[str, Any]:
-    """Read what write_json wrote. Raises FileNotFoundError where there is nothing, ValueError for anything else."""
+def read_json(parent_fd: int, name: str, parse: Callable[[object], T]) -> T:
+    """Read what write_json wrote. Raise FileNotFoundError if there is nothing, ValueError for anything else.
+
+    ``parse`` reads the value, and raises ValueError if it has another shape.
+    """
     with open_file(parent_fd, name) as file:
         text = file.read(_JSON_LIMIT + 1)
-    data = json.loads(text) if len(text) <= _JSON_LIMIT else None
-    if not isinstance(data, dict):
-        raise ValueError("this is no table of facts")
-    return data
+    if len(text) > _JSON_LIMIT:
+        raise ValueError(f"it has more than {_JSON_LIMIT} bytes")
+    return parse(json.loads(text))
 
 
 def rename(parent_fd: int, old: str, new: str) -> None:
-    """Rename within a directory, and wait until that is on the disk. Raises OSError where the new name is taken."""
+    """Rename within a directory, and wait until that is on the disk. Raise OSError if the new name is taken."""
     try:
         os.stat(new, dir_fd=parent_fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -83,7 +86,7 @@ def rename(parent_fd: int, old: str, new: str) -> None:
 def sync_file_system(fd: int) -> None:
     """Wait until everything that was written to the file system of an open directory is on the disk.
 
-    Raises OSError where the kernel says that something was not written (Linux 5.8 and newer says so). Elsewhere than on
+    Raises OSError if the kernel says that something was not written (Linux 5.8 and newer says so). Elsewhere than on
     Linux it is ``sync()``, which on some systems only begins to write.
     """
     if sys.platform == "linux":

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Begin a snapshot, or go on with the one that was interrupted. Private to the collection.
+"""Begin a snapshot, or resume an interrupted one. Private to the collection.
 
 There is one unfinished snapshot at most, always under the same name, so a transfer into it that is run again is the
 same transfer and finds what it had. Who begins leaves a token in it, and only who has the token can finish.
@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 from . import names
 from .atomic_io import write_json
 from .break_hardlinks import break_hardlinks
 from .errors import Refused
-from .repository import FORMAT, Series
-
-TRANSFER, RSNAPSHOT = "transfer", "rsnapshot"  # where the tree of a snapshot comes from
+from .facts import RSNAPSHOT, TRANSFER, Facts
+from .repository import Series
 
 
 class Begun(NamedTuple):
@@ -47,56 +46,47 @@ def begin(
     """Make the unfinished snapshot, or take over the one that is there, for the run with the token ``run``.
 
     ``now`` is in seconds since 1970. ``writer`` says who writes to a path at this moment. ``ended`` is the token of a
-    run that will not come back: where its transfer is still writing, this run goes on with it. The lock is the
-    caller's. Raises Refused where another run's transfer is still writing.
+    run that will not come back: where its transfer is still writing, this run continues it. The lock is the
+    caller's. Raises Refused if another run's transfer is still writing.
     """
     path = os.path.join(series.path, names.UNFINISHED, names.DATA)
     settled = series.settle(now, check)
     done = finished_by(series, run)
     if done is not None:
         name, facts = done
-        return Begun(settled, name, False, facts.get("base", ""), os.path.join(series.path, name, names.DATA), [], True)
+        return Begun(settled, name, False, facts.base, os.path.join(series.path, name, names.DATA), [], True)
     complete = series.times()
     taken = series.all_times()
     at = names.next_time(now, taken, names.latest_of(now, complete))
     resumed = series.has(names.UNFINISHED)
-    old = unfinished_facts(series) if resumed else {}
-    if old.get("origin") == RSNAPSHOT:
+    old = unfinished_facts(series) if resumed else None
+    if old and old.origin == RSNAPSHOT:
         raise Refused(
-            f"the adoption of rsnapshot's {old.get('adopted')} was interrupted: run adopt_rsnapshot again, which "
+            f"the adoption of rsnapshot's {old.adopted} was interrupted: run adopt_rsnapshot again, which "
             "completes it, or discard the unfinished snapshot"
         )
     holder = writer(path) if resumed else None
     own = [token for token in (run, ended) if token]
-    if holder is not None and old.get("run") not in own:
+    if holder is not None and (old.run if old else None) not in own:
         raise Refused(
             f"{holder} is writing to the unfinished snapshot {path} at this moment, for another run. Two runs of one "
             "job would undo each other's work; nothing was changed. Wait for it to end, and run this again"
         )
-    # The tree is of the time when its transfer began, which is another's where this run only goes on with that.
-    goes_on = old.get("run") == run or holder is not None
-    if goes_on and isinstance(old.get("time"), int) and old["time"] not in taken:
-        at = old["time"]
+    # The tree is of the time when its transfer began, which is another's where this run only continues that.
+    if old and (old.run == run or holder is not None) and old.time not in taken:
+        at = old.time
     base = names.base_of(at, complete)
-    facts = {
-        "format": FORMAT,
-        "host": series.host,
-        "job": series.job,
-        "origin": TRANSFER,
-        "run": run,
-        "time": at,
-        "base": "" if base is None else names.name_of(base),
-    }
+    facts = Facts(series.host, series.job, TRANSFER, run, at, "" if base is None else names.name_of(base))
     changed = settled or facts != old
     if not check:
         changed |= _write(series, facts, old, holder is not None)
     elif resumed:
         changed |= _touch(series, old, holder is not None, check=True)
-    link_dest = [os.path.join(series.path, facts["base"], names.DATA)] if base is not None else []
-    return Begun(changed, names.name_of(at), resumed, facts["base"], path, link_dest)
+    link_dest = [os.path.join(series.path, facts.base, names.DATA)] if base is not None else []
+    return Begun(changed, names.name_of(at), resumed, facts.base, path, link_dest)
 
 
-def _write(series: Series, facts: dict[str, Any], old: dict[str, Any], busy: bool) -> bool:
+def _write(series: Series, facts: Facts, old: Facts | None, busy: bool) -> bool:
     """Put the unfinished snapshot in order; says whether something was left in it that had to go."""
     series.step("begin")
     with contextlib.suppress(FileExistsError):
@@ -109,11 +99,11 @@ def _write(series: Series, facts: dict[str, Any], old: dict[str, Any], busy: boo
             os.mkdir(names.DATA, 0o700, dir_fd=unfinished.fd)
         series.step("claim")
         if facts != old:
-            write_json(unfinished.fd, names.FACTS, facts)
+            write_json(unfinished.fd, names.FACTS, facts.dump())
     return touched
 
 
-def _touch(series: Series, old: dict[str, Any], busy: bool, *, check: bool = False) -> bool:
+def _touch(series: Series, old: Facts | None, busy: bool, *, check: bool = False) -> bool:
     """Take out what an interrupted run left and must not stay; says whether there was something.
 
     ``busy``: the run's own transfer is still at work, and knows best what is in the tree.
@@ -131,20 +121,20 @@ def _touch(series: Series, old: dict[str, Any], busy: bool, *, check: bool = Fal
         if busy:
             return bool(stale)
         base_fd = None
-        if names.time_of(str(old.get("base"))) is not None:
+        if old and names.time_of(old.base) is not None:
             with contextlib.suppress(FileNotFoundError):
-                base_fd = stack.enter_context(series.snapshot(old["base"])).open_data()
+                base_fd = stack.enter_context(series.snapshot(old.base)).open_data()
                 stack.callback(os.close, base_fd)
         return break_hardlinks(data_fd, base_fd, check=check) or bool(stale)
 
 
-def finished_by(series: Series, run: str) -> tuple[str, dict[str, Any]] | None:
-    """Give name and facts of the snapshot, complete or set aside, that this run finished; None where there is none."""
+def finished_by(series: Series, run: str) -> tuple[str, Facts] | None:
+    """Return name and facts of the snapshot, complete or set aside, that this run finished; None without one."""
     for kind in (names.COMPLETE, names.ASIDE):
         for name in reversed(series.named(kind)):
             with contextlib.suppress(Refused, OSError), series.snapshot(name) as snapshot:
                 facts = snapshot.facts()
-                if facts.get("run") == run:
+                if facts.run == run:
                     return name, facts
     return None
 
@@ -162,10 +152,10 @@ def is_blank(series: Series) -> bool:
             os.close(data_fd)
 
 
-def unfinished_facts(series: Series) -> dict[str, Any]:
-    """Give the facts of the unfinished snapshot; empty where a kill left none."""
+def unfinished_facts(series: Series) -> Facts | None:
+    """Return the facts of the unfinished snapshot; None if a kill left none."""
     try:
         with series.snapshot(names.UNFINISHED) as unfinished:
             return unfinished.facts()
     except (FileNotFoundError, Refused):
-        return {}
+        return None

@@ -23,7 +23,7 @@ def break_hardlinks(data_fd: int, base_fd: int | None, *, check: bool = False) -
     """Unlink every name of the tree whose file has names elsewhere, too; says whether there were any.
 
     With ``check`` they are only looked for. ``base_fd`` is the tree that names were linked to, if it is still there.
-    What is linked only within the tree stays: memory is needed for those alone. Raises OSError where the tree cannot be
+    What is linked only within the tree stays: memory is needed for those alone. Raises OSError if the tree cannot be
     read or written.
     """
     found = False

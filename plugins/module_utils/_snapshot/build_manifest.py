@@ -17,7 +17,7 @@ import errno
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Iterator
+from typing import Iterator
 
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from .._model.entry_codec import ManifestError
@@ -27,6 +27,7 @@ from .._tree.dirfd import Root
 from .._tree.record import Record
 from .._tree.walk import walk
 from .errors import Refused
+from .facts import Figures
 from .manifest import ManifestWriter, order
 from .repository import Snapshot
 
@@ -50,9 +51,9 @@ class Totals:
     unreadable: int = 0  # files whose contents this user may not read, so they have no hash
     unreadable_paths: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, int]:
-        """Give the figures, for JSON; those of symbolic links only help to compare with what a transfer counted."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, int) and name != "link_bytes"}
+    def figures(self) -> Figures:
+        """Return what is kept; sizes of symbolic links only help to compare with what a transfer counted."""
+        return Figures(*(getattr(self, name) for name in Figures._fields))
 
 
 class Before:
@@ -84,7 +85,7 @@ class Before:
         self._stack.close()
 
     def known(self, entry: Entry) -> bytes:
-        """Give the hash of the next entry's contents where it need not be read; count what is new and what is gone."""
+        """Return the hash of the next entry's contents if it need not be read; count new and missing ones."""
         record = self._meet(entry)
         if entry.type != REGULAR:
             return b""
@@ -168,7 +169,7 @@ def build_manifest(
     """Walk a tree that nothing writes to; give its totals, and why the manifest of the snapshot before is of no use.
 
     With a ``writer`` all contents that are not known yet are read, and the manifest is written. Without one the figures
-    alone are found. Raises Refused where something cannot be read, for then the snapshot is not whole.
+    alone are found. Raises Refused if something cannot be read, for then the snapshot is not whole.
     """
 
     def fail(path: bytes, error: OSError) -> None:
@@ -212,10 +213,5 @@ def _broken(path: bytes, error: OSError) -> Refused:
     return Refused(
         f"'{escape(path) or '.'}' of the unfinished snapshot cannot be read: {error.strerror}. A snapshot is complete "
         "only when all of it can be read, so this one stays unfinished. Look into the system's log for errors of the "
-        "disk, then run the backup again: it goes on where it stopped"
+        "disk, then run the backup again to resume"
     )
-
-
-def figures(totals: Totals) -> dict[str, Any]:
-    """Give what the end of a manifest says."""
-    return {name: value for name, value in totals.as_dict().items() if name in ("entries", "files", "bytes")}

@@ -5,7 +5,7 @@
 """Check that snapshots are what their manifests say. Private to the collection.
 
 Three levels, each with those before it: ``structure`` reads facts and manifests and takes seconds; ``files`` looks at
-every name; ``contents`` reads files, all or a share. A file that several snapshots share is read once. Nothing is
+every name; ``contents`` reads files, all or a subset. A file that several snapshots share is read once. Nothing is
 changed, and nothing stops a backup that runs at the same time: a snapshot that is pruned meanwhile is left out.
 """
 
@@ -44,10 +44,14 @@ class Problem:
     snapshots: list[str] = field(default_factory=list)
     intact_in: list[str] = field(default_factory=list)  # snapshots with the same contents, in another file, just read
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give plain data for JSON."""
-        path = None if self.path is None else escape(self.path) or "."
-        return {**vars(self), "path": path}
+    @property
+    def shown(self) -> str | None:
+        """The path as people and JSON read it."""
+        return None if self.path is None else escape(self.path) or "."
+
+    def dump(self) -> dict[str, str | list[str] | None]:
+        """Return the problem as JSON holds it."""
+        return {**vars(self), "path": self.shown}
 
 
 @dataclass
@@ -71,7 +75,7 @@ class Report:
             self.problems.setdefault(key, Problem(kind, path, detail)).snapshots.append(snapshot)
 
     def of(self, snapshot: str) -> list[Problem]:
-        """Give the listed problems of a snapshot."""
+        """Return the listed problems of a snapshot."""
         return [problem for problem in self.problems.values() if snapshot in problem.snapshots]
 
     def drop(self, snapshot: str) -> None:
@@ -89,7 +93,7 @@ def check_structure(series: Series, snapshot: Snapshot, report: Report) -> bool:
     """Check the folder of a snapshot and its manifest as a whole; says whether its records can be used."""
     name = snapshot.name
     before = report.problems_total
-    facts: dict[str, Any] = {}
+    facts = None
     try:
         facts = snapshot.facts()
     except Refused as refused:
@@ -104,12 +108,12 @@ def check_structure(series: Series, snapshot: Snapshot, report: Report) -> bool:
     except (ManifestError, OSError) as error:
         report.add(STRUCTURE, name, None, f"its manifest cannot be used: {error}")
         return False
-    if facts and {key: facts.get(key) for key in totals} != totals:
+    if facts and {key: getattr(facts.figures, key, None) for key in totals} != totals:
         report.add(
             STRUCTURE, name, None, f"its manifest is not the one that {names.FACTS} was written for: the totals differ"
         )
-    if (about.get("host"), about.get("job")) != (series.host, series.job):
-        report.add(STRUCTURE, name, None, f"its manifest is of {about.get('host')}/{about.get('job')}")
+    if (about.host, about.job) != (series.host, series.job):
+        report.add(STRUCTURE, name, None, f"its manifest is of {about.host}/{about.job}")
     return report.problems_total == before
 
 
@@ -147,7 +151,7 @@ def check_names(series: Series, report: Report) -> None:
 
 
 def check_files(snapshot: Snapshot, report: Report, below: Below = WHOLE) -> None:
-    """Look at every name of a snapshot, or at those below a path, and compare it with the manifest."""
+    """Compare every name of a snapshot, or those below a path, with the manifest."""
     describer = Describer(_COMPARED)
     data_fd = snapshot.open_data()
 

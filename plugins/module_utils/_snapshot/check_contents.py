@@ -44,8 +44,8 @@ class _Copy:
         self.error: OSError | None = None
 
 
-def check_contents(snapshots: list[Snapshot], share: Subset | Below, report: Report) -> None:
-    """Read every file of the share, and every path that has a problem already, and compare it with the manifests.
+def check_contents(snapshots: list[Snapshot], subset: Subset | Below, report: Report) -> None:
+    """Read every file of the subset, and every path that has a problem already, and compare it with the manifests.
 
     For problems with one path it is found out which snapshots have it intact.
     """
@@ -58,7 +58,7 @@ def check_contents(snapshots: list[Snapshot], share: Subset | Below, report: Rep
         reading = _Reading(snapshots, stack, report)
         merged = heapq.merge(*reading.streams(), key=lambda found: order(found[1].entry.path))
         for path, group in itertools.groupby(merged, key=lambda found: found[1].entry.path):
-            if path in suspects or share.has(path):
+            if path in suspects or subset.has(path):
                 reading.compare(path, [found for found in group if is_file(found[1])], suspects.get(path, []))
 
 
@@ -86,7 +86,7 @@ class _Reading:
             self._names.append(snapshot.name)
 
     def streams(self) -> list[Iterator[tuple[int, Record]]]:
-        """Give the records of each snapshot, with its number here."""
+        """Return the records of each snapshot, with its number here."""
         return [zip(itertools.repeat(number), found.records()) for number, found in enumerate(self._manifests)]
 
     def compare(self, path: bytes, group: list[tuple[int, Record]], suspects: list[Problem]) -> None:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from .._model.paths import escape
 from . import names
@@ -15,8 +14,9 @@ from .atomic_io import read_json, write_json
 from .check import CONTENTS, FILES, STRUCTURE, Report, check_files, check_names, check_structure, still_there
 from .check_contents import check_contents
 from .errors import Refused
+from .facts import Checked, Shares
 from .repository import Series, Snapshot
-from .subset import ALL, NONE, Subset, next_subset
+from .subset import ALL, NONE, Subset, Turn, next_subset, parse_turn
 
 _REMEMBERED_PATHS = 20
 
@@ -25,21 +25,21 @@ def check(
     series: Series,
     level: str,
     now: int,
-    share: tuple[int, int] = (1, 1),
+    subset: tuple[int, int] = (1, 1),
     only: list[str] | None = None,
     *,
     record: bool = True,
 ) -> tuple[Report, Subset]:
-    """Check the snapshots of a job, or those named in ``only``; gives what was found, and the share that was read.
+    """Check the snapshots of a job, or those named in ``only``; gives what was found, and the subset that was read.
 
     The lock must not be held: a check may take hours. With ``record`` it is remembered when what was checked, in each
-    snapshot and for the turn of the shares. Raises Refused for a name that is no snapshot.
+    snapshot and for the turn of the subsets. Raises Refused for a name that is no snapshot.
     """
     report = Report()
-    turn: dict[str, int] = {}
+    turn: Turn | None = None
     part = ALL
     if level == CONTENTS:
-        part, turn = next_subset(*share, _last_turn(series))
+        part, turn = next_subset(*subset, _last_turn(series))
     with contextlib.ExitStack() as stack:
         snapshots = [stack.enter_context(found) for found in _opened(series, only, report)]
         report.snapshots = [snapshot.name for snapshot in snapshots]
@@ -84,7 +84,7 @@ def _opened(series: Series, only: list[str] | None, report: Report) -> list[Snap
 
 
 def _unless_gone(series: Series, snapshot: Snapshot, report: Report) -> None:
-    """Look at the files of a snapshot, and forget it if it was removed meanwhile."""
+    """Check the files of a snapshot, and ignore it if it was removed meanwhile."""
     try:
         check_files(snapshot, report)
     except FileNotFoundError:
@@ -94,51 +94,41 @@ def _unless_gone(series: Series, snapshot: Snapshot, report: Report) -> None:
         report.drop(snapshot.name)
 
 
-def _last_turn(series: Series) -> dict[str, Any]:
+def _last_turn(series: Series) -> Turn | None:
     try:
-        return read_json(series.fd, names.CHECKS)
+        return read_json(series.fd, names.CHECKS, parse_turn)
     except (OSError, ValueError):
-        return {}
+        return None
 
 
 def _remember(
-    series: Series, snapshots: list[Snapshot], level: str, part: Subset, turn: dict[str, int], now: int, report: Report
+    series: Series, snapshots: list[Snapshot], level: str, part: Subset, turn: Turn | None, now: int, report: Report
 ) -> None:
     try:
         with series.lock("check"):
             for snapshot in snapshots:
-                write_json(snapshot.fd, names.CHECKED, _remembered(snapshot, level, part, now, report))
+                write_json(snapshot.fd, names.CHECKED, _remembered(snapshot, level, part, now, report).dump())
             if turn:
-                write_json(series.fd, names.CHECKS, turn)
+                write_json(series.fd, names.CHECKS, turn.dump())
     except (Refused, OSError) as error:
         report.warnings.append(
-            f"what was checked could not be written down, so the next run reads the same share: {error}"
+            f"what was checked could not be written down, so the next run reads the same subset: {error}"
         )
 
 
-def _remembered(snapshot: Snapshot, level: str, part: Subset, now: int, report: Report) -> dict[str, Any]:
-    """Give what is known of a snapshot's state after this check."""
-    old = snapshot.checked()
+def _remembered(snapshot: Snapshot, level: str, part: Subset, now: int, report: Report) -> Checked:
+    """Return what is known of a snapshot's state after this check."""
     problems = report.of(snapshot.name)
-    new: dict[str, Any] = {
-        "checked": now,
-        "level": level,
-        "verified": old.get("verified"),
-        "shares": old.get("shares", {}),
-    }
+    new = snapshot.checked()._replace(checked=now, level=level)
     if level in (FILES, CONTENTS) or problems:
-        new["damaged"] = [escape(problem.path) if problem.path is not None else "" for problem in problems][
-            :_REMEMBERED_PATHS
-        ]
-    else:
-        new["damaged"] = old.get("damaged", [])
+        found = [escape(problem.path) if problem.path is not None else "" for problem in problems]
+        new = new._replace(damaged=found[:_REMEMBERED_PATHS])
     if level != CONTENTS:
         return new
-    shares: dict[str, Any] = new["shares"] if new["shares"].get("of") == part.of else {"of": part.of, "times": {}}
-    times = {key: value for key, value in shares["times"].items() if not problems or int(key) not in part.parts}
+    times = new.shares.times if new.shares and new.shares.of == part.of else {}
+    times = {key: value for key, value in times.items() if not problems or key not in part.parts}
     if not problems:
-        times.update({str(number): now for number in part.parts})
+        times.update(dict.fromkeys(part.parts, now))
         if len(times) == part.of:
-            new["verified"] = min(times.values())
-    new["shares"] = {"of": part.of, "times": times}
-    return new
+            new = new._replace(verified=min(times.values()))
+    return new._replace(shares=Shares(part.of, times))

@@ -16,7 +16,7 @@ class Refused(Exception):
 
 
 def unexpected(error: OSError, where: str) -> Refused:
-    """Give the refusal for what the file system would not do with the repository at ``where``."""
+    """Return the refusal for an operation that failed in the repository at ``where``."""
     what = error.strerror or str(error)
     if error.filename is not None:
         name = error.filename if isinstance(error.filename, str) else repr(error.filename)
@@ -31,5 +31,5 @@ def unexpected(error: OSError, where: str) -> Refused:
         advice = "Set that right"
     return Refused(
         f"the repository {where} cannot be worked on: {what}. Complete snapshots are as they were, and an unfinished "
-        f"one is kept. {advice}, and run this again: it goes on where it stopped"
+        f"one is kept. {advice}, and run this again to resume"
     )

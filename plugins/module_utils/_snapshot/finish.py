@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .._model.entry_codec import ManifestError
 from .._tree.content_hash import common_algorithm, speeds
 from . import names
 from .atomic_io import replacing, sync_file_system, write_json
 from .begin import finished_by, unfinished_facts
-from .build_manifest import Totals, build_manifest, figures
+from .build_manifest import Totals, build_manifest
 from .errors import Refused
-from .manifest import ManifestWriter
+from .facts import Facts
+from .manifest import About, ManifestWriter
 from .repository import Series, Snapshot
 from .shrink_guard import suspicion
 
@@ -31,8 +32,8 @@ class Finished(NamedTuple):
 
     changed: bool
     name: str  # empty in check mode, where nothing was begun
-    aside: str  # why it was set aside; empty where it is complete
-    facts: dict[str, Any]
+    aside: str  # why it was set aside; empty if it is complete
+    facts: Facts | None  # None if nothing was begun
     warnings: list[str]
 
 
@@ -49,12 +50,12 @@ def finish(
     """Finish the snapshot that the run with this token began; a second time it changes nothing.
 
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes of
-    all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused where
+    all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused if
     that is not what is there, where another run took the snapshot over, and where the tree cannot be read; then it
     stays unfinished.
     """
     facts = unfinished_facts(series)
-    if not facts or facts.get("run") != run:
+    if not facts or facts.run != run:
         return _finished_before(series, run, now, facts, check)
     with contextlib.ExitStack() as stack:
         unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
@@ -69,12 +70,12 @@ def finish(
             totals, problem = _write_manifest(series, unfinished, before, algorithm)
         _reconcile(totals, expected_entries, expected_bytes)
         aside = suspicion(totals.gone, totals.before, shrink_limit)
-        at = names.next_time(facts["time"], series.all_times(), None)
-        complete = {**facts, **totals.as_dict(), "time": at, "algorithm": algorithm, "finished": now, "aside": aside}
+        at = names.next_time(facts.time, series.all_times(), None)
+        complete = facts._replace(time=at, algorithm=algorithm, finished=now, aside=aside, figures=totals.figures())
         name = names.name_of(at, names.ASIDE if aside else names.COMPLETE)
         if not check:
             series.step("facts")
-            write_json(unfinished.fd, names.FACTS, complete)
+            write_json(unfinished.fd, names.FACTS, complete.dump())
             series.step("rename")
             series.rename(names.UNFINISHED, name)
             series.step("settle")
@@ -82,33 +83,33 @@ def finish(
     return Finished(True, name, aside, complete, _warnings(totals, problem, facts))
 
 
-def _finished_before(series: Series, run: str, now: int, facts: dict[str, Any], check: bool) -> Finished:
+def _finished_before(series: Series, run: str, now: int, facts: Facts | None, check: bool) -> Finished:
     """Find the snapshot that this run finished already, and put right what was left to do behind the rename."""
     done = finished_by(series, run)
     if done is not None:
         name, found = done
-        return Finished(series.settle(now, check), name, found.get("aside", ""), found, [])
+        return Finished(series.settle(now, check), name, found.aside or "", found, [])
     if check:  # nothing was begun, because beginning was only predicted, too
-        return Finished(True, "", "", {}, [])
+        return Finished(True, "", "", None, [])
     if facts:
         raise Refused(
-            "another run has taken over the unfinished snapshot and goes on with what this run had transferred. "
+            "another run has taken over the unfinished snapshot and continues from what this run had transferred. "
             "Nothing is lost: leave it to that run"
         )
     raise Refused(f"there is no unfinished snapshot of this run in {series.path}: begin one first")
 
 
-def _before(series: Series, facts: dict[str, Any], stack: contextlib.ExitStack) -> Snapshot | None:
-    if names.time_of(str(facts.get("base"))) is None:
+def _before(series: Series, facts: Facts, stack: contextlib.ExitStack) -> Snapshot | None:
+    if names.time_of(facts.base) is None:
         return None
     try:
-        return stack.enter_context(series.snapshot(facts["base"]))
+        return stack.enter_context(series.snapshot(facts.base))
     except FileNotFoundError:
         return None
 
 
 def _algorithm(before: Snapshot | None) -> str:
-    """Give the algorithm of the snapshot before, so that its hashes can be taken over; else the fastest here."""
+    """Return the algorithm of the snapshot before, so that its hashes can be taken over; else the fastest here."""
     if before is not None:
         with contextlib.suppress(ManifestError, OSError), before.manifest() as manifest:
             return manifest.algorithm
@@ -129,9 +130,9 @@ def _write_manifest(
     series: Series, unfinished: Snapshot, before: Snapshot | None, algorithm: str
 ) -> tuple[Totals, str]:
     with replacing(unfinished.fd, names.MANIFEST) as file:
-        writer = ManifestWriter(file, algorithm, {"host": series.host, "job": series.job})
+        writer = ManifestWriter(file, About(algorithm, series.host, series.job))
         totals, problem = _take(unfinished, before, algorithm, writer)
-        writer.finish(figures(totals))
+        writer.finish({"entries": totals.entries, "files": totals.files, "bytes": totals.bytes})
         series.step("manifest in place")
     return totals, problem
 
@@ -150,16 +151,16 @@ def _reconcile(totals: Totals, entries: int | None, size: int | None) -> None:
     if wrong:
         raise Refused(
             f"the unfinished snapshot has {' and '.join(wrong)}. So it is not what the source was, and it is not made "
-            "a complete one; it stays as it is. Run the backup again: it goes on where it stopped. Where it says this "
+            "a complete one; it stays as it is. Run the backup again to resume. Where it says this "
             "again, another set of paths was begun there before: discard the unfinished snapshot"
         )
 
 
-def _warnings(totals: Totals, problem: str, facts: dict[str, Any]) -> list[str]:
+def _warnings(totals: Totals, problem: str, facts: Facts) -> list[str]:
     warnings = []
     if problem:
         warnings.append(
-            f"the manifest of {facts['base']} cannot be used: {problem}. So every file was read, and neither what is "
+            f"the manifest of {facts.base} cannot be used: {problem}. So every file was read, and neither what is "
             "new nor whether too much is gone since then is known. Check that snapshot"
         )
     if totals.unreadable:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at a path of a snapshot before it is restored: what it is, how much, and whether it is intact.
+"""Check a path of a snapshot before it is restored: what it is, how much, and whether it is intact.
 
 Private to the collection. Nothing is changed, and nothing is remembered. No prune takes what is looked at.
 """
@@ -33,15 +33,15 @@ class Inspection:
     """What is at the path, and what is not as it was."""
 
     kind: str = ""  # file, directory or other
-    entries: int | None = None  # the path and all below it; None where no manifest tells
+    entries: int | None = None  # the path and all below it; None if no manifest tells
     files: int | None = None  # the regular ones among them
     bytes: int | None = None  # of these
-    checked: str = ""  # how deep it was looked; empty where nothing could be checked
+    checked: str = ""  # depth of the check; empty if nothing could be checked
     report: Report = field(default_factory=Report)
 
 
 def inspect_path(series: Series, name: str, path: bytes, level: str) -> Inspection:
-    """Look at a path of the snapshot ``name`` (empty: its whole tree), to a level of ``check.LEVELS``.
+    """Check a path of the snapshot ``name`` (empty: its whole tree), to a level of ``check.LEVELS``.
 
     Where something is damaged, it is found out which complete snapshots have it intact. Raises Refused for a snapshot
     or a path that is not there, and ValueError for a path that could lead out of the tree.
@@ -101,7 +101,7 @@ def _no_path(snapshot: Snapshot, path: bytes) -> Refused:
 
 
 def _kind_on_disk(snapshot: Snapshot, path: bytes) -> str:
-    """Say what is at the path where no manifest tells."""
+    """Return what is at the path, without a manifest."""
     try:
         fd = snapshot.open_data()
     except OSError as error:

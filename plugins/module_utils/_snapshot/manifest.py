@@ -23,9 +23,10 @@ import hashlib
 import json
 import struct
 import zlib
-from typing import Any, BinaryIO, Iterator
+from typing import Any, BinaryIO, Iterator, Mapping, NamedTuple
 
 from .._core.files import ALGORITHMS
+from .._core.json_shape import WrongShape, as_object, member
 from .._model.entry import Entry
 from .._model.entry_codec import RECORD_LIMIT, Decoder, ManifestError, encode
 from .._tree.record import Record
@@ -43,20 +44,28 @@ _COMPRESSION = 1  # the fastest: names compress well enough
 
 
 def order(path: bytes) -> bytes:
-    """Give what sorts paths as a walk gives them: a directory right before its contents, names in byte order."""
+    """Return the sort key of a path in walk order: a directory right before its contents, names in byte order."""
     return path.replace(b"/", b"\0")
+
+
+class About(NamedTuple):
+    """What the first frame says."""
+
+    algorithm: str  # of the content hashes
+    host: str
+    job: str
 
 
 class ManifestWriter:
     """Writes a manifest; without ``finish`` it is none."""
 
-    def __init__(self, file: BinaryIO, algorithm: str, about: dict[str, str]) -> None:
+    def __init__(self, file: BinaryIO, about: About) -> None:
         self._file = file
         self._check = bytes(_CHECK_BYTES)
         self._hashes = bytearray()
         self._entries = bytearray()
         file.write(MAGIC)
-        self._frame(_HEADER, _json({"algorithm": algorithm, **about}))
+        self._frame(_HEADER, _json(about._asdict()))
 
     def add(self, entry: Entry, content: bytes) -> None:
         """Add the next entry of a walk with the hash of its contents (empty: there is none)."""
@@ -65,7 +74,7 @@ class ManifestWriter:
         if len(self._entries) >= _FULL:
             self._flush()
 
-    def finish(self, totals: dict[str, Any]) -> None:
+    def finish(self, totals: Mapping[str, int]) -> None:
         """Write the end. The file itself is the caller's to sync and close."""
         self._flush()
         self._frame(_END, _json(totals))
@@ -83,26 +92,26 @@ class ManifestWriter:
 
 
 class ManifestReader:
-    """Reads a manifest. Everything raises ManifestError where it is damaged."""
+    """Reads a manifest. Everything raise ManifestError if it is damaged."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._check = bytes(_CHECK_BYTES)
-        self.totals: dict[str, Any] | None = None  # known when all records were read
+        self.totals: dict[str, int] | None = None  # known when all records were read
         if file.read(len(MAGIC)) != MAGIC:
             raise ManifestError("it does not begin as a manifest of a snapshot does")
         kind, payload = self._frame()
-        self.about = _table(payload)
-        if kind != _HEADER or self.about.get("algorithm") not in ALGORITHMS:
+        self.about = _about(payload)
+        if kind != _HEADER or self.about.algorithm not in ALGORITHMS:
             raise ManifestError("its head is missing, or names a hash algorithm that is not known here")
 
     @property
     def algorithm(self) -> str:
         """The algorithm of the content hashes."""
-        return str(self.about["algorithm"])
+        return self.about.algorithm
 
     def records(self) -> Iterator[Record]:
-        """Give every record, and at the end make sure that this was the whole manifest."""
+        """Yield every record, and at the end make sure that this was the whole manifest."""
         last: bytes | None = None
         while True:
             kind, payload = self._frame()
@@ -116,22 +125,22 @@ class ManifestReader:
                     raise ManifestError("its records are not in order")
                 last = key
                 yield record
-        totals = _table(payload)
+        totals = _totals(payload)
         if last is None or self._file.read(1):
             raise ManifestError("it has no records, or something behind its end")
         self.totals = totals
 
-    def verify(self) -> dict[str, Any]:
+    def verify(self) -> dict[str, int]:
         """Read the whole manifest without looking into its records, which takes a fraction of the time.
 
-        Give its totals.
+        Return its totals.
         """
         kind = _RECORDS
         while kind == _RECORDS:
             kind, payload = self._frame()
         if kind != _END or self._file.read(1):
             raise ManifestError("it has a frame where none can be, or something behind its end")
-        self.totals = _table(payload)
+        self.totals = _totals(payload)
         return self.totals
 
     def _frame(self) -> tuple[bytes, bytes]:
@@ -181,15 +190,25 @@ def _chained(before: bytes, kind: bytes, length: int, stored: bytes) -> bytes:
     return digest.digest()
 
 
-def _json(data: dict[str, Any]) -> bytes:
+def _json(data: Mapping[str, str | int]) -> bytes:
     return json.dumps(data, sort_keys=True).encode("ascii")
 
 
-def _table(payload: bytes) -> dict[str, Any]:
+def _about(payload: bytes) -> About:
+    values = _table(payload)
+    return About(*(str(values.get(name, "")) for name in About._fields))
+
+
+def _totals(payload: bytes) -> dict[str, int]:
+    values = _table(payload)
     try:
-        data = json.loads(payload)
+        return {name: member(values, name, int) for name in values}
+    except WrongShape as error:
+        raise ManifestError(f"its end is damaged: {error}") from None
+
+
+def _table(payload: bytes) -> Mapping[str, Any]:
+    try:
+        return as_object(json.loads(payload), "a frame")
     except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise ManifestError("a frame that must be a table is none")
-    return data
+        raise ManifestError("a frame that must be a table is none") from None

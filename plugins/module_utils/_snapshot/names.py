@@ -45,14 +45,14 @@ _LAST_SECOND = 253402300799  # 9999-12-31T23:59:59Z: later ones would need a lon
 
 
 def name_of(seconds: int, kind: str = COMPLETE) -> str:
-    """Give the name of the snapshot of a time, in seconds since 1970. Raises ValueError before 1970 and after 9999."""
+    """Return the name of the snapshot of a time, in seconds since 1970. Raise ValueError before 1970 or after 9999."""
     if not 0 <= seconds <= _LAST_SECOND:
         raise ValueError(f"no snapshot can be named after {seconds} seconds since 1970")
     return PREFIXES[kind] + time.strftime(_FORMAT, time.gmtime(seconds))
 
 
 def time_of(name: str) -> int | None:
-    """Give the time of a complete snapshot's name, in seconds since 1970; None where it is no such name."""
+    """Return the time of a complete snapshot's name, in seconds since 1970; None if it is no such name."""
     if not _NAME.fullmatch(name) or not name.isascii():
         return None
     try:
@@ -63,24 +63,24 @@ def time_of(name: str) -> int | None:
 
 
 def read(name: str) -> tuple[str, int | None]:
-    """Read a name in the folder of a job: its kind and its time; an empty text and None for anything else."""
+    """Read a name in the folder of a job: its kind and its time; an empty string and None for anything else."""
     kind = next((kind for kind in (ASIDE, REMOVING) if name.startswith(PREFIXES[kind])), COMPLETE)
     at = time_of(name[len(PREFIXES[kind]) :])
     return (kind, at) if at is not None else ("", None)
 
 
 def kind_of(name: str) -> str:
-    """Say what a name in the folder of a job is: complete, aside or removing; an empty text for anything else."""
+    """Return the kind of a name in the folder of a job: complete, aside or removing; empty for anything else."""
     return read(name)[0]
 
 
 def once_accepted(name: str) -> str:
-    """Give the name that a snapshot has once it is no longer set aside; any other name as it is."""
+    """Return the name that a snapshot has once it is no longer set aside; any other name as it is."""
     return name[len(ASIDE_PREFIX) :] if name.startswith(ASIDE_PREFIX) else name
 
 
 def next_time(now: int, taken: Collection[int], newest: int | None) -> int:
-    """Give the time that names a new snapshot. All in seconds since 1970.
+    """Return the time that names a new snapshot. All in seconds since 1970.
 
     ``now`` where possible. ``taken`` are the times that cannot be used again. A clock that was set back by up to
     :data:`LARGEST_STEP` makes no snapshot that seems older than ``newest``: it comes a second behind. One that was
@@ -94,13 +94,13 @@ def next_time(now: int, taken: Collection[int], newest: int | None) -> int:
 
 
 def base_of(seconds: int, complete: Collection[int]) -> int | None:
-    """Give the time of the snapshot that one of ``seconds`` continues: the newest before it, else the newest of all."""
+    """Return the time of the snapshot that one of ``seconds`` continues: the newest before it, else the newest."""
     before = [other for other in complete if other < seconds]
     return max(before or complete, default=None)
 
 
 def latest_of(now: int, complete: Collection[int]) -> int | None:
-    """Give the time of the snapshot that ``latest`` leads to: the newest, without those of a clock that was wrong.
+    """Return the time of the snapshot that ``latest`` leads to: the newest, without those of a clock that was wrong.
 
     Those are more than :data:`LARGEST_STEP` ahead of now. Where there are no others, it is the newest of them.
     """
@@ -108,7 +108,7 @@ def latest_of(now: int, complete: Collection[int]) -> int | None:
 
 
 def check_part(what: str, text: str) -> str:
-    """Give the name of a host or a job back. Raises Refused unless it can be one visible name in a folder."""
+    """Return the name of a host or a job unchanged. Raise Refused unless it is a valid visible file name."""
     if not text or text.startswith(".") or "/" in text or not text.isprintable() or len(text.encode()) > 200:
         raise Refused(
             f"the {what} '{text}' cannot be the name of a folder in the repository: it takes up to 200 bytes of "

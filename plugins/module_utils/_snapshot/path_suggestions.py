@@ -18,7 +18,7 @@ _ALIKE = 0.5  # of difflib: how much two names must have in common
 
 
 def suggest_paths(path: bytes, paths: Iterable[bytes], count: int = 5) -> list[bytes]:
-    """Give up to ``count`` paths that are much like ``path``, the likeliest first.
+    """Return up to ``count`` paths that are much like ``path``, the likeliest first.
 
     ``paths`` are all paths of the tree in the order of a walk. Names that are spelled much the same in the deepest
     folder of ``path`` that is there come first, then those that have the same name elsewhere.

@@ -80,7 +80,7 @@ def parse(keep: Mapping[str, Any]) -> Policy:
 
 
 def span(text: str, what: str) -> int:
-    """Give the seconds of a span of time such as ``36h``, ``14d`` or ``1w2d``, 0 for an empty text.
+    """Return the seconds of a span of time such as ``36h``, ``14d`` or ``1w2d``, 0 for an empty string.
 
     Raises Refused, with ``what`` it is for, where it cannot be read.
     """

@@ -30,12 +30,12 @@ class States(NamedTuple):
         becomes = ""
         if series.has(names.UNFINISHED):
             found.add(names.UNFINISHED)
-            at = unfinished_facts(series).get("time")
-            becomes = names.name_of(at) if isinstance(at, int) else ""
+            facts = unfinished_facts(series)
+            becomes = names.name_of(facts.time) if facts else ""
         return cls(frozenset(found), series.latest(), becomes)
 
     def text(self) -> str:
-        """Give one line for each name."""
+        """Return one line for each name."""
         lines = []
         for name in sorted(self.snapshots, key=lambda name: name[-len(names.name_of(0)) :]):
             what = names.kind_of(name) or f"unfinished{', to be ' if self.becomes else ''}{self.becomes}"
@@ -55,7 +55,7 @@ class States(NamedTuple):
         return self._with([names.UNFINISHED])._replace(becomes=name)
 
     def finished(self, name: str) -> States:
-        """Make the unfinished snapshot one of the name; nothing where there is none."""
+        """Make the unfinished snapshot one of the name; nothing if there is none."""
         return self._with([name], [names.UNFINISHED]) if name and name not in self.snapshots else self
 
     def accepted(self, name: str) -> States:
@@ -72,7 +72,7 @@ class States(NamedTuple):
         return self._with(found, [names.UNFINISHED])
 
     def pruned(self, removed: Iterable[str], lazy: bool) -> States:
-        """Take snapshots away, or give them the name of what is to be removed."""
+        """Remove snapshots, or rename them to mark them for removal."""
         removed = list(removed)
         if lazy:
             return self._with([names.REMOVING_PREFIX + name for name in removed], removed)

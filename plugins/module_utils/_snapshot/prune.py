@@ -50,7 +50,7 @@ def prune(
     """Remove complete snapshots that no rule keeps, and that nobody reads. The lock is the caller's.
 
     ``reader`` says which job reads below a path. ``lazy`` leaves the trees for the next run, under names that are no
-    snapshots'. Raises Refused where a snapshot was set aside, for then the old ones may be the only good ones, and
+    snapshots'. Raises Refused if a snapshot was set aside, for then the old ones may be the only good ones, and
     where a tree cannot be removed.
     """
     aside = series.named(names.ASIDE)
@@ -93,7 +93,8 @@ def prune(
 def _protect(series: Series, kept: dict[int, list[str]], now: int) -> None:
     """Keep what is in use, whatever the policy says."""
     latest = names.latest_of(now, list(kept))
-    base = names.time_of(str(unfinished_facts(series).get("base"))) if series.has(names.UNFINISHED) else None
+    unfinished = unfinished_facts(series) if series.has(names.UNFINISHED) else None
+    base = names.time_of(unfinished.base) if unfinished else None
     for at, rule in ((latest, "latest"), (base, "base of the unfinished one")):
         if at in kept and rule not in kept[at]:
             kept[at].append(rule)
@@ -107,7 +108,7 @@ def _remove_leftovers(series: Series) -> None:
 
 
 def remove_tree(series: Series, name: str) -> None:
-    """Remove a folder of a snapshot. Raises Refused where it does not go, and says why."""
+    """Remove a folder of a snapshot. Raise Refused if it does not go, and says why."""
     try:
         with Root(series.fd) as root, contextlib.suppress(FileNotFoundError):
             root.remove(os.fsencode(name))

@@ -29,7 +29,7 @@ def accept(series: Series, name: str, now: int, *, check: bool = False) -> bool:
         with series.snapshot(names.ASIDE_PREFIX + final) as snapshot:
             facts = snapshot.facts()
             series.step("facts")
-            write_json(snapshot.fd, names.FACTS, {**facts, "aside": ""})
+            write_json(snapshot.fd, names.FACTS, facts._replace(aside="").dump())
         series.step("rename")
         series.rename(names.ASIDE_PREFIX + final, final)
         series.step("settle")
@@ -71,12 +71,12 @@ def discard(
 
 
 def _free(series: Series, at: int) -> int:
-    """Give a time under which nothing is being removed yet."""
+    """Return a time under which nothing is being removed yet."""
     return names.next_time(at, series.times(names.REMOVING), None)
 
 
 def _time(name: str) -> str:
-    """Give the time in the name of a snapshot, set aside or not."""
+    """Return the time in the name of a snapshot, set aside or not."""
     final = names.once_accepted(name)
     if names.time_of(final) is None:
         raise Refused(

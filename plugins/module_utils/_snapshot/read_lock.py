@@ -21,7 +21,7 @@ from .repository import Series, Snapshot
 
 
 def open_to_read(series: Series, name: str) -> Snapshot:
-    """Open a snapshot that stays while it is open. Raises FileNotFoundError where there is none any more."""
+    """Open a snapshot that stays while it is open. Raise FileNotFoundError if there is none any more."""
     snapshot = series.snapshot(name)
     try:
         with contextlib.suppress(OSError):  # a network file system may have no locks on folders
@@ -36,7 +36,7 @@ def open_to_read(series: Series, name: str) -> Snapshot:
 
 @contextlib.contextmanager
 def unless_read(series: Series, name: str, reader: Callable[[str], str | None]) -> Iterator[str | None]:
-    """Yield None where nobody reads a snapshot, and nobody begins to meanwhile; else who does.
+    """Yield None if no process reads a snapshot, and keep others from beginning to; else yield who does.
 
     ``reader`` says which job reads below a path.
     """

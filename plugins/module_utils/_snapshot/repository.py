@@ -17,15 +17,16 @@ import fcntl
 import os
 import stat
 import time
-from typing import Any, Callable, Iterator
+from typing import Callable, Iterator
 
+from .._core.json_shape import as_object
 from .._model.entry_codec import ManifestError
 from . import names
 from .atomic_io import open_directory, open_file, read_json, rename
 from .errors import Refused
+from .facts import FORMAT, Checked, Facts, parse_checked, parse_facts
 from .manifest import ManifestReader
 
-FORMAT = 1  # of a snapshot's folder
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
 _NO_DIRECTORY = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)  # EMLINK: a symlink, on FreeBSD
 
@@ -153,7 +154,7 @@ class Series:
             os.pwrite(fd, text.encode(), 0)
 
     def times(self, kind: str = names.COMPLETE) -> list[int]:
-        """Give the times of the snapshots of a kind (names.COMPLETE, ASIDE or REMOVING), the oldest first."""
+        """Return the times of the snapshots of a kind (names.COMPLETE, ASIDE or REMOVING), the oldest first."""
         if self.missing:
             return []
         with os.scandir(self.fd) as entries:
@@ -161,11 +162,11 @@ class Series:
         return sorted(at for what, at in found if what == kind and at is not None)
 
     def named(self, kind: str = names.COMPLETE) -> list[str]:
-        """Give the names of the snapshots of a kind, the oldest first."""
+        """Return the names of the snapshots of a kind, the oldest first."""
         return [names.name_of(at, kind) for at in self.times(kind)]
 
     def all_times(self) -> set[int]:
-        """Give every time that a name in this folder has already, whatever stands under it."""
+        """Return all times that names in this folder have already, whatever they are."""
         found = [] if self.missing else [names.read(name)[1] for name in os.listdir(self.fd)]
         return {at for at in found if at is not None}
 
@@ -180,7 +181,7 @@ class Series:
         return True
 
     def latest(self) -> str | None:
-        """Give what ``latest`` leads to; None where it is not there or is no symlink."""
+        """Return the target of ``latest``; None if it does not exist or is not a symlink."""
         if self.missing:
             return None
         try:
@@ -215,11 +216,11 @@ class Series:
         return True
 
     def rename(self, old: str, new: str) -> None:
-        """Give a snapshot another name, in one step."""
+        """Rename a snapshot, in one step."""
         rename(self.fd, old, new)
 
     def snapshot(self, name: str) -> Snapshot:
-        """Open the snapshot of that name, to be closed. Raises OSError where it cannot be opened."""
+        """Open the snapshot of that name, to be closed. Raise OSError if it cannot be opened."""
         return Snapshot(open_directory(self.fd, name), name)
 
 
@@ -236,25 +237,28 @@ class Snapshot:
     def __exit__(self, *_exception: object) -> None:
         os.close(self.fd)
 
-    def facts(self) -> dict[str, Any]:
-        """Give what is known of it. Raises Refused where that cannot be read."""
+    def facts(self) -> Facts:
+        """Return its facts. Raise Refused if they cannot be read."""
         try:
-            facts = read_json(self.fd, names.FACTS)
+            return read_json(self.fd, names.FACTS, self._parse_facts)
         except (FileNotFoundError, ValueError) as error:
             raise Refused(f"{names.FACTS} of {self.name} is missing or damaged: {error}") from None
-        if facts.get("format") != FORMAT:
+
+    def _parse_facts(self, value: object) -> Facts:
+        found = as_object(value, "the file").get("format")
+        if found != FORMAT:
             raise Refused(
-                f"{self.name} has the format {facts.get('format')}, and this version of the collection knows {FORMAT}: "
+                f"{self.name} has the format {found}, and this version of the collection knows {FORMAT}: "
                 "take the version that wrote it"
             )
-        return facts
+        return parse_facts(value)
 
-    def checked(self) -> dict[str, Any]:
-        """Give what the checks so far said; empty where there was none, or it cannot be read."""
+    def checked(self) -> Checked:
+        """Return what the checks so far found; nothing if there was none, or it cannot be read."""
         try:
-            return read_json(self.fd, names.CHECKED)
+            return read_json(self.fd, names.CHECKED, parse_checked)
         except (OSError, ValueError):
-            return {}
+            return Checked()
 
     def open_data(self) -> int:
         """Open the root of the tree; the fd is the caller's."""
@@ -262,7 +266,7 @@ class Snapshot:
 
     @contextlib.contextmanager
     def manifest(self) -> Iterator[ManifestReader]:
-        """Read the manifest. Raises ManifestError where there is none or it is damaged."""
+        """Read the manifest. Raise ManifestError if there is none or it is damaged."""
         try:
             file = open_file(self.fd, names.MANIFEST)
         except FileNotFoundError:

@@ -38,7 +38,7 @@ class Interval(NamedTuple):
 def intervals(found: Iterable[tuple[str, int]], levels: Iterable[str] = LEVELS) -> list[tuple[int, Interval]]:
     """Choose the folders of the levels from (name, mtime); gives (time of the snapshot, folder), the oldest first.
 
-    Pure. Two folders of the same second become snapshots a second apart. Raises Refused where the numbers of a level
+    Pure. Two folders of the same second become snapshots a second apart. Raises Refused if the numbers of a level
     and its times contradict each other, for then the times are not those of the backups.
     """
     wanted = set(levels)
@@ -64,7 +64,7 @@ def intervals(found: Iterable[tuple[str, int]], levels: Iterable[str] = LEVELS) 
     return result
 
 
-def look(root: str) -> tuple[int, list[tuple[str, int]]]:
+def open_root(root: str) -> tuple[int, list[tuple[str, int]]]:
     """Open rsnapshot's snapshot_root.
 
     Gives its fd, the caller's, and (name, mtime in seconds) of every folder in it.

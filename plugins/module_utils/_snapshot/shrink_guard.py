@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 def suspicion(gone: int, before: int, limit: float) -> str:
-    """Say what is suspicious, or give an empty text.
+    """Return what is suspicious, or an empty string.
 
     ``before`` are the names of the snapshot before that are no directories, ``gone`` those of them that are not in the
     new one, ``limit`` the per cent of them that may be gone. 100 allows everything.

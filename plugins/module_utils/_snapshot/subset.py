@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .._core.json_shape import as_object, member
 from .._tree.record import path_hash
 from .errors import Refused
 
@@ -28,6 +29,23 @@ class Subset(NamedTuple):
     def has(self, path: bytes) -> bool:
         """Whether a path is in it."""
         return self.of == len(self.parts) or part_of(path, self.of) in self.parts
+
+
+class Turn(NamedTuple):
+    """Whose turn it is, as ``.checks.json`` remembers it."""
+
+    of: int  # parts
+    first: int  # the first part of the next run
+
+    def dump(self) -> dict[str, int]:
+        """Return it as JSON holds it."""
+        return {"of": self.of, "next": self.first}
+
+
+def parse_turn(value: object) -> Turn:
+    """Read what ``Turn.dump`` returns; raise WrongShape for anything else."""
+    values = as_object(value, "the file")
+    return Turn(member(values, "of", int), member(values, "next", int))
 
 
 ALL = Subset(frozenset([0]), 1)
@@ -48,29 +66,27 @@ WHOLE = Below(b"")
 
 
 def part_of(path: bytes, of: int) -> int:
-    """Give the part of a path, 0 to ``of`` - 1."""
+    """Return the part of a path, 0 to ``of`` - 1."""
     return int.from_bytes(path_hash(path)[:8], "big") % of
 
 
 def parse(text: str) -> tuple[int, int]:
-    """Read a share such as ``1/7``. Raises Refused for anything that is none."""
+    """Read a subset such as ``1/7``. Raises Refused for anything that is none."""
     found = _SUBSET.fullmatch(text)
     count, of = (int(found.group(1)), int(found.group(2))) if found else (0, 0)
     if not 1 <= count <= of:
         raise Refused(
-            f"the share '{text}' cannot be read: write how many of how many parts a run checks, such as 1/7, or 1/1 "
+            f"the subset '{text}' cannot be read: write how many of how many parts a run checks, such as 1/7, or 1/1 "
             "for all"
         )
     return count, of
 
 
-def next_subset(count: int, of: int, last: dict[str, int]) -> tuple[Subset, dict[str, int]]:
-    """Give the share of this run, and what to remember for the next; ``last`` is what the run before remembered.
+def next_subset(count: int, of: int, last: Turn | None) -> tuple[Subset, Turn]:
+    """Return the subset of this run, and what to remember for the next; ``last`` is what the run before remembered.
 
     Within ``of / count`` runs, rounded up, every part has its turn. Another ``of`` begins from the start.
     """
-    first = last.get("next", 0) if last.get("of") == of else 0
-    if not isinstance(first, int) or not 0 <= first < of:
-        first = 0
+    first = last.first if last and last.of == of and 0 <= last.first < of else 0
     parts = frozenset((first + number) % of for number in range(count))
-    return Subset(parts, of), {"of": of, "next": (first + count) % of}
+    return Subset(parts, of), Turn(of, (first + count) % of)

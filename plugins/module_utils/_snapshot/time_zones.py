@@ -19,12 +19,12 @@ _DATABASES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zonein
 
 
 def utc(seconds: int) -> datetime:
-    """Give the time in UTC."""
+    """Return the time in UTC."""
     return datetime.fromtimestamp(seconds, timezone.utc)
 
 
 def calendar_of(name: str) -> Calendar:
-    """Give the calendar of a time zone, ``UTC`` or a name such as ``Europe/Berlin``.
+    """Return the calendar of a time zone, ``UTC`` or a name such as ``Europe/Berlin``.
 
     Raises Refused for an unknown one.
     """
@@ -45,7 +45,7 @@ def calendar_of(name: str) -> Calendar:
 
 
 def _by_the_c_library(name: str) -> Calendar:
-    """Give the calendar as the C library knows it, which takes one zone for the whole process."""
+    """Return the calendar as the C library knows it, which takes one zone for the whole process."""
     if not any(os.path.isfile(os.path.join(folder, name)) for folder in _DATABASES):
         raise _unknown(name)  # the C library would take UTC without a word
 

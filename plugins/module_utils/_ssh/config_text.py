@@ -21,7 +21,7 @@ _LINE = re.compile(r"^\s*(?P<keyword>[A-Za-z0-9]+)(?:\s*=\s*|\s+)(?P<value>.*\S)
 
 
 def includes(text: str, path: str, folder: str) -> str:
-    """Say whether a configuration reads the file at ``path``: ``yes``, ``late`` or ``no``.
+    """Return whether a configuration includes the file at ``path``: ``yes``, ``late`` or ``no``.
 
     ``late``: the line that does stands after a Host or Match line, so it counts for some hosts only, and what stands
     before it wins. ``folder`` is where relative patterns begin, such as /etc/ssh.
@@ -37,7 +37,7 @@ def includes(text: str, path: str, folder: str) -> str:
 
 
 def without(text: str, path: str, folder: str, expand: Callable[[str], Iterable[str]]) -> str:
-    """Give the configuration as it would be without the file at ``path``, for ``ssh -F``.
+    """Return the configuration as it would be without the file at ``path``, for ``ssh -F``.
 
     Include lines name their files one by one, since ssh takes relative patterns in a file that is given with -F from
     the user's folder. ``expand`` gives the files that a pattern matches.

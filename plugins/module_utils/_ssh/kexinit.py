@@ -47,7 +47,7 @@ class Offer(NamedTuple):
 
 
 def parse(data: bytes) -> Offer | None:
-    """Read the offer from all that the server has sent so far; None where more has to come. Raises NotSsh."""
+    """Read the offer from all that the server has sent so far; None if more has to come. Raises NotSsh."""
     version, rest = _version(data)
     if version is None:
         return None

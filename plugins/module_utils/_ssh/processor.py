@@ -19,7 +19,7 @@ MEASURED = ("aes-128-gcm", "chacha20-poly1305")
 
 
 class Verdict(NamedTuple):
-    """``aes``: it is quick at AES. ``reason`` says how that is known. ``known`` is False where it is a guess."""
+    """``aes``: it is quick at AES. ``reason`` says how that is known. ``known`` is False if it is a guess."""
 
     aes: bool
     reason: str
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
 
 
 def by_flags(cpuinfo: str) -> Verdict | None:
-    """Judge by /proc/cpuinfo; None where it has no list of flags, as on POWER and s390x.
+    """Judge by /proc/cpuinfo; None if it has no list of flags, as on POWER and s390x.
 
     x86 names the list ``flags`` and Arm ``Features``; both call the instructions ``aes``.
     """
@@ -40,7 +40,7 @@ def by_flags(cpuinfo: str) -> Verdict | None:
 
 
 def parse_speed(output: str) -> float | None:
-    """Give bytes a second from what ``openssl speed -mr -bytes N -evp NAME`` prints; None where there is no figure.
+    """Return bytes a second from what ``openssl speed -mr -bytes N -evp NAME`` prints; None if there is no figure.
 
     The line is ``+F:22:AES-128-GCM:10710752748.05``.
     """
@@ -49,7 +49,7 @@ def parse_speed(output: str) -> float | None:
 
 
 def by_speed(speeds: dict[str, float]) -> Verdict | None:
-    """Judge by bytes a second of both of MEASURED; None where one is missing."""
+    """Judge by bytes a second of both of MEASURED; None if one is missing."""
     if not all(speeds.get(name) for name in MEASURED):
         return None
     aes, chacha = (speeds[name] / 1e6 for name in MEASURED)

@@ -11,7 +11,7 @@ import pwd
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a local user, or an empty text where the number has none."""
+    """Return the name of a local user, or an empty string where the number has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except (KeyError, OverflowError):
@@ -19,7 +19,7 @@ def user_name(uid: int) -> str:
 
 
 def group_name(gid: int) -> str:
-    """Return the name of a local group, or an empty text where the number has none."""
+    """Return the name of a local group, or an empty string where the number has none."""
     try:
         return grp.getgrgid(gid).gr_name
     except (KeyError, OverflowError):
@@ -27,7 +27,7 @@ def group_name(gid: int) -> str:
 
 
 def user_id(name: str) -> int | None:
-    """Return the number of a local user, or None where nobody has the name."""
+    """Return the number of a local user, or None if no user has the name."""
     try:
         return pwd.getpwnam(name).pw_uid
     except (KeyError, ValueError):  # a name with a NUL is no name
@@ -35,7 +35,7 @@ def user_id(name: str) -> int | None:
 
 
 def group_id(name: str) -> int | None:
-    """Return the number of a local group, or None where none has the name."""
+    """Return the number of a local group, or None if none has the name."""
     try:
         return grp.getgrnam(name).gr_gid
     except (KeyError, ValueError):

@@ -82,7 +82,7 @@ def _action(source: Entry, found: Entry, fields: frozenset[str], checksum_equal:
 
 
 def _shown(source: Entry, found: Entry, fields: frozenset[str], action: str, changed: bool, keep_times: bool) -> str:
-    """Give the nine letters after the kind and the type."""
+    """Return the nine letters after the kind and the type."""
     size = source.type == REGULAR and source.size != found.size
     if keep_times:
         time = "t" if "times" in fields else "."

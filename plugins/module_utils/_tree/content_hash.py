@@ -50,7 +50,7 @@ def with_contents(
     workers: int = 2,
     known: Callable[[Entry], bytes] | None = None,
 ) -> Iterator[tuple[Entry, Content]]:
-    """Give each entry with the hash of its contents: ``b""`` for what has none, the OSError where it cannot be read.
+    """Yield each entry with the hash of its contents: ``b""`` if it has none, the OSError if it cannot be read.
 
     The order stays. Files are read by ``workers`` threads (hashing and reading release Python's lock), a bounded
     number ahead of the one that is given. ``root`` is a path or the fd of an open directory. ``known`` is asked for

@@ -61,7 +61,7 @@ class Descent:
 
     @property
     def here(self) -> object:
-        """Give an object that stands for this directory, and for no other, as long as somebody holds it."""
+        """Return an object that stands for this directory, and for no other, as long as somebody holds it."""
         return self._levels[-1]
 
     @property
@@ -95,7 +95,7 @@ class Descent:
         return sorted(os.fsencode(found).split(b"\0")) if found else []
 
     def leave(self) -> None:
-        """Go up again. Raises OSError where the directory above is no longer where it was; it is gone up all the same.
+        """Go up again. Raise OSError if the directory above is no longer where it was; it is gone up all the same.
 
         After an error ``fd`` is -1, and the only way is further up.
         """

@@ -17,7 +17,7 @@ Each side walks its own tree. What the control node carries between them is smal
 
 So a million equal entries cost 22 kB a side, and one difference among them 16 kB more: a bucket's listing. A
 destination that holds more than the source is equal, unless extras are asked for. Then all buckets may
-differ in step 1 and the whole listing travels, 16 MB for a million entries; what it names are real differences only.
+differ in step 1 and the whole listing is sent, 16 MB for a million entries; what it names are real differences only.
 
 Hard links are compared by the first name, in the order of the walk, that shares the file: where a link became a
 copy, its name is now the first of its own. Names that the destination alone has do not count: where the digests
@@ -31,14 +31,41 @@ they changed after the transfer began, and may be different for that reason alon
 from __future__ import annotations
 
 import base64
-from typing import Any, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, NamedTuple
 
+from .._core.json_shape import WrongShape, as_object, member, texts
 from .._model.entry import DIRECTORY, REGULAR, Entry
 from .._model.ids import NUMERIC, IdMap
 from .._model.paths import escape
 from .content_hash import Content
 from .record import HASH_BYTES, Describer, LinkTable, path_hash
 from .record_store import BUCKETS, RecordStoreError, RecordWriter, bucket_of
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class PackedDigest(TypedDict):
+        """A TreeDigest in JSON."""
+
+        entries: int
+        types: dict[str, int]  # entries by type
+        bytes: int
+        sums: str  # base64
+        errors: list[dict[str, str]]  # path (escaped) and reason of the first
+        errors_total: int
+
+    class Difference(TypedDict):
+        """One entry that is not the same on both hosts."""
+
+        path: str  # escaped
+        kind: str  # missing, extra or differs
+        fields: list[str]  # that differ
+        source: dict[str, object]  # their values; all of them for what the other side lacks
+        dest: dict[str, object]
+        unstable: bool  # it changed at the source after the transfer began
+
+else:  # making such classes takes time at each job's start
+    PackedDigest = Difference = dict
 
 MAX_ERRORS = 100  # listed; all are counted
 
@@ -101,8 +128,8 @@ class TreeDigest:
         if len(self.errors) < MAX_ERRORS:
             self.errors.append({"path": escape(path), "reason": error.strerror or str(error)})
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give plain data for JSON."""
+    def as_dict(self) -> PackedDigest:
+        """Return plain data for JSON."""
         sums = b"".join(value.to_bytes(HASH_BYTES, "big") for value in self._sums)
         return {
             "entries": sum(self.types.values()),
@@ -114,46 +141,68 @@ class TreeDigest:
         }
 
 
-def differing_buckets(source: dict[str, Any], dest: dict[str, Any]) -> list[int]:
+def differing_buckets(source: Mapping[str, object], dest: Mapping[str, object]) -> list[int]:
     """Name the buckets in which two digests (as_dict) differ. Raises RecordStoreError for what is no digest."""
-    sums = []
-    for digest in (source, dest):
-        try:
-            data = base64.b64decode(digest["sums"], validate=True)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RecordStoreError(f"the digest of a tree is damaged: {error}") from None
-        if len(data) != BUCKETS * HASH_BYTES:
-            raise RecordStoreError("the digest of a tree is cut short")
-        sums.append([data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)])
-    return [bucket for bucket, (ours, theirs) in enumerate(zip(*sums)) if ours != theirs]
+    ours, theirs = _sums(source), _sums(dest)
+    return [bucket for bucket in range(BUCKETS) if ours[bucket] != theirs[bucket]]
 
 
-def report(explained: dict[str, Any], details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sums(digest: Mapping[str, object]) -> list[bytes]:
+    try:
+        data = base64.b64decode(member(digest, "sums", str), validate=True)
+    except ValueError as error:
+        raise RecordStoreError(f"the digest of a tree is damaged: {error}") from None
+    if len(data) != BUCKETS * HASH_BYTES:
+        raise RecordStoreError("the digest of a tree is cut short")
+    return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
+
+
+class _Told(NamedTuple):
+    """What a host said of an entry."""
+
+    key: str
+    path: str
+    values: Mapping[str, object]
+    unstable: bool
+
+
+def _parse_told(value: object) -> _Told:
+    values = as_object(value, "the details of an entry")
+    described = as_object(values.get("values"), "values")
+    return _Told(member(values, "key", str), member(values, "path", str), described, bool(values.get("unstable")))
+
+
+def report(explained: Mapping[str, Any], details: Iterable[Mapping[str, Any]]) -> list[Difference]:
     """Make the list of differences from what the destination explained and the source's details, sorted by path.
 
-    Each is ``{path, kind, fields, source, dest, unstable}``: kind is ``missing``, ``extra`` or ``differs``, source
-    and dest hold the values of the fields that differ (of all for what one side lacks). Paths are escaped.
+    Both are what hosts sent (``RecordStore.explain`` and ``details``). Raises RecordStoreError for anything else.
     """
-    at_source = {item["key"]: item for item in details}
-    at_dest = {item["key"]: item for item in explained["found"]}
-    differences = [_difference("extra", None, item) for item in explained["extras"]]
-    for key in explained["ask"]:
+    try:
+        at_source = {one.key: one for one in map(_parse_told, details)}
+        at_dest = {one.key: one for one in map(_parse_told, member(explained, "found", list))}
+        extras = [_parse_told(one) for one in member(explained, "extras", list)]
+        asked = texts(explained, "ask")
+    except WrongShape as error:
+        raise RecordStoreError(f"what a host says of its entries is damaged: {error}") from None
+    differences = [_difference("extra", one.path, None, one) for one in extras]
+    for key in asked:
         source, dest = at_source.get(key), at_dest.get(key)
         if source is not None:
-            differences.append(_difference("differs" if dest else "missing", source, dest))
+            differences.append(_difference("differs" if dest else "missing", source.path, source, dest))
     return sorted(differences, key=lambda difference: difference["path"])
 
 
-def _difference(kind: str, source: dict[str, Any] | None, dest: dict[str, Any] | None) -> dict[str, Any]:
-    ours, theirs = (item["values"] if item else {} for item in (source, dest))
+def _difference(kind: str, path: str, source: _Told | None, dest: _Told | None) -> Difference:
+    ours: Mapping[str, object] = source.values if source else {}
+    theirs: Mapping[str, object] = dest.values if dest else {}
     fields = sorted(name for name in set(ours) | set(theirs) if ours.get(name) != theirs.get(name))
     if kind == "differs" and "type" in fields:
         fields = ["type"]  # what else there is of another type says nothing
     return {
-        "path": (source or dest or {})["path"] or ".",  # the root, as rsync names it
+        "path": path or ".",  # the root, as rsync names it
         "kind": kind,
         "fields": fields if kind == "differs" else [],
         "source": {name: ours[name] for name in fields if name in ours},
         "dest": {name: theirs[name] for name in fields if name in theirs},
-        "unstable": bool(source and source.get("unstable")),
+        "unstable": bool(source and source.unstable),
     }

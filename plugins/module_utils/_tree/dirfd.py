@@ -65,10 +65,10 @@ class Root:
             os.close(self._open.pop(key)[0])
 
     def open_parent(self, path: bytes) -> tuple[int, bytes]:
-        """Give the fd of the directory that holds the path, and the name in it; for the root itself ``b"."``.
+        """Return the fd of the directory that holds the path, and the name in it; for the root itself ``b"."``.
 
         The fd stays this object's: it is good until the next call of any method.
-        Raises NotADirectoryError where a parent is no directory, or a symlink.
+        Raises NotADirectoryError if a parent is no directory, or a symlink.
         """
         parts = components(path)
         if not parts:
@@ -94,7 +94,7 @@ class Root:
         raise OSError(errno.EINVAL, "not a regular file (any more)", escape(path))
 
     def lstat(self, path: bytes, xattrs: bool = False) -> Entry | None:
-        """Give the entry at the path, or None where there is none or no way leads to it."""
+        """Return the entry at the path, or None if there is none or no way leads to it."""
         try:
             parent, name = self.open_parent(path)
             return stat_entry(parent, name, path, xattrs)
@@ -126,7 +126,7 @@ class Root:
             os.mknod(name, _KINDS[entry.type] | mode, entry.rdev, dir_fd=parent)
 
     def hard_link(self, existing: bytes, path: bytes) -> None:
-        """Give an existing file, symlink or special one more name."""
+        """Add a hard link to an existing file, symlink or special file."""
         parent, old_name = self.open_parent(existing)
         old_parent = os.dup(parent)
         try:
@@ -171,7 +171,7 @@ class Root:
         """Remove what is at the path, a directory with everything in it; gives how many entries went.
 
         ``keep(path, is_dir)`` names what is left alone below a directory, which then stays, too.
-        ``on_removed(path, type)`` hears of each. Raises FileNotFoundError where there is nothing, OSError where
+        ``on_removed(path, type)`` hears of each. Raises FileNotFoundError if there is nothing, OSError where
         something cannot be removed; a mount point below is not entered but refused.
         """
         if not path:
@@ -206,7 +206,7 @@ class Root:
             raise InTheWay(errno.ENOTEMPTY, text, escape(path))
 
     def _directory(self, parts: list[bytes]) -> int:
-        """Give the cached fd of a directory, opening what is missing on the way from the nearest one open."""
+        """Return the cached fd of a directory, opening what is missing on the way from the nearest one open."""
         now = time.monotonic()
         known, fd = len(parts), self.fd
         while known:

@@ -118,18 +118,18 @@ def apply(
 ) -> list[str]:
     """Make the name in the open directory have what ``wanted`` has, as far as ``preserve`` says so.
 
-    ``found`` is what is there, with its xattrs, and None where it was just made: then it is looked at. Nothing
+    ``found`` is what is there, with its xattrs, and None if it was just made: then it is looked at. Nothing
     is followed; the directory itself is the name ``b"."``. ``times=False`` leaves the times for later
     (:func:`set_times`), for directories that are still written to.
 
-    Gives what could not be set, as texts without the path. It never leaves something out in silence: what
+    Gives what could not be set, as texts without the path. It never leaves something out silently: what
     the process has not the power to set is among them.
     """
     powers = powers or Powers.of_this_process()
     work = _Work(parent_fd, name, wanted, preserve, ids, powers)
     chowned = work.owner(found)
     if found is None or chowned:
-        found = work.look(found)
+        found = work.stat(found)
     if found is not None:
         work.stale_acls(found)
         # Setting an ACL or losing one changes the mode's group bits, so the mode is set in between.
@@ -175,8 +175,8 @@ class _Work:
         self.problems: list[str] = []
         self.changed_acl = False
 
-    def look(self, before: Entry | None) -> Entry | None:
-        """See what is there now."""
+    def stat(self, before: Entry | None) -> Entry | None:
+        """Return what is there now, or ``before`` if that cannot be read."""
         with_xattrs = "acls" in self.preserve or "xattrs" in self.preserve
         try:
             return stat_entry(self.parent_fd, self.name, self.wanted.path, with_xattrs)
@@ -296,7 +296,7 @@ class _Work:
 
 
 def _safe_mode(wanted: Entry, same_owner: bool, same_group: bool) -> int:
-    """Give the mode without setuid and setgid where they would lend the rights of somebody else than at the source."""
+    """Return the mode, without setuid and setgid if they would grant the rights of a different owner."""
     mode = wanted.mode
     if not same_owner:
         mode &= ~0o4000

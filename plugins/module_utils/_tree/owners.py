@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Container, Iterable, Iterator, Mapping, NamedTuple
 
+from .._core.outcome import OwnerMismatch
 from .._model.entry import Entry
 from .._model.ids import acl_ids
 from .._model.paths import escape
@@ -27,12 +28,12 @@ _ID_OF = {"users": user_id, "groups": group_id}
 class Here(NamedTuple):
     """What the destination knows about an id of the source."""
 
-    name: str  # of this number; empty where nobody has it
-    id: int | None  # of the source's name; None where nobody has that
+    name: str  # of this number; empty if it has none
+    id: int | None  # of the source's name; None if it does not exist
 
 
 def named(kind: str, number: int) -> str:
-    """Return what this host calls a number; empty where it has no name. ``kind`` is one of KINDS."""
+    """Return what this host calls a number; empty if it has no name. ``kind`` is one of KINDS."""
     return _NAME_OF[kind](number)
 
 
@@ -53,7 +54,7 @@ def decide(number: int, name: str, here: Here, numeric_ids: bool) -> tuple[int, 
     return number, False
 
 
-def mismatch(kind: str, number: int, name: str, here: Here, numeric_ids: bool) -> dict[str, Any]:
+def mismatch(kind: str, number: int, name: str, here: Here, numeric_ids: bool) -> OwnerMismatch:
     """Return a result's account of an id by which the hosts do not mean the same; ``entries`` are to be counted."""
     return {
         "type": kind[:-1],
@@ -68,7 +69,7 @@ def mismatch(kind: str, number: int, name: str, here: Here, numeric_ids: bool) -
 
 
 def kept(preserve: Container[str]) -> dict[str, bool]:
-    """Say for each kind whether a transfer keeps ids of it at all: as owners or in ACLs."""
+    """Return for each kind whether a transfer keeps ids of it at all: as owners or in ACLs."""
     return {"users": "owner" in preserve or "acls" in preserve, "groups": "group" in preserve or "acls" in preserve}
 
 
@@ -115,7 +116,7 @@ class Names:
         return {number: named(kind, number) for number in new}
 
     def hints(self, root: bytes, disagree: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Say what in the tree has owners of its own, where hosts disagree about some."""
+        """Return the parts of the tree that have their own owners, if hosts disagree about some."""
         paths = [str(one["path"]) for one in disagree]
         return _hints(root, paths, self._met) if paths else []
 
@@ -174,7 +175,7 @@ def _hints(root: bytes, paths: list[str], met: Mapping[str, Iterable[int]]) -> l
 
 
 def answer(counted: Mapping[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
-    """Look up at the destination what ``OwnerCount.as_dict`` says of the source: for each id its name and id here."""
+    """Resolve the ids of ``OwnerCount.as_dict`` of the source at the destination: for each its name and id here."""
     return {kind: [list(look_up(kind, int(one[0]), str(one[1]))) for one in counted.get(kind, ())] for kind in KINDS}
 
 
@@ -183,13 +184,13 @@ def judge_all(
     answers: Mapping[str, list[list[Any]]],
     numeric_ids: bool,
     settled: Mapping[str, Container[int]],
-) -> tuple[dict[str, list[list[int]]], list[dict[str, Any]]]:
+) -> tuple[dict[str, list[list[int]]], list[OwnerMismatch]]:
     """Return the pairs of numbers that are to be mapped, and where the hosts disagree.
 
     ``settled`` has the ids that an owner map speaks of.
     """
     table: dict[str, list[list[int]]] = {"users": [], "groups": []}
-    disagree = []
+    disagree: list[OwnerMismatch] = []
     for kind in KINDS:
         for (number, name, entries, path), (name_there, id_there) in zip(counted[kind], answers[kind]):
             if number in settled.get(kind, ()):
@@ -199,5 +200,5 @@ def judge_all(
             if becomes != number:
                 table[kind].append([number, becomes])
             if not agrees:
-                disagree.append(dict(mismatch(kind, number, name, here, numeric_ids), entries=entries, path=path))
+                disagree.append({**mismatch(kind, number, name, here, numeric_ids), "entries": entries, "path": path})
     return table, disagree

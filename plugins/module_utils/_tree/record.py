@@ -11,7 +11,7 @@ description, and a difference is a field whose values are not the same, so the t
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._model.entry import BLOCK, CHARACTER, REGULAR, SYMLINK, Entry
 from .._model.ids import ACL_GROUP, ACL_USER, NUMERIC, IdMap, acl_entries
@@ -28,16 +28,38 @@ HASH_BYTES = 16
 _COMPARED_XATTRS = (b"user.", b"trusted.", xattr.CAPABILITY)  # others in security.* are the host's own affair
 
 
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Description(TypedDict, total=False):
+        """What an entry is: a value for each field that is compared and that it has, ready for JSON."""
+
+        type: str
+        size: int
+        content: str  # hexadecimal
+        target: str  # escaped
+        device: int
+        mtime: int  # nanoseconds
+        mode: str  # octal
+        owner: str  # user:group, in numbers
+        links: str  # the first path that shares the file, escaped, where that is another
+        xattrs: dict[str, str]
+        acls: dict[str, str]
+
+else:  # making such a class takes time at each job's start
+    Description = dict
+
+
 class Record(NamedTuple):
     """An entry with what else the comparison knows about it."""
 
     entry: Entry
-    content: bytes  # hash of the contents; empty where there are none, or they could not be read
+    content: bytes  # hash of the contents; empty if there are none, or they could not be read
     first: bytes  # the first path of the walk that shares the file; mostly the entry's own
 
 
 def path_hash(path: bytes) -> bytes:
-    """Give the 16 bytes by which both sides know a path."""
+    """Return the 16 bytes that identify a path on both sides."""
     return hashlib.blake2b(path, digest_size=HASH_BYTES).digest()
 
 
@@ -61,10 +83,10 @@ class Describer:
         """Whether it counts which names share a file."""
         return "links" in self._fields
 
-    def describe(self, record: Record) -> dict[str, Any]:
-        """Give the values of a record, ready for JSON."""
+    def describe(self, record: Record) -> Description:
+        """Return the values of a record, ready for JSON."""
         entry, fields = record.entry, self._fields
-        values: dict[str, Any] = {"type": entry.type}
+        values: Description = {"type": entry.type}
         if entry.type == REGULAR:
             if "size" in fields:
                 values["size"] = entry.size
@@ -88,12 +110,12 @@ class Describer:
         return values
 
     def record_hash(self, record: Record) -> bytes:
-        """Give the 16 bytes that are equal where path and description are."""
+        """Return the 16 bytes that are equal where path and description are."""
         # The literals of numbers and texts are the same in every Python 3, and unambiguous.
         text = repr((record.entry.path, self.describe(record)))
         return hashlib.blake2b(text.encode(), digest_size=HASH_BYTES).digest()
 
-    def _describe_xattrs(self, entry: Entry, values: dict[str, Any]) -> None:
+    def _describe_xattrs(self, entry: Entry, values: Description) -> None:
         if "xattrs" in self._fields:
             found = {escape(key): _short(value) for key, value in entry.xattrs if key.startswith(self._xattrs)}
             if found:

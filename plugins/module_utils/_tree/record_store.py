@@ -14,11 +14,45 @@ import base64
 import binascii
 import os
 import struct
-from typing import Any, BinaryIO, Collection, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Collection, Iterator, Mapping, NamedTuple
 
 from .._model.entry_codec import Decoder, ManifestError, encode
 from .._model.paths import escape
-from .record import HASH_BYTES, Describer, Record, path_hash
+from .record import HASH_BYTES, Describer, Description, Record, path_hash
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class PackedListing(TypedDict):
+        """A listing in JSON; the texts are base64."""
+
+        buckets: list[int]
+        entries: str
+        unstable: str
+
+    class Details(TypedDict):
+        """What a report shows of an entry."""
+
+        key: str  # the first half of the path's hash, by which both sides know it, hexadecimal
+        path: str  # escaped
+        values: Description
+
+    class SourceDetails(Details):
+        unstable: bool  # it changed after the transfer began
+
+    class Explanation(TypedDict):
+        """What the destination says of a portion of the source's listing."""
+
+        differs: int
+        missing: int
+        extra: int
+        unstable: int  # of those that differ or are missing, how many changed at the source meanwhile
+        ask: list[str]  # keys of entries to ask the source about
+        found: list[Details]  # of these entries here
+        extras: list[Details]  # of entries that only the destination has
+
+else:  # making such classes takes time at each job's start
+    PackedListing = Details = SourceDetails = Explanation = dict
 
 BUCKETS = 1024
 LISTED_BYTES = 16  # of an entry in a listing: 8 of the path's hash, 8 of the record's
@@ -39,13 +73,13 @@ class Listing(NamedTuple):
     entries: bytes
     unstable: bytes  # the same for entries that changed after the transfer began
 
-    def as_dict(self) -> dict[str, Any]:
-        """Give plain data for JSON."""
+    def as_dict(self) -> PackedListing:
+        """Return plain data for JSON."""
         texts = [base64.b64encode(data).decode() for data in (self.entries, self.unstable)]
         return {"buckets": self.buckets, "entries": texts[0], "unstable": texts[1]}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Listing:
+    def from_dict(cls, data: Mapping[str, Any]) -> Listing:
         """Read what as_dict gave. Raises RecordStoreError for anything else."""
         try:
             entries, unstable = (base64.b64decode(data[key], validate=True) for key in ("entries", "unstable"))
@@ -104,12 +138,10 @@ class RecordStore:
 
     def explain(
         self, theirs: Listing, limit: int = 1000, extras: bool = False, absent: Collection[str] = ()
-    ) -> dict[str, Any]:
-        """Lay the source's listing beside these records, and give plain data.
+    ) -> Explanation:
+        """Lay the source's listing beside these records, and return what differs: up to ``limit`` entries in detail.
 
-        ``differs`` and ``missing`` are counts, ``unstable`` how many of both changed at the source meanwhile;
-        ``ask`` are the path hashes (hexadecimal) to ask the source about, ``found`` the details of these entries
-        here, both up to ``limit``. With ``extras`` what only this side has is counted and detailed, too.
+        With ``extras`` what only this side has is counted and detailed, too.
 
         Names that the source has not do not count where hard links are compared. ``absent`` are those that the other
         portions of the source's listing gave (see :meth:`absent`).
@@ -119,30 +151,36 @@ class RecordStore:
         listed = _pairs(theirs.entries)
         listed.update(_pairs(theirs.unstable))
         late = set(_pairs(theirs.unstable))
-        counts = {"differs": 0, "missing": 0, "extra": 0, "unstable": 0}
+        differs = extra = unstable = 0
         ask: list[str] = []
-        found: list[dict[str, Any]] = []
-        extra: list[dict[str, Any]] = []
+        found: list[Details] = []
+        unlisted: list[Details] = []
         for of_path, of_record, rest in self._heads(set(theirs.buckets)):
             key = of_path[:_HALF]
             their_record = listed.pop(key, None)
             if their_record is None:
-                counts["extra"] += extras
-                if extras and len(extra) < limit:
-                    extra.append(self._details(rest.record()))
+                extra += extras
+                if extras and len(unlisted) < limit:
+                    unlisted.append(self._details(rest.record()))
             elif their_record != of_record[:_HALF]:
                 record = _among(rest.record(), firsts)
                 if self._describer.record_hash(record)[:_HALF] == their_record:
                     continue
-                counts["differs"] += 1
-                counts["unstable"] += key in late
+                differs += 1
+                unstable += key in late
                 if len(ask) < limit:
                     ask.append(key.hex())
                     found.append(self._details(record))
-        counts["missing"] = len(listed)
-        counts["unstable"] += len(late & set(listed))
         ask += [key.hex() for key in sorted(listed)[: max(0, limit - len(ask))]]
-        return {**counts, "ask": ask, "found": found, "extras": extra}
+        return {
+            "differs": differs,
+            "missing": len(listed),
+            "extra": extra,
+            "unstable": unstable + len(late & set(listed)),
+            "ask": ask,
+            "found": found,
+            "extras": unlisted,
+        }
 
     def absent(self, theirs: Listing) -> list[str]:
         """Return the path hashes (hexadecimal) of names in a listing's buckets that the source has not.
@@ -172,13 +210,13 @@ class RecordStore:
                 firsts.setdefault(entry.link_id, entry.path)
         return {file: path for file, path in firsts.items() if file in files}
 
-    def details(self, asked: Collection[str], changed_after_ns: int | None = None) -> list[dict[str, Any]]:
-        """Give the details of the entries with these path hashes (hexadecimal), ready for JSON."""
+    def details(self, asked: Collection[str], changed_after_ns: int | None = None) -> list[SourceDetails]:
+        """Return the details of the entries with these path hashes (hexadecimal), ready for JSON."""
         try:
             wanted = {bytes.fromhex(text) for text in asked}
         except ValueError as error:
             raise RecordStoreError(f"the question of the other side is damaged: {error}") from None
-        found = []
+        found: list[SourceDetails] = []
         for of_path, _of_record, rest in self._heads({bucket_of(key) for key in wanted if len(key) == _HALF}):
             if of_path[:_HALF] in wanted:
                 record = rest.record()
@@ -186,8 +224,7 @@ class RecordStore:
                 found.append({**self._details(record), "unstable": late})
         return found
 
-    def _details(self, record: Record) -> dict[str, Any]:
-        """Give what a report shows of a record; ``key`` is how the two sides know it."""
+    def _details(self, record: Record) -> Details:
         path = record.entry.path
         return {
             "key": path_hash(path)[:_HALF].hex(),
@@ -196,7 +233,7 @@ class RecordStore:
         }
 
     def _room_for(self, buckets: list[int], limit: int) -> list[int]:
-        """Give the first of the buckets, as many as have together no more entries than the limit."""
+        """Return the first of the buckets, as many as have together no more entries than the limit."""
         counts = dict.fromkeys(buckets, 0)
         for of_path, _of_record, _rest in self._heads(set(buckets)):
             counts[bucket_of(of_path)] += 1
@@ -210,7 +247,7 @@ class RecordStore:
         return chosen
 
     def _heads(self, buckets: set[int]) -> Iterator[tuple[bytes, bytes, _Rest]]:
-        """Give the two hashes of every record in the buckets, and what is behind them, not decoded yet."""
+        """Yield the two hashes of every record in the buckets, and what is behind them, not decoded yet."""
         with open(self._path, "rb", buffering=1 << 20) as file:
             while True:
                 head = file.read(_HEAD.size)
@@ -249,7 +286,7 @@ def _among(record: Record, firsts: dict[tuple[int, int], bytes]) -> Record:
 
 
 def bucket_of(of_path: bytes) -> int:
-    """Give the bucket of a path, by its hash."""
+    """Return the bucket of a path, by its hash."""
     return int.from_bytes(of_path[:2], "big") % BUCKETS
 
 

@@ -7,7 +7,7 @@
 ``<root>/.longhaul-<id>/tmp`` takes files on their way, ``partial`` what an interrupted run left of them. Neither its
 making nor its end may show: the root keeps its times, so that a rerun that has nothing to do changes nothing.
 
-The folders are opened once, before the other end can say anything, and must be this user's own. Whatever is done in
+The folders are opened once, before the peer can say anything, and must be this user's own. Whatever is done in
 them later is done by descriptor: what somebody puts in the place of their names leads nowhere.
 """
 
@@ -44,7 +44,7 @@ def take_back(made: list[bytes]) -> None:
 class Staging:
     """The open staging folders of one transfer, made where they are missing. Close it when done.
 
-    ``owners``: users other than this process's own to whom they may belong. Raises TransferFailed where what is there
+    ``owners``: users other than this process's own to whom they may belong. Raises TransferFailed if what is there
     was not made by this user for itself, and OSError where the folders cannot be made.
     """
 
@@ -69,7 +69,7 @@ class Staging:
         return fd
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         while self._fds:
             os.close(self._fds.pop())
 
@@ -117,7 +117,7 @@ class Staging:
 
     @contextlib.contextmanager
     def _times_kept(self) -> Iterator[None]:
-        """Give the root back the times it had, whatever is made or removed in it meanwhile."""
+        """Restore the times of the root afterwards, whatever is created or removed in it meanwhile."""
         before = os.fstat(self.root_fd)
         try:
             yield
@@ -168,7 +168,7 @@ class Staging:
     def settle(self, keep_partial: bool) -> str:
         """Remove the folders; with ``keep_partial`` only where they hold nothing of use to a rerun.
 
-        Return why they could not be removed; empty where they are gone, or stay on purpose.
+        Return why they could not be removed; empty if they are gone, or stay on purpose.
         """
         if keep_partial and _holds_files(self.fd):
             return ""
@@ -186,7 +186,7 @@ class Staging:
 def open_staging(context: Context) -> Staging:
     """Return the staging folders of a transfer; open them where they are not open yet.
 
-    Methods work in them by descriptor alone. Raises TransferFailed where they are not this transfer's own.
+    Methods work in them by descriptor alone. Raises TransferFailed if they are not this transfer's own.
     """
     if context.staged is None:
         writes_as_its_user = bool(context.settings.get("rsyncd_module"))  # a daemon's module

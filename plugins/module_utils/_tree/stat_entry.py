@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at one name in an open directory. Private to the collection."""
+"""Stat one name in an open directory. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SYMLINK = stat.S_IFLNK
 
 
 def stat_entry(parent_fd: int, name: bytes, path: bytes, xattrs: bool = False, here: object = None) -> Entry:
-    """Look at one name in an open directory, without following it. Raises OSError where that fails.
+    """Stat one name in an open directory, without following it. Raise OSError if that fails.
 
     The directory itself is the name ``b"."``. For ``here`` see :func:`xattr.read`.
     """

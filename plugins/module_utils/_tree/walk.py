@@ -31,7 +31,7 @@ def walk(
     on_staging: Callable[[bytes], None] | None = None,
     on_error: OnError,
 ) -> Iterator[Entry]:
-    """Give the root (path ``b""``) and then every entry below it, a directory before its contents.
+    """Yield the root (path ``b""``) and then every entry below it, a directory before its contents.
 
     Names come in byte order, and a directory's contents right behind it. Nothing but directories is ever
     opened, no symlink below the root is followed, and every entry is as it was at the moment it is given.
@@ -156,7 +156,7 @@ def _names(descent: Descent, on_error: OnError) -> list[bytes]:
 
 
 def _leave(descent: Descent, on_error: OnError) -> bool:
-    """Go up; False where the directory above cannot be read on."""
+    """Go up; False if the directory above cannot be read on."""
     try:
         descent.leave()
     except OSError as error:

@@ -54,10 +54,10 @@ def quicken() -> None:
 
 
 def read(parent_fd: int, name: bytes, here: object = None) -> tuple[tuple[bytes, bytes], ...]:
-    """Read all extended attributes that a copy can carry, sorted by name; none where there cannot be any.
+    """Read all extended attributes that a copy can carry, sorted by name; none if there cannot be any.
 
     ``here`` is an object that the caller has for this very directory and no other: then what is read of one directory
-    after the other costs less. Raises OSError where the file system has them but they cannot be read.
+    after the other costs less. Raises OSError if the file system has them but they cannot be read.
     """
     if not SUPPORTED:
         return ()
@@ -91,7 +91,7 @@ def read(parent_fd: int, name: bytes, here: object = None) -> tuple[tuple[bytes,
 
 
 def write(parent_fd: int, name: bytes, key: bytes, value: bytes) -> None:
-    """Set one extended attribute. Raises OSError, with ENOTSUP where there are none."""
+    """Set one extended attribute. Raises OSError, with ENOTSUP if there are none."""
     if not SUPPORTED:
         raise OSError(errno.ENOTSUP, "this system has no extended attributes for Python")
     os.setxattr(_where(parent_fd, name), key, value, follow_symlinks=False)

@@ -7,21 +7,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..units import format_seconds, seconds_of
+from .jobs import Run
+from .record import Record
 
 OK, FAILED, ASIDE, STALE, NEVER = STATES = ("ok", "failed", "aside", "stale", "never")
 
 
+class Entry(Record, total=False):
+    """A run with its state; of one that never ran there is no more than what it is."""
+
+    state: str  # one of STATES
+    why: list[str]
+    wanted: bool  # it was to run now
+    age: int | None  # seconds, of the newest complete snapshot
+
+
 def judge(
-    runs: Sequence[Mapping[str, Any]],
-    records: Sequence[Mapping[str, Any]],
+    runs: Sequence[Run],
+    records: Sequence[Record],
     wanted: Sequence[str],
     made: Sequence[str],
     now: float,
     predicted: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Entry]:
     """Return one entry for each run: its record, with ``state`` and ``why``.
 
     ``runs`` are those of all jobs and ``records`` what is known of them, from whatever time. ``wanted`` are the ids of
@@ -39,10 +50,8 @@ def judge(
     return found
 
 
-def _judge_one(
-    run: Mapping[str, Any], record: Mapping[str, Any] | None, wanted: bool, made: bool, now: float | None
-) -> dict[str, Any]:
-    newest = seconds_of((record or {}).get("newest"))
+def _judge_one(run: Run, record: Record | None, wanted: bool, made: bool, now: float | None) -> Entry:
+    newest = seconds_of(record.get("newest") if record else None)
     age = None if newest is None or now is None else max(0, int(now) - newest)
     limit = run["stale_after"]
     state, why = NEVER if record is None else OK, []
@@ -53,16 +62,26 @@ def _judge_one(
     if record and record["aside"]:
         state = ASIDE
         why.insert(0, record["aside"])
-    failures = [f"{failure['step']}: {failure['reason']}" for failure in (record or {}).get("failures", [])]
+    failures = [f"{failure['step']}: {failure['reason']}" for failure in (record.get("failures", []) if record else [])]
     if wanted and not made:
         failures = [
-            "it did not run: a hook lost its host on the same lane, and again when that was gone on with. Run it again"
+            "it did not run: a hook lost its host on the same lane, and again when the lane was resumed. Run it again"
         ]
     if failures:
         state = FAILED
         why = failures + why
-    facts = {key: run[key] for key in ("id", "host", "name", "repository")}
-    return {**(record or {}), **facts, "state": state, "why": why, "wanted": wanted, "age": age}
+    entry = {
+        **(record or {}),
+        "id": run["id"],
+        "host": run["host"],
+        "name": run["name"],
+        "repository": run["repository"],
+        "state": state,
+        "why": why,
+        "wanted": wanted,
+        "age": age,
+    }
+    return cast(Entry, entry)
 
 
 # What a person must look at, the worst first, and how that is said.

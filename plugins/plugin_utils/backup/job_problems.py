@@ -116,8 +116,8 @@ def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     else:
         found += _refused(policy.parse, keep or {})
     found += _refused(policy.span, str(job.get("stale_after") or ""), "stale_after")
-    if job.get("check_share"):
-        found += _refused(subset.parse, str(job["check_share"]))
+    if job.get("check_subset"):
+        found += _refused(subset.parse, str(job["check_subset"]))
     try:
         parse_rate(str(job.get("bwlimit") or 0))
     except ValueError as error:

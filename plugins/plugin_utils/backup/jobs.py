@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
 
@@ -52,6 +52,42 @@ LANES = "longhaul_backup"  # the group of the lanes, which are no hosts
 Groups = Mapping[str, Sequence[str]]
 
 
+class Repository(TypedDict):
+    """Where the snapshots of a run are."""
+
+    host: str
+    path: str
+
+
+class Source(TypedDict):
+    """A path that is backed up."""
+
+    src: str  # its contents go
+    part: str  # to this folder of the snapshot's tree; empty: to the tree itself
+
+
+class Run(TypedDict):
+    """One job for one host, as the role keeps it between its tasks."""
+
+    id: str  # host/name
+    name: str  # of the job
+    host: str
+    repository: Repository
+    sources: list[Source]
+    transfer: dict[str, object]  # options of longhaul.fleet.transfer
+    verify: str
+    keep: dict[str, object]  # the policy, as longhaul.fleet.snapshot takes it
+    timezone: str
+    shrink_limit: float  # percent
+    check_subset: str  # empty: nothing is checked
+    check_level: str
+    stale_after: int | None  # seconds
+    before: list[object]  # hooks
+    after: list[object]
+    lane: str
+    turn: int  # in the lane
+
+
 def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
     """Return the inventory hosts that a job backs up, each once. ``groups`` are Ansible's, with ``all``."""
     named = [job["host"]] if job.get("host") else []
@@ -79,7 +115,7 @@ def given_paths(job: Mapping[str, Any]) -> list[str]:
     return [str(path) for path in ([src] if isinstance(src, str) else src or [])]
 
 
-def sources(job: Mapping[str, Any]) -> list[dict[str, str]]:
+def sources(job: Mapping[str, Any]) -> list[Source]:
     """Return for each path where its contents come from, and the folder in the snapshot's tree that they go to.
 
     The contents of a single path are the tree itself. Several have a folder each, by their last name.
@@ -98,7 +134,7 @@ def make_runs(
     bwlimit: str = "0",
     direction: str = "pull",
     records: Sequence[Mapping[str, Any]] = (),
-) -> list[dict[str, Any]]:
+) -> list[Run]:
     """Return the runs of jobs without problems, those of one lane in their order.
 
     ``only`` are names of jobs, of hosts, or ``host/job``; empty means all. ``bwlimit`` is that of a repository host.
@@ -108,18 +144,18 @@ def make_runs(
     only = as_names(only)
     runs = [_run(job, host, direction) for job in jobs for host in clients(job, groups)]
     runs = [run for run in runs if not only or {run["id"], run["name"], run["host"]} & set(only)]
-    by_repository: dict[str, list[dict[str, Any]]] = {}
+    by_repository: dict[str, list[Run]] = {}
     for run in runs:
         by_repository.setdefault(run["repository"]["host"], []).append(run)
     for mine in by_repository.values():
         lanes = max(1, min(int(concurrency), len(mine)))
         _deal(mine, lanes, seconds)
         for run in mine:
-            run["transfer"]["bwlimit"] = _rate(bwlimit, run.pop("bwlimit"), lanes)
+            run["transfer"]["bwlimit"] = _rate(bwlimit, str(run["transfer"]["bwlimit"]), lanes)
     return sorted(runs, key=lambda run: (run["lane"], run["turn"]))
 
 
-def _deal(runs: list[dict[str, Any]], lanes: int, seconds: Mapping[str, float]) -> None:
+def _deal(runs: list[Run], lanes: int, seconds: Mapping[str, float]) -> None:
     """Set the lane of each run, the longest first to the lane with the least; one that never ran counts as long."""
     known = [seconds[run["id"]] for run in runs if run["id"] in seconds]
     unknown = max(known, default=1.0)
@@ -127,7 +163,7 @@ def _deal(runs: list[dict[str, Any]], lanes: int, seconds: Mapping[str, float]) 
     for turn, run in enumerate(sorted(runs, key=lambda run: -seconds.get(run["id"], unknown))):
         lane = work.index(min(work))
         work[lane] += max(1.0, seconds.get(run["id"], unknown))
-        run.update(lane=f"{run['repository']['host']}.backup-lane-{lane + 1}", turn=turn)
+        run["lane"], run["turn"] = f"{run['repository']['host']}.backup-lane-{lane + 1}", turn
 
 
 def _rate(of_host: str, of_job: str, lanes: int) -> str:
@@ -137,12 +173,14 @@ def _rate(of_host: str, of_job: str, lanes: int) -> str:
     return str(min(rates, default=0))
 
 
-def _run(job: Mapping[str, Any], host: str, direction: str) -> dict[str, Any]:
+def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
+    """Return the run of a job for a host: its lane is not known yet, and its bandwidth is what the job says."""
     transfer = {key: job[key] for key in TRANSFER if job.get(key) is not None}
     rules = list(job.get("filter") or [])
     if rules or job.get("include") or job.get("exclude"):
         transfer["filter"] = [NOTHING_PROTECTED, *rules]
     transfer["connect"] = job.get("direction") or direction
+    transfer["bwlimit"] = str(job.get("bwlimit") or 0)
     return {
         "id": f"{host}/{job['name']}",
         "name": job["name"],
@@ -150,14 +188,15 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> dict[str, Any]:
         "repository": {"host": job["repository"]["host"], "path": os.path.normpath(job["repository"]["path"])},
         "sources": sources(job),
         "transfer": transfer,
-        "bwlimit": str(job.get("bwlimit") or 0),
         "verify": job.get("verify") or "size",
         "keep": dict(job["keep"]),
         "timezone": job.get("timezone") or "UTC",
         "shrink_limit": float(job.get("shrink_limit", 50)),
-        "check_share": job.get("check_share") or "",
+        "check_subset": job.get("check_subset") or "",
         "check_level": job.get("check_level") or "contents",
         "stale_after": policy.span(job.get("stale_after") or "", "stale_after"),
         "before": list(job.get("before") or []),
         "after": list(job.get("after") or []),
+        "lane": "",
+        "turn": 0,
     }

@@ -34,7 +34,7 @@ def standing_of(run_id: str, recorded: Sequence[str], current: str) -> Standing:
 
 
 def find_left(runs: Sequence[Mapping[str, Any]], records: Sequence[Mapping[str, Any]], current: str) -> Left:
-    """Return the runs that are left. ``current`` is the id of the run that began last, empty where none did."""
+    """Return the runs that are left. ``current`` is the id of the run that began last, empty if none did."""
     recorded = [record["id"] for record in records]
     by_standing: dict[Standing, list[Mapping[str, Any]]] = {standing: [] for standing in Standing}
     for run in runs:

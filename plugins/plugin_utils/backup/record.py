@@ -7,21 +7,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ..units import seconds_of
+from .jobs import Repository
+
+
+class Failure(TypedDict):
+    """What failed, and why."""
+
+    step: str
+    reason: str
+
+
+class Record(TypedDict):
+    """What became of a run, as reports and the next run read it. An earlier version may have left out something."""
+
+    id: str
+    host: str
+    name: str
+    repository: Repository
+    at: str  # ISO 8601, UTC
+    ended: str
+    duration: int  # seconds
+    failures: list[Failure]
+    notes: list[str]
+    snapshot: str  # empty if none was finished
+    resumed: bool
+    aside: str  # what waits for a decision
+    newest: str | None  # when the newest complete snapshot was begun
+    snapshots: int | None  # complete ones
+    figures: dict[str, int]  # of the snapshot
+    size: int | None  # bytes of the snapshot, or of the one before
+    transfers: list[dict[str, object]]  # see transfers.KEPT
+    kept: dict[str, list[str]]  # the rules by snapshot
+    removed: list[str]
+    check: dict[str, object]  # empty if nothing was checked
 
 
 def make_record(
     run: Mapping[str, Any],
     at: str,
     ended: str,
-    failures: Sequence[Mapping[str, str]],
+    failures: Sequence[Failure],
     notes: Sequence[str],
     said: Mapping[str, Mapping[str, Any]],
     transfers: Sequence[Mapping[str, Any]],
     before: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Return the record of a run.
 
     ``at`` and ``ended`` are when it began and ended. ``failures`` have ``step`` and ``reason``, and ``notes`` are what
@@ -37,11 +70,14 @@ def make_record(
     figures = dict(finished.get("figures") or {})
     removed = list(pruned.get("removed", []))
     return {
-        **{key: run[key] for key in ("id", "host", "name", "repository")},
+        "id": run["id"],
+        "host": run["host"],
+        "name": run["name"],
+        "repository": run["repository"],
         "at": at,
         "ended": ended,
         "duration": (seconds_of(ended) or 0) - (seconds_of(at) or 0),
-        "failures": [dict(failure) for failure in failures],
+        "failures": [{"step": failure["step"], "reason": failure["reason"]} for failure in failures],
         "notes": list(dict.fromkeys(notes)),
         "snapshot": finished.get("name", ""),
         "resumed": bool(begun.get("resumed")),
@@ -58,7 +94,7 @@ def make_record(
 
 
 def _aside(waiting: Sequence[Mapping[str, Any]]) -> str:
-    """Return what waits for a decision; empty where nothing does."""
+    """Return what waits for a decision; empty if nothing does."""
     if not waiting:
         return ""
     last = waiting[-1]

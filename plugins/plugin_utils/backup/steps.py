@@ -58,11 +58,11 @@ TABLE: Mapping[Event, Mapping[Stage, tuple[Step, ...]]] = {
 }
 
 
-def decide(state: Mapping[str, Any], check_share: str = "") -> tuple[Step, ...]:
+def decide(state: Mapping[str, Any], check_subset: str = "") -> tuple[Step, ...]:
     """Return the steps that are left, in their order.
 
     ``state`` has the ``stage``, the ``failures`` so far, whether a host was ``lost``, whether this run has ``claimed``
-    the backup, and the ``snapshots`` as the module snapshot lists them, None where it was not asked. While one of these
+    the backup, and the ``snapshots`` as the module snapshot lists them, None if it was not asked. While one of these
     is set aside those before may be the only good ones, so nothing is pruned. Without any there is nothing to check.
     """
     states = None if state["snapshots"] is None else {one["state"] for one in state["snapshots"]}
@@ -71,7 +71,7 @@ def decide(state: Mapping[str, Any], check_share: str = "") -> tuple[Step, ...]:
         unwanted.add(Step.LIST)
         if "aside" in states:
             unwanted.add(Step.PRUNE)
-    if not check_share or (states is not None and not states & {"complete", "aside"}):
+    if not check_subset or (states is not None and not states & {"complete", "aside"}):
         unwanted.add(Step.CHECK)
     steps = TABLE[event_of(state)][stage_of(state)]
     if not state["claimed"] and Step.CLAIM not in steps:

@@ -19,23 +19,23 @@ def advice(state: Mapping[str, Any]) -> str:
     stage, source, failed = stage_of(state), state["identity"]["src_host"], bool(state["failure"])
     if stage is Stage.SWITCHED:
         if failed:
-            return f"The switch was made and is not undone. Mend what is named above, {GOES_ON}."
+            return f"The switch was made and is not undone. Fix what is named above, {GOES_ON}."
         if is_compared(state):
             return f"Done. Keep the tree on {source} until you trust the new one."
         return "The switch was made, and the trees were not compared. To do it now: -e migrate_phase=verify."
     if stage is Stage.SWITCHING:
         return (
             f"The switch has begun ({state['switch']['steps']} of its steps are done), and {source} is stopped. "
-            "Mend what failed, then go on with the next step: -e migrate_phase=cutover. To go back instead, undo these "
+            "Fix what failed, then continue the switch: -e migrate_phase=cutover. To go back instead, undo these "
             f"steps and start {source} by hand, then begin again with -e migrate_reset=true."
         )
     if stage is Stage.STOPPED:
         return (
             f"Nothing was switched over, but {source} may still be stopped. Start it by hand, as hooks in "
-            "cutover_failed would do by themselves, or mend what failed and try again: -e migrate_phase=cutover."
+            "cutover_failed would do by themselves, or fix what failed and try again: -e migrate_phase=cutover."
         )
     if failed:
-        return f"Nothing was switched over, and {source} still serves. Mend what is named above, {GOES_ON}."
+        return f"Nothing was switched over, and {source} still serves. Fix what is named above, {GOES_ON}."
     for phase, words in (
         (
             "sync",
@@ -43,7 +43,7 @@ def advice(state: Mapping[str, Any]) -> str:
             "switches over)",
         ),
         ("seed", "The first copy is there. To bring it up to date: -e migrate_phase=sync"),
-        ("preflight", "Nothing stands in the way. To make the first copy: -e migrate_phase=seed"),
+        ("preflight", "No problems were found. To make the first copy: -e migrate_phase=seed"),
     ):
         if phase in state["phases"]:
             return f"{words}. {source} still serves."

@@ -18,7 +18,7 @@ def tell_deletions(predicted: Mapping[str, Any], job: Mapping[str, Any], first: 
 
     Either may be empty.
 
-    ``predicted`` is the result of the transfer in check mode, empty where it was not asked. ``first`` says that the
+    ``predicted`` is the result of the transfer in check mode, empty if it was not asked. ``first`` says that the
     first copy was not completed, so that the destination may hold things of its own, and ``allowed`` that it may delete
     those.
     """
@@ -38,7 +38,7 @@ def tell_deletions(predicted: Mapping[str, Any], job: Mapping[str, Any], first: 
 
 
 def how_to_agree(name: str, count: int) -> str:
-    """Say what to type where the deletions are meant, and what to do where they are not."""
+    """Return what to type where the deletions are meant, and what to do where they are not."""
     agreed = json.dumps({"migrate_allow_delete": [name]})
     return (
         f"Look at them with --check --diff. Where they may go: -e '{agreed}', or max_delete: {count} in the job. Where "

@@ -79,7 +79,7 @@ def _problems_of_rsync_opts(options: Sequence[str]) -> list[str]:
 
 
 def _problems_of_two(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Say where two jobs are in each other's way. Problems of the one alone are told elsewhere."""
+    """Return conflicts between two jobs. Problems of a single job are reported elsewhere."""
     if one.get("name") == other["name"]:
         return ["there are two jobs of this name; give each a name of its own"]
     if not (one.get("src") and one.get("dest")) or one.get("dest_host") != other["dest_host"]:

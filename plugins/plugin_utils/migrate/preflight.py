@@ -22,7 +22,7 @@ def judge_preflight(
     """Return the ``problems`` and the ``warnings`` of one job, each a sentence that names its host.
 
     ``probes`` are what the hosts answered, ``source`` and ``dest``. ``needed`` are the programs that the method needs,
-    and ``predicted`` is the result of the transfer in check mode, empty where it was not asked.
+    and ``predicted`` is the result of the transfer in check mode, empty if it was not asked.
     """
     problems, warnings = [], []
     names = {"source": job["src_host"], "dest": job["dest_host"]}
@@ -77,7 +77,7 @@ def _features(names: Mapping[str, str], source: Mapping[str, Any], dest: Mapping
 
 
 def _ways(names: Mapping[str, str], probes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Say which host does not get through to the other one. A closed port answers, so the way is open."""
+    """Return the host that cannot reach the other one. A closed port answers, so the path is open."""
     blocked = [side for side in ("source", "dest") if probes[side]["peer"] not in ("", "open", "refused")]
     if not blocked:
         return []

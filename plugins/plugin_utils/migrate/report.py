@@ -7,10 +7,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ..units import format_seconds, seconds_of
 from .advice import advice
+
+
+class Totals(TypedDict, total=False):
+    """What all transfers of a job came to; empty before the first one."""
+
+    entries: int
+    bytes: int
+    bytes_sent: int
+    files_deleted: int
 
 
 def make_report(
@@ -24,7 +33,7 @@ def make_report(
 
     That is ``warnings``, those of them that only hold for the last pass as ``hints``, ``next`` and ``check_mode``;
     ``totals`` of all transfers; ``downtimes`` and ``hooks`` with their ``seconds``, and as ``lasted`` in words; and
-    ``predicted`` and ``deletions`` as they were given, but empty where a transfer was made since.
+    ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made since.
     """
     passes = _passes(state)
     if not predicted or (passes and predicted["at"] <= passes[-1]["at"]):
@@ -53,7 +62,7 @@ def _passes(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in made if one]
 
 
-def _totals(passes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _totals(passes: Sequence[Mapping[str, Any]]) -> Totals:
     """Return what all transfers sent and deleted together, and what the last one found at the source."""
     if not passes:
         return {}
@@ -71,7 +80,7 @@ def _with_seconds(one: Mapping[str, Any], began: float | None, ended: float | No
 
 
 def _changed_meanwhile(passes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say what the last pass left to the next one. The final pass is strict, so it leaves nothing."""
+    """Return what the last pass left to the next one. The final pass is strict, so it leaves nothing."""
     changed = passes[-1].get("changed_meanwhile", {}) if passes else {}
     if not changed.get("count"):
         return []

@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from ..wording import CHANGED_SINCE
 
 
-def tell_changes(result: Mapping[str, Any]) -> dict[str, Any]:
+class Changes(TypedDict):
+    """What changed at the source during a transfer."""
+
+    count: int
+    example: str
+    only: str
+    warnings: list[str]
+
+
+def tell_changes(result: Mapping[str, Any]) -> Changes:
     """Return what changed at the source during a transfer, by the transfer's result, failed or not.
 
     ``count`` are the entries, ``example`` is the path of one. ``only`` is what a strict caller minds where nothing went

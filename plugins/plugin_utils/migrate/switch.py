@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..hooks import tell_hook
+from ..hooks import Told, tell_hook
 
 KIND = "after_cutover"
 
@@ -17,7 +17,7 @@ KIND = "after_cutover"
 class Hooks(NamedTuple):
     """The hooks of a switch: what was told of those that ran, and those that are left, as the user wrote them."""
 
-    done: list[dict[str, Any]]
+    done: list[Told]
     left: list[Mapping[str, Any]]
 
 

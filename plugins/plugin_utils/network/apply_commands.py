@@ -10,19 +10,18 @@ link down.
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.commands import RELOAD
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
 
 from .files import family
 from .interfaces import Device
 from .render_networkmanager import profile_name
 
 
-def apply_commands(
-    manager: str, devices: Sequence[Device], facts: Mapping[str, Any], paths: Sequence[str]
-) -> list[list[str]]:
-    """Give the commands for the devices whose files (``paths``) were changed, parents first; MTUs are set already."""
+def apply_commands(manager: str, devices: Sequence[Device], facts: Host, paths: Sequence[str]) -> list[list[str]]:
+    """Return the commands for the devices whose files (``paths``) were changed, parents first; MTUs are set already."""
     simple = bool(devices) and all(device.mtu_only for device in devices)
     if manager == "netplan":
         return _netplan(devices, facts, simple)
@@ -35,17 +34,18 @@ def apply_commands(
     return _classic(manager, devices, facts, paths)
 
 
-def renderer_of(devices: Sequence[Device], facts: Mapping[str, Any]) -> str:
-    """Give the program that does netplan's work for links: that of those which are there, else the one that runs."""
+def renderer_of(devices: Sequence[Device], facts: Host) -> str:
+    """Return netplan's backend for links: that of existing links, else the one that runs."""
     for device in devices:
-        detail = facts["links"].get(device.name, {}).get("manager_detail") or {}
-        if detail.get("renderer"):
-            return str(detail["renderer"])
-    by_nm = facts["managers"]["networkmanager"].get("running") and not facts["managers"]["networkd"].get("configured")
+        link = facts.links.get(device.name)
+        renderer = link.detail.get("renderer") if link else None
+        if renderer:
+            return renderer
+    by_nm = facts.managers["networkmanager"].get("running") and not facts.managers["networkd"].get("configured")
     return "NetworkManager" if by_nm else "networkd"
 
 
-def _netplan(devices: Sequence[Device], facts: Mapping[str, Any], simple: bool) -> list[list[str]]:
+def _netplan(devices: Sequence[Device], facts: Host, simple: bool) -> list[list[str]]:
     renderer = renderer_of(devices, facts)
     if renderer == "NetworkManager" and not simple:
         return [["netplan", "apply"]]  # profiles have to be activated
@@ -70,23 +70,21 @@ def _networkmanager(devices: Sequence[Device], paths: Sequence[str]) -> list[lis
     return commands
 
 
-def _classic(
-    manager: str, devices: Sequence[Device], facts: Mapping[str, Any], paths: Sequence[str]
-) -> list[list[str]]:
+def _classic(manager: str, devices: Sequence[Device], facts: Host, paths: Sequence[str]) -> list[list[str]]:
     """ifupdown and ifcfg. What runs is added to, not taken down; what is new is brought up by the manager."""
     commands: list[list[str]] = []
-    by_nm = manager == "ifcfg" and facts["managers"]["networkmanager"]["running"]
+    by_nm = manager == "ifcfg" and facts.managers["networkmanager"].get("running")
     if by_nm and paths:
         commands.append(["nmcli", "connection", "load", *paths])
     for device in devices:
-        if device.kind == "plain" or (device.name in facts["links"] and device.kind == "vlan"):
+        if device.kind == "plain" or (device.name in facts.links and device.kind == "vlan"):
             commands += _live_addresses(device)
-    new = [device for device in devices if device.kind == "bond" or device.name not in facts["links"]]
+    new = [device for device in devices if device.kind == "bond" or device.name not in facts.links]
     for device in new:
         if by_nm:
             commands.append(["nmcli", "connection", "up", "id", device.name])
             continue
-        if device.name in facts["links"]:
+        if device.name in facts.links:
             commands.append(["ifdown", *(["--force"] if manager == "ifupdown" else []), device.name])
         commands.append(["ifup", *(["--force"] if manager == "ifupdown" else []), device.name])
     return commands

@@ -36,10 +36,10 @@ def make(path: str, entry: Entry, header: str, lines: Iterable[str], mode: int =
 
 
 def family(address: str) -> int:
-    """Give 4 or 6, for an address with or without prefix length."""
+    """Return 4 or 6, for an address with or without prefix length."""
     return ipaddress.ip_interface(address).version
 
 
 def of_family(addresses: Iterable[str], version: int) -> list[str]:
-    """Give the addresses of one family."""
+    """Return the addresses of one family."""
     return [address for address in addresses if family(address) == version]

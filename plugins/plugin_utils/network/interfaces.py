@@ -53,7 +53,7 @@ class Bond:
 
 @dataclass(frozen=True)
 class Device:
-    """One network device as it shall be. What is None or empty was not told, and is left as it is.
+    """One network device as it should be. What is None or empty was not told, and is left as it is.
 
     ``kind`` is ``plain`` (a link that exists), ``bond``, ``port`` (of the bond ``master``) or ``vlan`` (on ``parent``).
     """
@@ -100,7 +100,7 @@ class Entry:
 
 
 def parse_links(raw: Sequence[Mapping[str, Any]]) -> tuple[tuple[Entry, ...], list[str]]:
-    """Give the entries, and what is wrong with them as sentences. With problems, the entries are not to be used."""
+    """Return the entries, and what is wrong with them as sentences. With problems, the entries are not to be used."""
     problems: list[str] = []
     listed = {str(item.get("name")): item for item in raw}
     port_of = {str(port): str(item.get("name")) for item in raw for port in (item.get("bond") or {}).get("ports") or ()}
@@ -114,7 +114,7 @@ def parse_links(raw: Sequence[Mapping[str, Any]]) -> tuple[tuple[Entry, ...], li
         if item.get("state") == "absent":
             entries.append(Entry(name, False))
         elif port_of.get(name) == name:
-            problems.append(f"{where}: a bond cannot be its own port; name the links that it is to be made of")
+            problems.append(f"{where}: a bond cannot be its own port; name the links that it consists of")
         elif name in port_of:
             problems += _port_problems(where, item, port_of[name], listed[port_of[name]])
         else:
@@ -209,7 +209,7 @@ def _bond(where: str, bond: Mapping[str, Any], problems: list[str]) -> Bond:
 
 
 def _layer3(where: str, item: Mapping[str, Any], problems: list[str]) -> tuple[Any, tuple[str, ...], Any]:
-    """Give the MTU, the addresses and the gateway of a link."""
+    """Return the MTU, the addresses and the gateway of a link."""
     networks, addresses = [], []
     for text in item.get("addresses") or ():
         try:
@@ -292,7 +292,7 @@ def _name_problems(where: str, name: str) -> list[str]:
 
 
 def _number(value: Any, otherwise: Any = None) -> Any:
-    """Give an integer; a boolean or anything else that is none gives ``otherwise``."""
+    """Return an integer; a boolean or anything else that is none gives ``otherwise``."""
     if isinstance(value, bool):
         return otherwise
     try:

@@ -6,16 +6,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import ManagerDetail
 
 from . import render_freebsd, render_ifcfg
 from .interfaces import Device, Entry
 
 
-def manager_problems(manager: str, entry: Entry, facts: Mapping[str, Any], edit_existing: bool) -> list[str]:
-    """Give sentences for one entry under the manager that was chosen for it."""
-    has = facts["managers"].get(manager, {})
-    if not has.get("present"):
+def manager_problems(manager: str, entry: Entry, facts: Host, edit_existing: bool) -> list[str]:
+    """Return sentences for one entry under the manager that was chosen for it."""
+    has = facts.managers.get(manager)
+    if not has or not has.get("present"):
         return [
             f"{entry.name}: {manager} was chosen, and it is not installed on this host; install it, or choose another "
             "with nic_manager"
@@ -31,11 +32,11 @@ def manager_problems(manager: str, entry: Entry, facts: Mapping[str, Any], edit_
 _COMPATIBLE = {("netplan", "networkd"), ("netplan", "networkmanager"), ("ifcfg", "networkmanager")}
 
 
-def _others(manager: str, entry: Entry, facts: Mapping[str, Any]) -> list[str]:
+def _others(manager: str, entry: Entry, facts: Host) -> list[str]:
     """Two programs that set up one link undo each other's work."""
     problems = []
     for device in entry.devices:
-        current = (facts["links"].get(device.name) or {}).get("manager")
+        current = facts.links[device.name].manager if device.name in facts.links else None
         if current and current != manager and (current, manager) not in _COMPATIBLE:
             problems.append(
                 f"{device.name} is managed by {current} now, and nic_manager says {manager}; two programs that set up "
@@ -44,13 +45,14 @@ def _others(manager: str, entry: Entry, facts: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _detail(device: Device, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (facts["links"].get(device.name) or {}).get("manager_detail") or {}
+def _detail(device: Device, facts: Host) -> ManagerDetail:
+    link = facts.links.get(device.name)
+    return link.detail if link else {}
 
 
-def _ifupdown(entry: Entry, facts: Mapping[str, Any], _edit_existing: bool) -> list[str]:
+def _ifupdown(entry: Entry, facts: Host, _edit_existing: bool) -> list[str]:
     problems = []
-    if facts["managers"]["ifupdown"].get("suffix") is None:
+    if facts.managers["ifupdown"].get("suffix") is None:
         problems.append(
             f"{entry.name}: /etc/network/interfaces reads no files from /etc/network/interfaces.d, where its settings "
             "would be put; add the line: source /etc/network/interfaces.d/*"
@@ -66,7 +68,7 @@ def _ifupdown(entry: Entry, facts: Mapping[str, Any], _edit_existing: bool) -> l
     return problems
 
 
-def _networkmanager(entry: Entry, facts: Mapping[str, Any], edit_existing: bool) -> list[str]:
+def _networkmanager(entry: Entry, facts: Host, edit_existing: bool) -> list[str]:
     problems = []
     for device in entry.devices:
         detail = _detail(device, facts)
@@ -88,7 +90,7 @@ def _networkmanager(entry: Entry, facts: Mapping[str, Any], edit_existing: bool)
     return problems
 
 
-def _ifcfg(entry: Entry, facts: Mapping[str, Any], edit_existing: bool) -> list[str]:
+def _ifcfg(entry: Entry, facts: Host, edit_existing: bool) -> list[str]:
     if edit_existing:
         return []
     return [
@@ -98,9 +100,9 @@ def _ifcfg(entry: Entry, facts: Mapping[str, Any], edit_existing: bool) -> list[
     ]
 
 
-def _freebsd(entry: Entry, facts: Mapping[str, Any], _edit_existing: bool) -> list[str]:
+def _freebsd(entry: Entry, facts: Host, _edit_existing: bool) -> list[str]:
     problems = render_freebsd.unsupported(entry)
-    for path in facts["managers"]["freebsd"].get("blocked", []):
+    for path in facts.managers["freebsd"].get("blocked", []):
         problems.append(
             f"{entry.name}: {path} is a file, and the role's settings would go into a folder of that name; move it to "
             f"{path}/local"

@@ -7,9 +7,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import worst
+
+class _Test(NamedTuple):
+    """What a test in one direction came to."""
+
+    start: str
+    end: str
+    passed: bool
+    message: str
+    largest: int | None  # bytes of the largest packet that passes
 
 
 def find_path_problems(
@@ -17,24 +25,28 @@ def find_path_problems(
 ) -> list[str]:
     """Return a sentence for each direction that does not pass.
 
-    ``forth`` are the results of nic_path_test in a loop over peers, from ``host`` to each of them, and ``back`` the
+    ``forth`` are the results of nic_path_info in a loop over peers, from ``host`` to each of them, and ``back`` the
     same from the peers. A test that gave no answer at all, since its host was not reached, has not passed.
     """
-    tests = []
-    for results, outward in ((forth, True), (back, False)):
-        for result in results:
-            if result.get("skipped"):
-                continue
-            peer = result["item"]
-            name = peer.get("host") or peer["address"]
-            unanswered = result.get("msg") or "the test gave no answer"
-            tests.append(
-                {
-                    "from": host if outward else name,
-                    "to": f"{name} ({peer['address']})" if outward and peer.get("host") else name if outward else host,
-                    "passed": result.get("passed", False),
-                    "largest": result.get("largest"),
-                    "message": result.get("message", unanswered),
-                }
-            )
-    return worst(tests)
+    tests = [_parse(result, host, outward=True) for result in forth if not result.get("skipped")]
+    tests += [_parse(result, host, outward=False) for result in back if not result.get("skipped")]
+    return [
+        f"{test.start} to {test.end}: {test.message}"
+        + (f". The largest that passes has {test.largest} bytes" if test.largest else "")
+        for test in tests
+        if not test.passed
+    ]
+
+
+def _parse(result: Mapping[str, Any], host: str, outward: bool) -> _Test:
+    peer = result["item"]
+    name = peer.get("host") or peer["address"]
+    there = f"{name} ({peer['address']})" if outward and peer.get("host") else name
+    unanswered = result.get("msg") or "the test gave no answer"
+    return _Test(
+        host if outward else name,
+        there if outward else host,
+        result.get("passed", False),
+        result.get("message", unanswered),
+        result.get("largest"),
+    )

@@ -11,7 +11,8 @@ takes its MTU from its first port and the others must match; a VLAN in ``vlans_I
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
 
 from .files import File, family, make
 from .interfaces import Bond, Device, Entry
@@ -28,8 +29,8 @@ _PROTOCOLS = {
 _HASHES = {"layer2": "l2", "layer2+3": "l2,l3", "layer3+4": "l3,l4"}
 
 
-def render(entry: Entry, _facts: Mapping[str, Any], header: str) -> list[File]:
-    """Give the files of an entry: what netif reads, and what routing reads where a gateway is told."""
+def render(entry: Entry, _facts: Host, header: str) -> list[File]:
+    """Return the files of an entry: what netif reads, and what routing reads where a gateway is told."""
     lines: list[str] = []
     for device in entry.devices:
         lines += _assignments(device)
@@ -45,7 +46,7 @@ def render(entry: Entry, _facts: Mapping[str, Any], header: str) -> list[File]:
 
 
 def unsupported(entry: Entry) -> list[str]:
-    """Say what FreeBSD's lagg cannot do."""
+    """Return what FreeBSD's lagg cannot do."""
     problems = []
     for device in entry.devices:
         bond = device.bond

@@ -11,9 +11,9 @@ stays, which ``nic_edit_existing`` has to allow.
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.file_marks import owner_of
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
 
 from .files import File, family, make, of_family
 from .interfaces import MODES, Bond, Device, Entry
@@ -21,12 +21,12 @@ from .interfaces import MODES, Bond, Device, Entry
 FOLDER = "/etc/sysconfig/network-scripts"
 
 
-def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
-    """Give the files of an entry: new ones, or the admin's with what was told changed."""
+def render(entry: Entry, facts: Host, header: str) -> list[File]:
+    """Return the files of an entry: new ones, or the admin's with what was told changed."""
     files = []
     for device in entry.devices:
         path = f"{FOLDER}/ifcfg-{device.name}"
-        there = facts["managers"]["ifcfg"].get("files", {}).get(device.name)
+        there = facts.managers["ifcfg"].get("files", {}).get(device.name)
         if there and owner_of(there) is None:
             files.append(File(path, _changed(there, device), None, entry.name))
         else:
@@ -35,9 +35,9 @@ def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
     return files
 
 
-def edits(entry: Entry, facts: Mapping[str, Any]) -> list[str]:
-    """Give the files of the admin's that would have to be changed."""
-    contents = facts["managers"]["ifcfg"].get("files", {})
+def edits(entry: Entry, facts: Host) -> list[str]:
+    """Return the administrator's files that would have to be changed."""
+    contents = facts.managers["ifcfg"].get("files", {})
     return [
         f"{FOLDER}/ifcfg-{device.name}"
         for device in entry.devices
@@ -47,8 +47,13 @@ def edits(entry: Entry, facts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _new(device: Device) -> dict[str, Any]:
-    values: dict[str, Any] = {"DEVICE": device.name, "NAME": device.name, "ONBOOT": "yes", "BOOTPROTO": "none"}
+def _new(device: Device) -> dict[str, str | int | None]:
+    values: dict[str, str | int | None] = {
+        "DEVICE": device.name,
+        "NAME": device.name,
+        "ONBOOT": "yes",
+        "BOOTPROTO": "none",
+    }
     if device.bond:
         values["TYPE"] = "Bond"
     elif device.kind == "vlan":
@@ -58,9 +63,9 @@ def _new(device: Device) -> dict[str, Any]:
     return {**values, **_told(device)}
 
 
-def _told(device: Device) -> dict[str, Any]:
-    """Give the assignments for what was told."""
-    values: dict[str, Any] = {}
+def _told(device: Device) -> dict[str, str | int | None]:
+    """Return the assignments for what was told."""
+    values: dict[str, str | int | None] = {}
     if device.bond:
         values.update({"BONDING_MASTER": "yes", "BONDING_OPTS": _bond(device.bond)})
     if device.master:
@@ -103,6 +108,6 @@ def _changed(content: str, device: Device) -> str:
     return content
 
 
-def _quote(value: Any) -> str:
+def _quote(value: str | int | None) -> str:
     text = str(value)
     return text if re.fullmatch(r"[A-Za-z0-9_.:/-]+", text) else f'"{text}"'

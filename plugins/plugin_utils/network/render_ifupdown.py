@@ -10,7 +10,7 @@ stands in a stanza of our own. Bonds need the package ifenslave, VLANs none.
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
 
 from .files import File, family, make, of_family
 from .interfaces import Bond, Device, Entry
@@ -18,20 +18,20 @@ from .interfaces import Bond, Device, Entry
 FOLDER = "/etc/network/interfaces.d"
 
 
-def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
-    """Give the one file of an entry, with an ending that the main file includes."""
+def render(entry: Entry, facts: Host, header: str) -> list[File]:
+    """Return the one file of an entry, with an ending that the main file includes."""
     lines: list[str] = []
     for device in entry.devices:
         if device.kind == "port":
             continue  # bond-slaves names it, and the bond sets its MTU
         stanzas = _stanzas(device, facts)
         lines += ["", *stanzas] if stanzas else []
-    suffix = facts["managers"]["ifupdown"].get("suffix") or ""
+    suffix = facts.managers["ifupdown"].get("suffix") or ""
     return [make(f"{FOLDER}/longhaul-nic-{entry.name}{suffix}", entry, header, lines[1:])]
 
 
-def _stanzas(device: Device, facts: Mapping[str, Any]) -> list[str]:
-    detail = (facts["links"].get(device.name) or {}).get("manager_detail") or {}
+def _stanzas(device: Device, facts: Host) -> list[str]:
+    detail = facts.links[device.name].detail if device.name in facts.links else {}
     is_known = bool(detail.get("file")) and not detail.get("own", False)
     lines = [] if is_known else [f"auto {device.name}"]
     options = _options(device)

@@ -11,18 +11,21 @@ win; a file may only name a link that it or an earlier file defines, so an item 
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping
+from typing import Mapping, Union
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
 
 from .files import File, make
 from .interfaces import Bond, Device, Entry
 
 FOLDER = "/etc/netplan"
+_Value = Union[None, str, int, "list[str]", "list[dict[str, str]]", "Mapping[str, _Value]"]
 _SECTIONS = {"bond": "bonds", "vlan": "vlans", "bridge": "bridges"}
 
 
-def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
-    """Give the one file of an entry. It holds what was told and nothing else."""
-    sections: dict[str, dict[str, Any]] = {}
+def render(entry: Entry, facts: Host, header: str) -> list[File]:
+    """Return the one file of an entry. It holds what was told and nothing else."""
+    sections: dict[str, dict[str, _Value]] = {}
     for device in entry.devices:
         section, label = _place(device, facts)
         sections.setdefault(section, {})[label] = _definition(device, facts)
@@ -34,16 +37,16 @@ def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
     return [make(f"{FOLDER}/95-longhaul-nic-{entry.name}.yaml", entry, header, lines, 0o600)]
 
 
-def _place(device: Device, facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Give the section and the name that netplan has for a device, which may not be the link's own."""
-    link = facts["links"].get(device.name) or {}
-    kind = device.kind if device.kind in _SECTIONS else link.get("kind", "")
-    label = (link.get("manager_detail") or {}).get("id") or device.name
-    return _SECTIONS.get(kind, "ethernets"), label
+def _place(device: Device, facts: Host) -> tuple[str, str]:
+    """Return the section and the name that netplan has for a device, which may not be the link's own."""
+    link = facts.links.get(device.name)
+    kind = device.kind if device.kind in _SECTIONS or not link else link.kind
+    label = link.detail.get("id") if link else None
+    return _SECTIONS.get(kind, "ethernets"), label or device.name
 
 
-def _definition(device: Device, facts: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def _definition(device: Device, facts: Host) -> dict[str, _Value]:
+    made: dict[str, _Value] = {}
     if device.kind == "port":  # an address of a port would be of no use, and a DHCP client on it does harm
         made.update({"dhcp4": False, "dhcp6": False, "accept-ra": False})
     if device.bond:
@@ -61,9 +64,9 @@ def _definition(device: Device, facts: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _parameters(bond: Bond, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(bond: Bond, facts: Host) -> dict[str, _Value]:
     primary = _place(Device(bond.primary, "port"), facts)[1] if bond.primary else None
-    values = {
+    values: dict[str, _Value] = {
         "mode": bond.mode,
         "mii-monitor-interval": bond.miimon,
         "primary": primary,
@@ -74,7 +77,7 @@ def _parameters(bond: Bond, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _yaml(value: Mapping[str, Any], indent: int) -> list[str]:
+def _yaml(value: Mapping[str, _Value], indent: int) -> list[str]:
     """Write a mapping as YAML; scalars and lists as JSON, which YAML contains."""
     lines = []
     for key, inner in value.items():

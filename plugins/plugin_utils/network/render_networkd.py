@@ -11,7 +11,8 @@ one already gets a drop-in beside it; a port gets a file of its own that sorts b
 from __future__ import annotations
 
 import posixpath
-from typing import Any, Mapping
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
 
 from .files import File, make
 from .interfaces import Bond, Device, Entry
@@ -21,8 +22,8 @@ DROP_IN = "50-longhaul-nic.conf"
 OWN = "longhaul-nic"
 
 
-def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
-    """Give the files of an entry."""
+def render(entry: Entry, facts: Host, header: str) -> list[File]:
+    """Return the files of an entry."""
     files = []
     for device in entry.devices:
         if device.kind in ("bond", "vlan"):
@@ -31,14 +32,14 @@ def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
     return files
 
 
-def _foreign(device: Device, facts: Mapping[str, Any]) -> str | None:
-    """Give the .network file of the admin's that the link has now, or None. A file of ours does not count."""
-    detail = (facts["links"].get(device.name) or {}).get("manager_detail") or {}
+def _foreign(device: Device, facts: Host) -> str | None:
+    """Return the .network file of the admin's that the link has now, or None. A file of ours does not count."""
+    detail = facts.links[device.name].detail if device.name in facts.links else {}
     file = detail.get("file") or ""
     return file if file.endswith(".network") and f"-{OWN}-" not in file else None
 
 
-def _network_path(device: Device, facts: Mapping[str, Any]) -> str:
+def _network_path(device: Device, facts: Host) -> str:
     if device.kind == "port":
         return f"{FOLDER}/05-{OWN}-{device.name}.network"
     foreign = _foreign(device, facts)
@@ -67,7 +68,7 @@ def _bond(bond: Bond) -> list[str]:
     return lines
 
 
-def _network(device: Device, entry: Entry, facts: Mapping[str, Any]) -> list[str]:
+def _network(device: Device, entry: Entry, facts: Host) -> list[str]:
     drop_in = device.kind == "plain" and _foreign(device, facts)
     lines = [] if drop_in else ["[Match]", f"Name={device.name}", ""]
     if device.mtu:

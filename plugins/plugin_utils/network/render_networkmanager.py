@@ -11,7 +11,8 @@ that do not set one, for one device: that is how the MTU of a link is set whose 
 from __future__ import annotations
 
 import uuid
-from typing import Any, Mapping
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
 
 from .files import File, family, make, of_family
 from .interfaces import Bond, Device, Entry
@@ -22,8 +23,8 @@ _SPACE = uuid.UUID("6f1e7b1c-6a54-4a0e-9d0f-6a1d5c1c9e55")  # of the names below
 PREFERRED = 100  # a profile of ours is taken before an admin's for the same link
 
 
-def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
-    """Give the files of an entry."""
+def render(entry: Entry, facts: Host, header: str) -> list[File]:
+    """Return the files of an entry."""
     files = []
     for device in entry.devices:
         if device.kind == "plain" and not (device.addresses or device.gateway or our_profile(device.name, facts)):
@@ -41,14 +42,14 @@ def render(entry: Entry, facts: Mapping[str, Any], header: str) -> list[File]:
     return files
 
 
-def our_profile(name: str, facts: Mapping[str, Any]) -> bool:
+def our_profile(name: str, facts: Host) -> bool:
     """Whether the link runs by a profile of ours already."""
-    detail = (facts["links"].get(name) or {}).get("manager_detail") or {}
+    detail = facts.links[name].detail if name in facts.links else {}
     return detail.get("connection") == profile_name(name)
 
 
 def profile_name(device: str) -> str:
-    """Give the name of our profile for a device."""
+    """Return the name of our profile for a device."""
     return f"longhaul-nic-{device}"
 
 

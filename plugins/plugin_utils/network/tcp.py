@@ -9,7 +9,9 @@ ESnet's advice, fasterdata.es.net/host-tuning/linux, as perfSONAR's packages app
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, Sequence, TypedDict
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import parse_host
 
 # Speed in Mbit/s from which they count, largest socket buffer (rmem_max, wmem_max), largest that TCP takes by itself
 _BUFFERS = (
@@ -35,7 +37,7 @@ FORBIDDEN = (
 def tcp_settings(
     speed: int, mtu: int, current: Mapping[str, str], congestion_control: str = "", qdisc: str = "fq"
 ) -> tuple[dict[str, str], list[str]]:
-    """Give the settings by key, and what is wrong with what was asked.
+    """Return the settings by key, and what is wrong with what was asked.
 
     ``speed`` in Mbit/s is that of the fastest link that is wanted, ``mtu`` the largest MTU. ``current`` holds
     ``tcp_rmem``, ``tcp_wmem`` (three numbers each, of which the first two are kept) and
@@ -69,14 +71,23 @@ def tcp_settings(
 
 
 def sysctl_file(settings: Mapping[str, str], header: str) -> str:
-    """Give the text of a file in /etc/sysctl.d."""
+    """Return the text of a file in /etc/sysctl.d."""
     lines = [f"{key} = {value}" for key, value in sorted(settings.items())]
     return "\n".join([*([header.rstrip()] if header.strip() else []), *lines]) + "\n"
 
 
 def fastest(speeds: Sequence[int | None], given: int) -> int:
-    """Give the speed that counts: what was given, else the fastest that a link reports."""
+    """Return the speed that counts: what was given, else the fastest that a link reports."""
     return given or max((speed for speed in speeds if speed), default=0)
+
+
+class TcpPlan(TypedDict):
+    """What the role reads of the answer."""
+
+    settings: dict[str, str]  # by key
+    content: str  # of a file in /etc/sysctl.d
+    problems: list[str]
+    speed: int  # Mbit/s
 
 
 def plan_tcp(
@@ -87,16 +98,16 @@ def plan_tcp(
     congestion_control: str = "",
     qdisc: str = "fq",
     header: str = "",
-) -> dict[str, Any]:
-    """Return ``settings`` by key, a file's ``content``, ``problems`` with what was asked, and ``speed`` in Mbit/s.
+) -> TcpPlan:
+    """Return what is to be set, and what is wrong with what was asked.
 
     ``facts`` are what nic_info returned. ``mtus`` are those that are wanted, by link: the links that are named count,
     all where none is. ``current`` are the kernel's values. ``speed`` in Mbit/s counts instead of that of the links; 0:
     theirs.
     """
-    links = facts["links"]
+    links = parse_host(facts).links
     chosen = [link for name, link in links.items() if name in mtus] or list(links.values())
-    counts = fastest([link.get("speed") for link in chosen], speed)
-    largest = max([*mtus.values(), *(link["mtu"] or 0 for link in chosen if link["kind"] != "loopback")], default=0)
+    counts = fastest([link.speed for link in chosen], speed)
+    largest = max([*mtus.values(), *(link.mtu or 0 for link in chosen if link.kind != "loopback")], default=0)
     settings, problems = tcp_settings(counts, largest, current, congestion_control, qdisc)
     return {"settings": settings, "content": sysctl_file(settings, header), "problems": problems, "speed": counts}

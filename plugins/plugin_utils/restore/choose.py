@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
@@ -17,9 +17,17 @@ from ..timespec import as_text, read_moment
 _SHOWN = 12  # snapshots in a message
 
 
-def choose_snapshot(
-    snapshots: Sequence[Mapping[str, Any]], when: Any = "latest", timezone: str = "UTC"
-) -> dict[str, Any]:
+class Choice(TypedDict):
+    """The snapshot that is meant, and why, or the problem."""
+
+    name: str
+    path: str
+    state: str
+    why: str
+    problem: str
+
+
+def choose_snapshot(snapshots: Sequence[Mapping[str, Any]], when: Any = "latest", timezone: str = "UTC") -> Choice:
     """Return the snapshot that is meant by ``when``: ``name``, ``path``, ``state`` and ``why``, or the ``problem``."""
     try:
         found, why = _find(snapshots, as_text(when), timezone)

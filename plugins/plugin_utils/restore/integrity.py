@@ -54,7 +54,7 @@ TABLE: Mapping[bool, Mapping[Integrity, Verdict]] = {
 
 
 def integrity_of(looked: Mapping[str, Any]) -> Integrity:
-    """Return what was found, by the answer of the module restore_look."""
+    """Return what was found, by the answer of the module restore_info."""
     if looked["checked"]:
         return Integrity.DAMAGED if looked["problems_total"] else Integrity.INTACT
     return Integrity.HOLLOW if looked["problems_total"] else Integrity.UNKNOWN

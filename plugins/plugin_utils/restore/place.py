@@ -41,7 +41,7 @@ class Place(Enum):
 class Step(Enum):
     """What is left to do, in this order."""
 
-    LOOK = "look"
+    STAT = "stat"
     PREDICT = "predict"  # compares what is there with the snapshot
     TRANSFER = "transfer"
 
@@ -56,7 +56,7 @@ class Decision(NamedTuple):
 # None: the run refuses the place. Over what is there, nothing has to be known of it.
 TABLE: Mapping[Wish, Mapping[Place, tuple[Step, ...] | None]] = {
     Wish.BESIDE: {
-        Place.UNSEEN: (Step.LOOK, Step.PREDICT, Step.TRANSFER),
+        Place.UNSEEN: (Step.STAT, Step.PREDICT, Step.TRANSFER),
         Place.FREE: (Step.TRANSFER,),
         Place.BEGUN: (Step.TRANSFER,),
         Place.OCCUPIED: (Step.PREDICT, Step.TRANSFER),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
 
@@ -21,9 +21,24 @@ from ..folders import goes_back, within
 NOT_TO_CHOOSE = {"src_host", "src", "dest_host", "dest", "delete", "checksum", "verify", "wait", "link_dest"}
 
 
+# "from" is a keyword of Python
+Request = TypedDict(
+    "Request",
+    {
+        "repository": dict[str, str],  # host and path
+        "from": str,  # the host that was backed up
+        "job": str,
+        "path": str,  # in the tree
+        "to": str,  # the host that gets it
+        "origin": str,  # where it was on its host; empty: not known
+        "problems": list[str],
+    },
+)
+
+
 def complete_request(
     given: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
+) -> Request:
     """Return the request, completed from the jobs of the backup, with a sentence for each of its ``problems``.
 
     ``path`` is relative to the tree; ``origin`` is where it was on the host, empty if unknown.

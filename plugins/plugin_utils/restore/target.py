@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from ..folders import within
+from .request import Request
+
+
+class Target(TypedDict):
+    """From where to where a restore goes."""
+
+    src: str
+    dest: str
+    occupies: str  # what must not be there yet
+    problems: list[str]
 
 
 def find_target(
-    request: Mapping[str, Any],
+    request: Request,
     snapshot: Mapping[str, Any],
     kind: str,
     dest: str = "",
     over: bool = False,
     delete: bool = False,
-) -> dict[str, Any]:
+) -> Target:
     """Return ``src`` and ``dest`` for a transfer, ``occupies``, what must not be there yet, and ``problems``.
 
     The contents of a directory, and a file as itself, arrive in the folder ``dest``. ``kind`` says what is restored:

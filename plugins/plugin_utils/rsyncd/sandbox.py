@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Mapping, TypedDict, cast
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import may_write, varies
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.identity import ROOT
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.options import Values
 
 _LISTS = frozenset(["ReadWritePaths", "ReadOnlyPaths", "InaccessiblePaths", "ReadWriteDirectories"])
 _FULL = ("/usr", "/boot", "/efi", "/etc")
@@ -25,15 +26,27 @@ _HOMES = ("/home", "/root", "/run/user")
 _TEMPORARY = ("/tmp", "/var/tmp")
 _TRUE = frozenset(["yes", "true", "1", "on"])
 
-Settings = Mapping[str, Any]
+
+class Settings(TypedDict, total=False):
+    """The settings of a unit's [Service] that decide what a daemon reaches."""
+
+    ProtectSystem: str
+    ProtectHome: str
+    PrivateTmp: str
+    PrivateDevices: str
+    ReadWritePaths: list[str]
+    ReadWriteDirectories: list[str]  # the same, by its old name
+    ReadOnlyPaths: list[str]
+    InaccessiblePaths: list[str]
 
 
-def unit_settings(text: str, without: str = "") -> dict[str, Any]:
+def unit_settings(text: str, without: str = "") -> Settings:
     """Read what ``systemctl cat UNIT`` prints: a setting's last value, or all elements of a list of paths.
 
     ``without`` is the path of a drop-in that is left out: the role's own.
     """
-    settings: dict[str, Any] = {}
+    words: dict[str, str] = {}
+    lists: dict[str, list[str]] = {}
     section, skipped, waiting = "", False, ""
     for raw in text.splitlines():
         # Each file is announced by a comment with its path, at the start of a line.
@@ -55,16 +68,16 @@ def unit_settings(text: str, without: str = "") -> dict[str, Any]:
         if section != "Service" or not equals:
             continue
         if key not in _LISTS:
-            settings[key] = value
+            words[key] = value
         elif not value:
-            settings[key] = []
+            lists[key] = []
         else:
-            settings.setdefault(key, []).extend(word.strip('"').lstrip("+-") for word in value.split())
-    return settings
+            lists.setdefault(key, []).extend(word.strip('"').lstrip("+-") for word in value.split())
+    return cast(Settings, {**words, **lists})
 
 
-def needed_paths(modules: Iterable[Mapping[str, Any]], daemon: Mapping[str, Any]) -> dict[str, bool]:
-    """Give what the daemon must reach → whether it must write there. Values of modules are the effective ones."""
+def needed_paths(modules: Iterable[Values], daemon: Values) -> dict[str, bool]:
+    """Return what the daemon must reach → whether it must write there. Values of modules are the effective ones."""
     needed: dict[str, bool] = {}
 
     def need(path: str, write: bool) -> None:
@@ -74,17 +87,17 @@ def needed_paths(modules: Iterable[Mapping[str, Any]], daemon: Mapping[str, Any]
 
     for values in modules:
         need(values["path"], may_write(values))
-        for key in ("log_file", "lock_file"):
-            need(os.path.dirname(values.get(key, "")), True)
-        for key in ("secrets_file", "exclude_from", "include_from"):
-            need(values.get(key, ""), False)
-    for key in ("log_file", "pid_file"):
-        need(os.path.dirname(daemon.get(key, "")), True)
+        for file in (values.get("log_file", ""), values.get("lock_file", "")):
+            need(os.path.dirname(file), True)
+        for file in (values.get("secrets_file", ""), values.get("exclude_from", ""), values.get("include_from", "")):
+            need(file, False)
+    for file in (daemon.get("log_file", ""), daemon.get("pid_file", "")):
+        need(os.path.dirname(file), True)
     need(daemon.get("motd_file", ""), False)
     return needed
 
 
-def makes_devices(modules: Iterable[Mapping[str, Any]]) -> bool:
+def makes_devices(modules: Iterable[Values]) -> bool:
     """Whether a module makes device nodes when a client sends some: it writes as root, and does not only note them."""
     return any(
         may_write(values)
@@ -96,7 +109,7 @@ def makes_devices(modules: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def opened(settings: Settings, needed: Mapping[str, bool], devices: bool) -> dict[str, list[str]]:
-    """Give the settings that a drop-in must make, in order; empty where the unit closes nothing that is needed."""
+    """Return the settings that a drop-in must make, in order; empty if the unit closes nothing that is needed."""
     wanted: dict[str, list[str]] = {}
     writable = [path for path, write in needed.items() if write]
     system = str(settings.get("ProtectSystem", "no")).lower()
@@ -136,7 +149,7 @@ def opened(settings: Settings, needed: Mapping[str, bool], devices: bool) -> dic
 
 
 def shut_paths(settings: Settings, needed: Mapping[str, bool]) -> list[str]:
-    """Give what is needed and lies in InaccessiblePaths, which a drop-in cannot open one by one."""
+    """Return what is needed and lies in InaccessiblePaths, which a drop-in cannot open one by one."""
     return [path for path in needed for root in settings.get("InaccessiblePaths", []) if _below(path, root)]
 
 
@@ -166,7 +179,7 @@ def plan_drop_in(unit: str, config: Mapping[str, Any], without: str = "") -> dic
     ``without`` the path of a drop-in that is left out.
     """
     settings = unit_settings(unit, without)
-    modules = [*config["modules"], *config.get("kept", ())]
+    modules: list[Values] = [*config["modules"], *config.get("kept", ())]
     needed = needed_paths(modules, config["daemon"])
     keys = opened(settings, needed, makes_devices(modules))
     return {

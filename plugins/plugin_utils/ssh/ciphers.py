@@ -33,7 +33,7 @@ _LEGACY = re.compile(r"^(arcfour.*|.*-cbc|.*-cbc@.*|blowfish.*|cast128.*|3des.*|
 
 
 def source_offer(effective: Sequence[str], supported: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Give the ciphers that the client may ask for.
+    """Return the ciphers that the client may ask for.
 
     ``effective`` is the ``ciphers`` line of ``ssh -G`` with the system's configuration, so within its crypto policy.
     What is merely compiled in (``supported``, from ``ssh -Q cipher``) counts only where the user named it.
@@ -47,10 +47,10 @@ def choose_ciphers(
     """Choose the ciphers for ``-c``, fastest first, and say why.
 
     ``source`` is what the connecting end offers (``source_offer``), ``dest`` what the serving sshd offers (``ciphers``
-    of ``sshd -T``), None where it is not known. ``aes``: both processors have AES instructions. ``wanted``: names from
+    of ``sshd -T``), None if it is not known. ``aes``: both processors have AES instructions. ``wanted``: names from
     the user, in order of preference; only such a name brings in a legacy cipher (arcfour, CBC, 3DES). The list is a
     selection and another order of ``source``, so nothing that a policy bans comes back.
-    Raises TransferFailed where no cipher is left.
+    Raises TransferFailed if no cipher is left.
     """
     both = [name for name in source if dest is None or name in dest]
     if wanted:

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 
 from .ciphers import choose_ciphers
+from .peers import Peer
 
 # What every OpenSSH since 6.5 has; for a prediction on a host where it is not installed yet.
 USUAL = [
@@ -26,19 +27,43 @@ KEYWORDS = {"ciphers": "Ciphers", "macs": "MACs", "kex": "KexAlgorithms", "host_
 WORDS = {"ciphers": "cipher", "macs": "MAC", "kex": "key exchange", "host_keys": "type of host key"}
 
 
+class Block(TypedDict):
+    """What counts for some peers."""
+
+    patterns: list[str]
+    algorithms: dict[str, list[str]]  # by keyword of ssh_config
+    options: dict[str, str]
+
+
+class Told(TypedDict):
+    """What is told of a peer."""
+
+    cipher: str  # that will be used
+    reason: str
+    ciphers: list[str]
+
+
+class Plan(TypedDict):
+    """What a client offers to its peers; those for which the same counts share a block."""
+
+    blocks: list[Block]
+    peers: dict[str, Told]
+    problems: list[str]
+    warnings: list[str]
+
+
 def plan_client(
-    peers: Sequence[Mapping[str, Any]],
+    peers: Sequence[Peer],
     local: Mapping[str, Any],
     offers: Mapping[str, Mapping[str, Any]],
     hostvars: Mapping[str, Any] | None = None,
     ciphers: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return what the client offers to its peers: ``blocks``, ``peers``, ``problems`` and ``warnings``.
+) -> Plan:
+    """Return what the client offers to its peers.
 
-    ``peers`` are what ``complete_peers`` returned, ``local`` and ``offers`` what ssh_local_offer and ssh_offer did. A
-    block has ``patterns``, ``algorithms`` and ``options``; peers for which the same counts share one.
+    ``peers`` are what ``complete_peers`` returned, ``local`` and ``offers`` what ssh_local_offer and ssh_offer did.
     """
-    plan: dict[str, Any] = {"blocks": [], "peers": {}, "problems": [], "warnings": []}
+    plan: Plan = {"blocks": [], "peers": {}, "problems": [], "warnings": []}
     for peer in peers:
         name = peer["name"]
         offer = offers.get(name) or {}
@@ -63,7 +88,7 @@ def _aes(name: str, hostvars: Mapping[str, Any]) -> bool | None:
     return told["aes"] if told and "aes" in told else None
 
 
-def _add(blocks: list[dict[str, Any]], peer: Mapping[str, Any], algorithms: dict[str, list[str]]) -> None:
+def _add(blocks: list[Block], peer: Peer, algorithms: dict[str, list[str]]) -> None:
     for block in blocks:
         if (block["algorithms"], block["options"]) == (algorithms, peer["options"]):
             block["patterns"] += [pattern for pattern in peer["patterns"] if pattern not in block["patterns"]]
@@ -74,9 +99,7 @@ def _add(blocks: list[dict[str, Any]], peer: Mapping[str, Any], algorithms: dict
 class _Peer:
     """The decision for one peer; ``problems``, ``warnings``, ``cipher`` and ``reason`` say what came of it."""
 
-    def __init__(
-        self, peer: Mapping[str, Any], local: Mapping[str, Any], offer: Mapping[str, Any], aes: bool | None
-    ) -> None:
+    def __init__(self, peer: Peer, local: Mapping[str, Any], offer: Mapping[str, Any], aes: bool | None) -> None:
         self.legacy = peer["legacy"]
         self.local, self.offer, self.aes = local, offer, aes
         self.installed = local.get("installed", False)
@@ -103,7 +126,7 @@ class _Peer:
         return chosen
 
     def _complete(self, chosen: dict[str, list[str]], kind: str, keyword: str) -> None:
-        """Add to ``chosen`` what an old peer needs where the two ends share nothing of a kind."""
+        """Add to ``chosen`` what an old peer needs where the two hosts share nothing of a kind."""
         have = list(chosen["Ciphers"] if kind == "ciphers" else self.own[kind])
         needless = kind == "macs" and _brings_its_own_mac(self.negotiated(chosen["Ciphers"]))
         if needless or any(name in self.offer[kind] for name in have) or self.problems:
@@ -163,11 +186,11 @@ class _Peer:
         return self.local["fips"] or list(self.own[kind]) != list(self.local["built_in"][kind])
 
     def _old(self, kind: str) -> list[str]:
-        """Return the old algorithms that both ends have and that may be added; note a problem where there are none."""
+        """Return the old algorithms that both ends have and that may be added; note a problem if there are none."""
         theirs = self.offer[kind]
         shared = [name for name in theirs if name in self.local["supported"][kind]]
         said = (
-            f"the two ends share no {WORDS[kind]} that is in use here. The peer offers {', '.join(theirs) or 'none'}. "
+            f"the two hosts share no {WORDS[kind]} that is in use here. The peer offers {', '.join(theirs) or 'none'}. "
         )
         if not shared:
             self.problems.append(f"{said}This host's ssh has none of them at all. Update the peer's ssh server.")

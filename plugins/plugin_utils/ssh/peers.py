@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 NAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*\Z")
 PATTERN = re.compile(r"[A-Za-z0-9_.:*?%][A-Za-z0-9_.:*?%-]*\Z")
@@ -27,20 +27,34 @@ OWN = {
 }
 
 
+class Peer(TypedDict):
+    """A peer of an ssh client, with what the inventory knows of it."""
+
+    name: str
+    address: str
+    port: int  # 0: as ssh is configured
+    patterns: list[str]
+    options: dict[str, str]  # as ssh_config takes them
+    legacy: bool
+
+
+class Peers(TypedDict):
+    """The peers of an ssh client, and what is wrong with them."""
+
+    peers: list[Peer]
+    problems: list[str]
+
+
 def complete_peers(
     peers: Sequence[Mapping[str, Any]],
     hostvars: Mapping[str, Any],
     own_name: str,
     legacy: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return the ``peers`` of an ssh client, with what the inventory knows of each, and the ``problems`` with them.
-
-    A peer has name, address, port (0: as ssh is configured), patterns, options (text, as ssh_config takes it) and
-    legacy.
-    """
+) -> Peers:
+    """Return the peers of an ssh client, with what the inventory knows of each, and the problems with them."""
     problems: list[str] = []
-    completed = []
+    completed: list[Peer] = []
     names = [str(peer.get("name") or "") for peer in peers]
     for number, peer in enumerate(peers, 1):
         name = names[number - 1]
@@ -48,11 +62,10 @@ def complete_peers(
         if names.index(name) != number - 1:
             problems.append(f"{called} is there twice. Write all that counts for it into one entry.")
             continue
-        one = _complete(peer, name, hostvars)
-        one["options"] = {**(options or {}), **one["options"]}
-        one["legacy"] = name in legacy
-        problems += [f"{called}: {problem}" for problem in _problems_of_one(one)]
-        one["options"] = {str(keyword): _text(value) for keyword, value in one["options"].items()}
+        wanted = {**(options or {}), **(peer.get("options") or {})}
+        one = _complete(peer, name, hostvars, name in legacy)
+        problems += [f"{called}: {problem}" for problem in _problems_of_one(one, wanted)]
+        one["options"] = {str(keyword): _text(value) for keyword, value in wanted.items()}
         if name != own_name:
             completed.append(one)
     for name in legacy:
@@ -64,8 +77,8 @@ def complete_peers(
     return {"peers": completed, "problems": problems}
 
 
-def _complete(peer: Mapping[str, Any], name: str, hostvars: Mapping[str, Any]) -> dict[str, Any]:
-    """Add what the inventory knows. What stands in the peer itself counts more."""
+def _complete(peer: Mapping[str, Any], name: str, hostvars: Mapping[str, Any], legacy: bool) -> Peer:
+    """Add what the inventory knows. What stands in the peer itself counts more. Its options are not among it yet."""
     known: Mapping[str, Any] = {}
     if name in hostvars:  # no get(): for a host that it does not have, hostvars gives what fails when it is looked at
         known = hostvars[name]
@@ -76,15 +89,16 @@ def _complete(peer: Mapping[str, Any], name: str, hostvars: Mapping[str, Any]) -
         "address": str(address),
         "port": int(peer.get("port") or known.get("ansible_port") or 0),
         "patterns": list(dict.fromkeys(str(pattern) for pattern in patterns)),
-        "options": dict(peer.get("options") or {}),
+        "options": {},
+        "legacy": legacy,
     }
 
 
-def _problems_of_one(peer: Mapping[str, Any]) -> list[str]:
+def _problems_of_one(peer: Peer, options: Mapping[str, Any]) -> list[str]:
     problems = []
-    for what in ("name", "address"):
-        if not NAME.match(peer[what]) and (peer[what] or what == "name"):
-            return [f"the {what} {peer[what]!r} is no host name or address."]
+    for what, text in (("name", peer["name"]), ("address", peer["address"])):
+        if not NAME.match(text) and (text or what == "name"):
+            return [f"the {what} {text!r} is no host name or address."]
     if not 0 <= peer["port"] < 65536:
         problems.append(f"the port {peer['port']} is not from 1 to 65535.")
     for pattern in peer["patterns"]:
@@ -95,7 +109,7 @@ def _problems_of_one(peer: Mapping[str, Any]) -> list[str]:
                 f"the pattern {pattern!r} matches every host, so it would change every ssh on the machine. "
                 "Name the peers, or a part of their names."
             )
-    for keyword, value in peer["options"].items():
+    for keyword, value in options.items():
         problems += _problems_of_option(str(keyword), value)
     return problems
 

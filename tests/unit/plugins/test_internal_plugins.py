@@ -16,7 +16,7 @@ PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
 PUBLIC = {
     "modules/network_checkpoint",
     "modules/nic_info",
-    "modules/nic_path_test",
+    "modules/nic_path_info",
     "modules/rsyncd_diagnose",
     "modules/snapshot",
     "modules/ssh_offer",

@@ -47,7 +47,7 @@ def entry_points(role: str) -> dict:
 
 
 def options_of(role: str, entry: str | None = None) -> dict:
-    """Give the options of an entry point, or of all."""
+    """Return the options of an entry point, or of all."""
     points = entry_points(role)
     chosen = points.values() if entry is None else [points[entry]]
     return {name: option for point in chosen for name, option in point.get("options", {}).items()}
@@ -138,7 +138,7 @@ def test_ansible_itself_accepts_the_defaults(role):
 
 
 def texts(role: str):
-    """Give all that a role runs, its specification left out."""
+    """Yield all that a role runs, its specification left out."""
     for folder in ("tasks", "handlers", "templates", "vars"):
         for path in sorted((ROLES / role / folder).rglob("*")):
             if path.is_file():

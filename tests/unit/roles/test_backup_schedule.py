@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of a schedule: programs take them, they run what they shall, once at a time, and standing back."""
+"""The files of a schedule: programs accept them; they run the right command, once at a time, at low priority."""
 
 from __future__ import annotations
 

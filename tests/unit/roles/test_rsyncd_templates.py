@@ -37,7 +37,7 @@ def lines(text: str) -> list[str]:
 
 
 def shell_values(text: str, tmp_path: Path) -> dict[str, str]:
-    """Give the variables that a shell has after it has read the file, as rc.subr(8) reads rc.conf.d."""
+    """Return the variables that a shell has after it has read the file, as rc.subr(8) reads rc.conf.d."""
     file = tmp_path / "rsyncd"
     file.write_text(text)
     subprocess.run(["sh", "-n", str(file)], check=True)

@@ -26,6 +26,7 @@ def expect_nothing(tally: differential.Tally) -> None:
     assert not tally.unexplained, "\n\n".join(tally.unexplained)
 
 
+@pytest.mark.often(1)
 @needs_root
 @pytest.mark.parametrize("seed", [100, 200, 300])
 def test_random_cases_end_as_with_rsync(seed):
@@ -37,12 +38,14 @@ def test_some_rows_of_the_pairwise_table_end_as_with_rsync():
     expect_nothing(differential.table(5, lambda _line: None, most=6))
 
 
+@pytest.mark.often(1)
 @needs_root
 @pytest.mark.parametrize("seed", [507, 510])
 def test_random_cases_of_an_ordinary_user_end_as_with_rsync(seed):
     expect_nothing(differential.rounds(1, seed, lambda _line: None, user=ORDINARY))
 
 
+@pytest.mark.often(1)
 @needs_root
 @pytest.mark.parametrize("user", [ROOT, ORDINARY], ids=["root", "user"])
 def test_sequences_of_edits_transfers_and_kills_end_with_equal_trees(user):

@@ -17,6 +17,7 @@ from ansible_collections.longhaul.fleet.tests.soak.tree import FILE, FOLDER, Ino
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: needs root")
 
 
+@pytest.mark.often(2)
 @needs_root
 @pytest.mark.parametrize("preserve", [None, ("permissions",)])
 @pytest.mark.parametrize(

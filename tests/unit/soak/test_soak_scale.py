@@ -20,7 +20,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: need
 
 @pytest.fixture(name="said", autouse=True)
 def _said(tmp_path, monkeypatch) -> list[str]:
-    """Give a list of what is said; nothing may be left in the folder of temporary files."""
+    """Yield a list of what is said; nothing may be left in the folder of temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said: list[str] = []
     yield said

@@ -35,6 +35,7 @@ def make_case(method: str, preserve: tuple[str, ...] | None) -> Case:
     return Case(row, source, dest, Tree(), ORDINARY)
 
 
+@pytest.mark.often(2)
 @needs_root
 @pytest.mark.parametrize("method", ["stream", "tar_nc"])
 @pytest.mark.parametrize("preserve", [None, ("times",)])

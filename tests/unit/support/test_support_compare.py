@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The judge of trees must find every single change, and nothing where there is none."""
+"""The judge of trees must find every single change, and nothing if there is none."""
 
 from __future__ import annotations
 

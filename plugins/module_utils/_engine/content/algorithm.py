@@ -36,7 +36,7 @@ class Algorithm:
         return bool(self._name)
 
     def compress(self, data: Payload) -> bytes | None:
-        """Return the data compressed, or None where that saves too little to be worth while.
+        """Return the data compressed, or None if that saves too little to be worth while.
 
         Where the last data shrank, so that more of the kind may be expected, it needs no sample.
         """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Small files travel whole, many in one frame of the conversation. Pure.
+"""Small files are sent whole, many in one frame of the conversation. Pure.
 
 Nothing is between them: both ends know the order and the sizes from the shard's entries. No file is in two frames.
 """
@@ -20,13 +20,13 @@ from . import zstd
 from .algorithm import Algorithm
 from .compression_gain import Gain
 
-SMALL_BYTES = 256 << 10  # up to this a file travels in a bundle
+SMALL_BYTES = 256 << 10  # up to this a file is sent in a bundle
 BUNDLE_BYTES = MAX_DATA
 _LENGTH = struct.Struct("!I")  # of what zstd packed
 
 
 def fits(entry: Entry) -> bool:
-    """Whether a regular file travels in a bundle: both ends decide it by the size alone."""
+    """Whether a regular file is sent in a bundle: both ends decide it by the size alone."""
     return entry.size <= SMALL_BYTES
 
 
@@ -38,7 +38,7 @@ class Packer:
         self.gain = Gain(always=not compress.get("auto"))
 
     def pack(self, data: Payload) -> tuple[FrameKind, Payload]:
-        """Give the frame's type and payload."""
+        """Return the frame's type and payload."""
         if self._algorithm and self.gain.pack:
             packed = self._algorithm.compress(data)
             if packed is not None and len(packed) + _LENGTH.size < len(data):
@@ -49,10 +49,10 @@ class Packer:
 
 
 def _unpack(frame: Frame) -> Payload:
-    """Give the bundle that a frame holds; raises FrameError."""
-    if frame.type == FrameKind.DEFLATED:
+    """Return the bundle that a frame holds; raises FrameError."""
+    if frame.kind == FrameKind.DEFLATED:
         return inflate(frame.payload)
-    if frame.type != FrameKind.ZSTD:
+    if frame.kind != FrameKind.ZSTD:
         return frame.payload
     if len(frame.payload) < _LENGTH.size:
         raise FrameError("a bundle packed by zstd arrived without its length")
@@ -66,7 +66,7 @@ def _unpack(frame: Frame) -> Payload:
 
 
 def contents(arrived: list[Frame], files: list[tuple[int, Entry]]) -> Iterator[tuple[int, memoryview]]:
-    """Give the position and content of each file that travelled; raises FrameError where they do not fit together."""
+    """Yield the position and content of each file that travelled; raise FrameError if they do not fit together."""
     waiting = iter(arrived)
     bundle = memoryview(b"")
     start = length = 0

@@ -31,7 +31,7 @@ class Compressor:
         self._skip = 0  # pieces that are sent as they are before one is sampled again
 
     def pack(self, fd: int, start: int, count: int) -> tuple[RecordKind, int, bytes] | None:
-        """Give kind, bytes covered and packed data of a piece at ``start``; None where it travels better as it is.
+        """Return kind, bytes covered and packed data of a piece at ``start``; None if it is better sent as it is.
 
         Raises OSError.
         """
@@ -50,7 +50,7 @@ class Compressor:
 
 
 def decompress(kind: RecordKind, data: Payload, length: int) -> Payload:
-    """Undo it; raises FrameError where it is damaged or does not give exactly ``length`` bytes."""
+    """Undo it; raise FrameError if it is damaged or does not give exactly ``length`` bytes."""
     try:
         if kind == RecordKind.ZSTD:
             return zstd.decompress(data, length)

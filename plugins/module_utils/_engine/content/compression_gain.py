@@ -38,7 +38,7 @@ class _Way:
 
 
 class Gain:
-    """Says for each piece whether to pack it; learns from ``record``. ``always``: pack, whatever is measured."""
+    """Decides for each piece whether to compress it; learns from ``record``. ``always``: compress regardless."""
 
     def __init__(self, always: bool = False) -> None:
         self._always = always
@@ -48,7 +48,7 @@ class Gain:
 
     @property
     def tries_without(self) -> bool:
-        """Whether it is being tried not to pack: pieces shall be small then, so that the trial can end soon."""
+        """Whether sending uncompressed is being tried: pieces must be small then, so that the trial ends soon."""
         return self._trying is False
 
     @property

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a large file need not travel, because the destination's old version has it at the same place.
+"""What of a large file need not be sent, because the destination's old version has it at the same place.
 
 Private to the collection. The destination hashes its version in aligned blocks; the source hashes the same blocks of
 its own while it reads, and says "same" instead of sending them. So in-place changes and appends cost what changed.
@@ -18,7 +18,7 @@ import hashlib
 import os
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..._core.files import ALGORITHMS
 from ..._core.time_accounting import cores
@@ -42,7 +42,7 @@ class Sums(NamedTuple):
     algorithm: str
 
     def at(self, offset: int) -> bytes:
-        """Give the hash of the block that begins at ``offset``; empty where there is none."""
+        """Return the hash of the block that begins at ``offset``; empty if there is none."""
         if offset % self.block:
             return b""
         start = offset // self.block * SUM_BYTES
@@ -73,7 +73,7 @@ def hash_block(data: bytes | memoryview, key: str, algorithm: str) -> bytes:
 
 @functools.lru_cache(maxsize=1)
 def quickest() -> str:
-    """Say how this machine hashes quickest.
+    """Return how this machine hashes quickest.
 
     SHA-256 is twice as fast as BLAKE2b where the processor has instructions for it, and half as fast where it has none.
     """
@@ -134,8 +134,8 @@ def has_moved(fd: int, size: int, sums: Sums, key: str) -> bool:
     return equal <= _MOVED * len(looked_at)
 
 
-def pack(sums: Sums) -> dict[str, Any]:
-    """Give plain data for a message."""
+def pack(sums: Sums) -> dict[str, object]:
+    """Return plain data for a message."""
     return {"block": sums.block, "sums": base64.b64encode(sums.sums).decode(), "algorithm": sums.algorithm}
 
 

@@ -47,7 +47,7 @@ def make_sparse(folder_fd: int, name: bytes) -> None:
 
 
 def allocate(folder_fd: int, name: bytes, size: int) -> None:
-    """Store the holes of a file as zeros, where the file system can. Raises OSError where it is full."""
+    """Store the holes of a file as zeros, where the file system can. Raise OSError if it is full."""
     fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -72,7 +72,7 @@ def write_filled(fd: int, content: memoryview) -> None:
 
 
 def _filled(data: bytes) -> Iterator[tuple[int, int]]:
-    """Give the stretches, in whole blocks, that are not all zeros."""
+    """Yield the stretches, in whole blocks, that are not all zeros."""
     if data == _ZEROS[: len(data)]:
         return
     start = -1
@@ -89,7 +89,7 @@ def _filled(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def segments(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Give the stretches from ``start`` to ``end`` in their order, with whether there are contents. Raises OSError."""
+    """Yield the stretches from ``start`` to ``end`` in their order, with whether there are contents. Raises OSError."""
     while start < end:
         data, hole = start, end
         if hasattr(os, "SEEK_DATA"):

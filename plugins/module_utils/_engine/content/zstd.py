@@ -14,7 +14,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any, Callable
 
-if TYPE_CHECKING:  # to ask whether zstd is available shall cost little, and what is imported is compiled each time
+if TYPE_CHECKING:  # to ask whether zstd is available should cost little, and what is imported is compiled each time
     from ..wire.frames import Payload
 
 MOST_BYTES = 8 << 20  # that are packed, or unpacked, at once
@@ -31,7 +31,7 @@ def available() -> bool:
 
 
 def compress(data: Payload, level: int) -> bytes:
-    """Give the data as one frame. Levels are zstd's own, the nearest one for what is none."""
+    """Return the data as one frame. Levels are zstd's own, the nearest one for what is none."""
     return bytes(_needed().compress(data, max(_LOWEST, min(_HIGHEST, level))))
 
 
@@ -75,7 +75,7 @@ def _from_python() -> _Module | None:
 
 
 def _from_system() -> _Library | None:
-    """Load the library; None where it is missing, too old, or does not give back what it was given."""
+    """Load the library; None if it is missing, too old, or does not give back what it was given."""
     text = b"is this what it was? " * 20
     try:
         import ctypes
@@ -130,7 +130,7 @@ class _Local(threading.local):
 
 
 class _Library:
-    """The system's library, whose calls let other threads run. Raises AttributeError where it lacks one of them."""
+    """The system's library, whose calls let other threads run. Raise AttributeError if it lacks one of them."""
 
     def __init__(self, ctypes: Any, library: Any) -> None:
         size, pointer, number = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
@@ -155,7 +155,7 @@ class _Library:
         self._local = _Local()
 
     def _address(self, data: Payload) -> Any:
-        """Give what a function takes as the address of the data; it keeps the data alive."""
+        """Return what a function takes as the address of the data; it keeps the data alive."""
         if isinstance(data, bytes):
             return data
         view = memoryview(data)

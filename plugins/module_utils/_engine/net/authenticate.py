@@ -48,7 +48,7 @@ def serve(secret: str, number: int, read: Read, send: Send) -> Keys:
 def read_exactly(receive: Callable[[int], bytes | None], count: int) -> bytes:
     """Return ``count`` bytes of what ``receive`` gives: at most so many, None for nothing yet, empty at the end.
 
-    Raises HandshakeError where they do not come in time.
+    Raises HandshakeError if they do not come in time.
     """
     deadline, data = time.monotonic() + HANDSHAKE_SECONDS, b""
     while len(data) < count:

@@ -6,25 +6,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, Collection, NamedTuple, Sequence
 
 from ..._core.context import Progress
 from ..._model.entry import Entry
-from ..wire.frames import Frame, FrameKind
+from ..wire.conversation import Said
 from ..wire.messages import Want
 
 _SAID = 4000  # characters of what programs print that are kept
 
-Send = Callable[[FrameKind, bytes], None]  # kind and payload of a control message
+Send = Callable[[Said], None]
 
 
 class Wanted(NamedTuple):
-    """One file whose content shall travel."""
+    """One file whose content is sent."""
 
     index: int  # type: ignore[assignment]  # in its shard; tuple's index is hidden
     entry: Entry
     have: int  # bytes that the destination has of it already
-    ranges: list[tuple[int, int]] | None = None  # (start, end) of what shall travel, where that is not all behind have
+    ranges: list[tuple[int, int]] | None = (
+        None  # (start, end) of what should be sent, where that is not all behind have
+    )
     sums: Any = None  # hashes of the destination's old version, from which parts can be taken
 
 
@@ -38,7 +40,7 @@ class Sending:
 
 
 class Meter:
-    """Counts the bytes of one shard into the progress while they travel, and no more than its files hold."""
+    """Counts the bytes of one shard into the progress while they are sent, and no more than its files hold."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress, self._left = progress, total
@@ -69,7 +71,7 @@ class SourceCarrier(_Carrier):
     """The source's half. ``send`` is called by several threads, each with its own ``stream`` number."""
 
     def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
-        """Let the files travel, and return when the destination has them, or could have. Raises TransferFailed."""
+        """Send the files, and return when the destination has them, or could have. Raises TransferFailed."""
         raise NotImplementedError
 
     def fetched(self, shard: int) -> None:
@@ -84,17 +86,20 @@ class Arrived:
 
     trouble: str = ""  # what the program complained about; explains files that are missing or short
     matched: int = 0  # bytes that were taken from what was there
+    # To whom a file must belong, under one name; empty if the source has no hand in the folder. Whoever it let into
+    # the folder can have put a name of a foreign file there, which must not be changed.
+    owners: Collection[int] = ()
 
     def locate(self, index: int) -> tuple[int, bytes]:
-        """Give the fd of the directory in which a file arrived, and its name there; raises OSError where it did not."""
+        """Return the fd of the directory in which a file arrived, and its name there; raise OSError if it did not."""
         raise NotImplementedError
 
     def content(self, _index: int) -> memoryview | None:
-        """Give the whole content of a file that arrived in memory; None for one that is to be located."""
+        """Return the whole content of a file that arrived in memory; None for one that is to be located."""
         return None
 
     def close(self) -> None:
-        """Remove what is left of the shard, but for what a rerun can go on with."""
+        """Remove what is left of the shard, but for what a rerun can resume."""
 
 
 class DestCarrier(_Carrier):
@@ -110,22 +115,22 @@ class DestCarrier(_Carrier):
         raise NotImplementedError
 
     def ranges(self, _shard: int) -> dict[int, list[tuple[int, int]]]:
-        """Give, by index, what is needed of files of which something is there; called after ``expect``."""
+        """Return, by index, the missing parts of partial files; called after ``expect``."""
         return {}
 
     def ask(self, message: Want, send: Callable[[Want], None]) -> None:
         """Send the message that asks for a shard's contents: now, or later in a thread, with more in it."""
         send(message)
 
-    def take(self, stream: int, frame: Frame) -> None:
-        """Take a BEGIN, RAW or END frame, or one of DATA_TYPES. Called by the stream's reading thread."""
+    def take(self, stream: int, message: Said) -> None:
+        """Take BEGIN, RAW, END or contents. Called by the stream's reading thread."""
 
     def fetch(self, shard: int) -> None:
         """Run the program that fetches a shard's files. Only where the destination runs it; in a thread."""
         raise NotImplementedError
 
     def collect(self, shard: int) -> Arrived:
-        """Give what arrived of a shard whose contents have all left the source. Raises TransferFailed."""
+        """Return what arrived of a shard whose contents have all left the source. Raises TransferFailed."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ from .data_connection import DataConnection, TlsChannel
 FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
 _RETRY_SECONDS = 0.2
 _AGAIN_SECONDS = 0.5
-_REFUSALS = 4  # in a row; then nobody listens any more
+_REFUSALS = 4  # in a row; then nobody listens there, or no more
 _MAX_UNAUTHENTICATED = 32  # connections that have not proved anything yet, at one time
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 
@@ -100,15 +100,19 @@ def connect(
 
 
 def connect_first(context: Context, parameters: ConnectionParameters) -> Connection:
-    """Make the connection that carries the conversation, which may take a while; raises PeerUnreachable."""
+    """Make the connection that carries the conversation, which may take a while; raises PeerUnreachable.
+
+    The peer listens before this end begins, so who refuses is something between them, and will go on refusing.
+    """
     address, port = str(context.peer["address"]), int(context.peer["port"])
     patience = float(context.peer.get("patience") or FIRST_SECONDS)
-    deadline = time.monotonic() + patience
+    deadline, refused = time.monotonic() + patience, 0
     while True:
         try:
             return connect(parameters, address, port, hello.CONTROL, min(patience, HANDSHAKE_SECONDS))
         except (OSError, HandshakeError) as error:
-            if context.stop.is_set() or time.monotonic() > deadline:
+            refused = refused + 1 if isinstance(error, ConnectionRefusedError) else 0
+            if context.stop.is_set() or time.monotonic() > deadline or refused >= _REFUSALS:
                 raise PeerUnreachable(
                     f"{address} did not take the connection to port {port}: {error}. Open the port in the firewalls "
                     "between the two hosts, name an open one with port or port_range, or let that host connect "
@@ -120,9 +124,9 @@ def connect_first(context: Context, parameters: ConnectionParameters) -> Connect
 def connect_again(
     context: Context, parameters: ConnectionParameters, seconds: float, lost: TransferFailed
 ) -> Connection:
-    """Make the connection anew after it was lost; raises ``lost`` where that fails for so long.
+    """Reconnect after the connection was lost; raise ``lost`` if that fails until the timeout.
 
-    Where nobody listens at the port any more the other end is gone, and waiting is vain.
+    If nothing listens at the port any more, the peer is gone, and waiting is pointless.
     """
     address, port = str(context.peer["address"]), int(context.peer["port"])
     deadline, refused = time.monotonic() + seconds, 0

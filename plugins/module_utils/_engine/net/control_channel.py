@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One connection that carries frames both ways: the I/O around the codec."""
+"""One connection that carries frames both ways: the I/O around its lane of the conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import time
 from typing import Iterator
 
 from ..._core import time_accounting
-from ..wire.frames import Decoder, Encoder, Frame, FrameError, FrameKind, Payload
+from ..wire.conversation import Conversation, Lane, Said
+from ..wire.frames import DamagedFrame, Payload
+from ..wire.messages import Bye, Ping
 
 READ_BYTES = 256 << 10
 PIPE_BYTES = 1 << 20
@@ -36,11 +38,13 @@ class ChannelBroken(Exception):
 
 
 class Channel:
-    """Frames over a pair of file descriptors, which it owns; any thread may send, one receives.
+    """Messages over a pair of file descriptors, which it owns; any thread may send, one receives.
 
     It counts as broken when nothing at all (not even a ping) arrives for ``timeout`` seconds, when it ends before the
-    other end said goodbye, when something arrives that no frame is, and when ``abort`` is called.
+    peer said goodbye, when something arrives that no frame is, and when ``abort`` is called. ``join`` comes first.
     """
+
+    _lane: Lane
 
     checks = True  # whether frames carry a check
 
@@ -48,7 +52,7 @@ class Channel:
         self, reader: int, writer: int, timeout: float, send_key: bytes | None = None, receive_key: bytes | None = None
     ) -> None:
         self._reader, self._writer, self._timeout = reader, writer, timeout
-        self._encoder, self._decoder = Encoder(send_key, self.checks), Decoder(receive_key, self.checks)
+        self._keys = send_key, receive_key
         self._lock = threading.Lock()
         self._broken = ""
         self._closed = False
@@ -56,16 +60,21 @@ class Channel:
             os.set_blocking(fd, False)
             enlarge_pipe(fd)
 
-    def send(self, kind: FrameKind, payload: Payload = b"") -> None:
-        """Send a frame, waiting while the other end is slow; raises ChannelBroken."""
+    def join(self, conversation: Conversation) -> None:
+        """Become the next connection of a conversation."""
+        self._lane = conversation.lane(*self._keys, self.checks)
+
+    def send(self, message: Said) -> None:
+        """Send a message, waiting while the peer is slow; raises ChannelBroken, and TransferFailed for one too many."""
         with self._lock:
-            self._write_all(self._encoder.parts(kind, payload))
+            self._write_all(self._lane.parts(message))
 
     def ping(self) -> None:
-        """Show the other end that this one lives; does nothing while something is being sent anyway."""
+        """Send a keep-alive to the peer, unless something is being sent anyway."""
         if self._lock.acquire(blocking=False):
             try:
-                self._write_all(self._encoder.parts(FrameKind.PING))
+                if not self._lane.is_over:
+                    self._write_all(self._lane.parts(Ping()))
             finally:
                 self._lock.release()
 
@@ -88,51 +97,53 @@ class Channel:
                 left[0] = left[0][written:]
 
     def _write_some(self, parts: list[memoryview]) -> int:
-        """Write as much as goes at once; raises BlockingIOError where nothing does."""
+        """Write as much as goes at once; raise BlockingIOError if nothing does."""
         return os.writev(self._writer, parts)
 
     def _read_some(self, room: memoryview) -> int:
-        """Read what is there, 0 at the end; raises BlockingIOError where nothing is."""
+        """Read what is there, 0 at the end; raise BlockingIOError if nothing is."""
         return os.readv(self._reader, [room])
 
-    def receive(self) -> Iterator[Frame]:
-        """Yield what arrives (without pings) until the other end says goodbye; raises ChannelBroken."""
+    def receive(self) -> Iterator[Said]:
+        """Yield what arrives until the peer says goodbye; raises ChannelBroken.
+
+        Raises FrameError for what the peer may not say; what it says then is dropped by another call.
+        """
         last = time.monotonic()
         while True:
             self._check()
             if not self._wait(self._reader, select.POLLIN):
                 if time.monotonic() - last > self._timeout:
-                    raise self._fail(f"nothing arrived from the other end for {self._timeout:.0f} seconds")
+                    raise self._fail(f"nothing arrived from the peer for {self._timeout:.0f} seconds")
                 continue
             try:
-                with self._decoder.get_buffer() as room:
+                with self._lane.get_buffer() as room:
                     count = self._read_some(room)
             except BlockingIOError:
                 continue
             except OSError as error:
                 raise self._fail(f"the connection was lost while receiving ({error.strerror})") from error
             if not count:
-                raise self._fail("the connection ended before the other end had said goodbye")
+                raise self._fail("the connection ended before the peer had said goodbye")
             try:
-                for frame in self._decoder.buffer_updated(count):
-                    if frame.type == FrameKind.BYE:
+                for message in self._lane.buffer_updated(count):
+                    if isinstance(message, Bye):
                         return
-                    if frame.type != FrameKind.PING:
-                        yield frame
-            except FrameError as error:
+                    yield message
+            except DamagedFrame as error:
                 raise self._fail(str(error)) from error
             last = time.monotonic()
 
     def reuse(self, payload: Payload) -> None:
         """Take back what was received, which nobody may look at any more."""
-        self._decoder.reuse(payload)
+        self._lane.reuse(payload)
 
     def abort(self, reason: str) -> None:
         """Let everybody who sends or receives here stop within a second."""
         self._broken = self._broken or reason
 
     def close(self) -> None:
-        """Give the file descriptors back; nobody may be sending or receiving any more."""
+        """Close the file descriptors; nobody may be sending or receiving any more."""
         self.abort("it was closed")
         if not self._closed:
             self._closed = True

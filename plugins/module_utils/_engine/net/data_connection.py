@@ -30,7 +30,7 @@ Moved = Callable[[int], None]  # told of so many bytes more
 
 
 class ConnectionLost(Exception):
-    """The connection is of no use any more; what it carried may travel over another one."""
+    """The connection is of no use any more; what it carried may be sent over another one."""
 
 
 class DataConnection:
@@ -54,7 +54,7 @@ class DataConnection:
         self.number = 0  # of the connection, as its first bytes said
         self.passed = 0  # bytes that went through it
         self.at_rest = True  # between two records, or ranges: it may have nothing to do
-        self.spare = False  # it shall end as soon as nothing of its work is under way
+        self.spare = False  # it should end as soon as nothing of its work is under way
 
     def send_head(self, record: Record) -> None:
         """Send the head of a record; raises ConnectionLost."""
@@ -80,7 +80,7 @@ class DataConnection:
         """Send what the file holds there, filled up with zeros where it ends before or cannot be read.
 
         ``moved`` is told of the bytes as they go. Raises ConnectionLost, and OSError where the file cannot be read;
-        all is sent nevertheless, since the other end waits for what was promised.
+        all is sent nevertheless, since the peer waits for what was promised.
         """
         left, unreadable = count, None
 
@@ -216,11 +216,11 @@ class DataConnection:
         return ConnectionLost(f"a data connection was lost while {doing}: {reason}")
 
     def fileno(self) -> int:
-        """Give the descriptor; -1 when it was given back."""
+        """Return the descriptor; -1 if it was closed."""
         return self._socket.fileno()
 
     def is_lost(self) -> bool:
-        """Whether the other end, which has nothing to say, hung up."""
+        """Whether the peer, which sends nothing on this connection, hung up."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN | getattr(select, "POLLRDHUP", 0))
         events = poll.poll(0)
@@ -233,7 +233,7 @@ class DataConnection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Give the descriptors back; nobody may be using it any more."""
+        """Close the descriptors; nobody may be using them any more."""
         for fd in self._pipe or ():
             os.close(fd)
         self._pipe = None
@@ -286,7 +286,7 @@ class TlsChannel(Channel):
         return count
 
     def close(self) -> None:
-        """Give the connection back; nobody may be sending or receiving any more."""
+        """Close the connection; nobody may be sending or receiving any more."""
         self.abort("it was closed")
         self._closed = True
         with contextlib.suppress(OSError):

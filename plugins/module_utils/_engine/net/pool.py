@@ -5,8 +5,8 @@
 """The data connections of a transfer, a thread for each.
 
 Either end may drive. The driving end makes the connections, and makes one again that was lost; the serving end takes
-what comes. A lost connection costs only time as long as one can be made within the timeout. Where nobody said how many
-there shall be, the driving end tries more than it began with.
+what comes. A lost connection costs only time as long as one can be made within the timeout. If it was not said how many
+there should be, the driving end tries more than it began with.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ConnectionPool:
     def grow(self, most: int, limit: int, let_go: Callable[[int], None] | None = None) -> None:
         """Try up to ``most`` connections, as long as more carry more and less than ``limit`` bytes a second (0: any).
 
-        ``let_go`` asks the other end to let those end whose numbers are above one; where it is not given, this end can.
+        ``let_go`` asks the peer to let those end whose numbers are above one; where it is not given, this end can.
         """
         self._let_go = let_go or self.dismiss
         if most > self.count:
@@ -81,7 +81,7 @@ class ConnectionPool:
             grow(self, self._over, self._context.side, most, limit)
 
     def links(self) -> list[DataConnection]:
-        """Give the connections that there are now."""
+        """Return the connections that there are now."""
         with self._lock:
             return list(self._links)
 
@@ -170,7 +170,7 @@ class ConnectionPool:
                 self._failed(
                     TransferFailed(
                         f"all data connections were lost for {self._timeout:.0f} seconds ({self._why}). What is in "
-                        "place stays: run the task again, it goes on where it stopped"
+                        "place stays: run the task again to resume"
                     )
                 )
                 return

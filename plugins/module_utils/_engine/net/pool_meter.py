@@ -36,7 +36,7 @@ def grow(streams: ConnectionPool, over: threading.Event, side: str, most: int, l
 
 
 def _held(link: DataConnection) -> int:
-    """Give how many bytes of a connection the system holds that the other end does not have yet.
+    """Return how many bytes of a connection the system holds that the peer does not have yet.
 
     It takes them by the megabyte: what a connection really carries shows without them only. 0 where it does not say.
     """
@@ -60,7 +60,7 @@ class _Meter:
         return time.monotonic(), wall - processor, account["processor"], account["cores"]
 
     def read(self, links: list[DataConnection], wanted: int) -> Sample:
-        """Give what happened since the last time."""
+        """Return what happened since the last time."""
         at, waited, processor, cores = self._look()
         seconds = max(at - self._at, 1e-9)
         # Each link is looked at once: its thread goes on meanwhile.

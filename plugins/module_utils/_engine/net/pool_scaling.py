@@ -34,11 +34,11 @@ class Sample(NamedTuple):
     bytes: int
     waiting: float  # share of the connections' time that they waited for the network; may be 0 now and 2 then
     processor: float  # share of the processors that this end may use, and used
-    engaged: bool  # all connections that there shall be are there, and had something to do
+    engaged: bool  # all connections that there should be are there, and had something to do
 
 
 class Growth:
-    """Says after each sample how many connections there shall be; from ``begin`` to ``most``.
+    """Decides after each sample how many connections there should be; from ``begin`` to ``most``.
 
     ``limit`` are the bytes a second that are allowed, 0 for all.
     """
@@ -62,7 +62,7 @@ class Growth:
         self._samples: list[Sample] = []  # this one
 
     def take(self, sample: Sample) -> int:
-        """Learn from a sample; gives how many connections there shall be from now on."""
+        """Learn from a sample; gives how many connections there should be from now on."""
         if self.over:
             pass
         elif not sample.engaged:

@@ -15,32 +15,36 @@ from typing import Any, Callable, Iterator
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
-from ..wire.frames import VERSION, Frame, FrameError, FrameKind, Payload
-from ..wire.messages import dump_hello, dump_reason, parse_message, parse_reason
+from ..wire.conversation import Contents, Conversation, Role, Said
+from ..wire.frames import VERSION, FrameError
+from ..wire.messages import Bye, Failed, Hello
 from .control_channel import Channel, ChannelBroken
 
 PING_SECONDS = 5.0
-_FAREWELL = 3.0  # seconds for the other end to hear why this one gives up
+_FAREWELL = 3.0  # seconds for the peer to hear why this one gives up
 _PINGS = 8  # at least, within the timeout: half of it is how long silence may last
 
 
 class SessionLost(TransferFailed):
-    """The other end cannot be heard any more. It may be spoken to again over a new connection."""
+    """The peer is lost. A new connection may reach it again."""
 
 
-OnFrame = Callable[[int, Frame], None]
+OnMessage = Callable[[int, Said], None]
 
 
 class Session:
-    """Messages to and from the other end. Connection 0 carries the decisions, and all of them contents.
+    """Messages to and from the peer. Connection 0 carries the decisions, and all of them contents.
 
-    What arrives is handed to ``on_frame(stream, frame)`` in the connection's own thread; what goes wrong there, or with
-    the connection, comes out of ``next_event`` as TransferFailed in the thread that leads the conversation.
+    What arrives is handed to ``on_message(stream, message)`` in the connection's own thread; what goes wrong there, or
+    with the connection, comes out of ``next_event`` as TransferFailed in the thread that leads the conversation.
     """
 
-    def __init__(self, context: Context, channels: list[Channel]) -> None:
+    def __init__(self, context: Context, channels: list[Channel], contents: Contents) -> None:
         self._context = context
         self.channels = channels
+        conversation = Conversation(Role(context.side), contents)
+        for channel in channels:
+            channel.join(conversation)
         timeout = float(context.settings["timeout"])
         self._ping_seconds = min(PING_SECONDS, timeout / _PINGS) if timeout else PING_SECONDS
         self._events: queue.Queue[Any] = queue.Queue()
@@ -48,10 +52,11 @@ class Session:
         self._over = threading.Event()
         self._gives_up = False
 
-    def start(self, on_frame: OnFrame) -> None:
-        """Begin to listen."""
+    def start(self, on_message: OnMessage) -> None:
+        """Greet the peer, and begin to listen."""
+        self.send(self._hello())
         for number, channel in enumerate(self.channels):
-            self._spawn(self._listen, number, channel, on_frame)
+            self._spawn(self._listen, number, channel, on_message)
         self._spawn(self._ping)
 
     def _spawn(self, target: Callable[..., None], *arguments: Any) -> None:
@@ -59,19 +64,24 @@ class Session:
         thread.start()
         self._threads.append(thread)
 
-    def _listen(self, number: int, channel: Channel, on_frame: OnFrame) -> None:
-        try:
-            for frame in channel.receive():
-                if frame.type == FrameKind.FAILED:
-                    raise TransferFailed(parse_reason(frame.payload))
-                if not self._gives_up:
-                    on_frame(number, frame)
-        except ChannelBroken as error:
-            self.put(_broken_off(error))
-        except FrameError as error:
-            self.put(impossible(error))
-        except Exception as error:
-            self.put(error)
+    def _listen(self, number: int, channel: Channel, on_message: OnMessage) -> None:
+        is_over = False
+        while not is_over:
+            is_over = True
+            try:
+                for message in channel.receive():
+                    if isinstance(message, Failed):
+                        raise TransferFailed(message.reason)
+                    if not self._gives_up:
+                        on_message(number, message)
+            except ChannelBroken as error:
+                self.put(_broken_off(error))
+            except FrameError as error:
+                self.put(impossible(error))
+                self._gives_up = True
+                is_over = False  # it goes on being read until the peer has heard why, see fail
+            except Exception as error:
+                self.put(error)
 
     def _ping(self) -> None:
         while not self._over.wait(self._ping_seconds):
@@ -79,10 +89,10 @@ class Session:
                 with contextlib.suppress(ChannelBroken):
                     channel.ping()
 
-    def send(self, kind: FrameKind, payload: Payload = b"", stream: int = 0) -> None:
-        """Send a message; raises TransferFailed where the other end is lost."""
+    def send(self, message: Said, stream: int = 0) -> None:
+        """Send a message; raise TransferFailed if the peer is lost."""
         try:
-            self.channels[stream].send(kind, payload)
+            self.channels[stream].send(message)
         except ChannelBroken as error:
             raise _broken_off(error) from error
 
@@ -91,7 +101,7 @@ class Session:
         self._events.put(event)
 
     def next_event(self, wait: bool = True, waiting: str = time_accounting.ANSWER) -> Any:
-        """Give the next event; None where there is none and ``wait`` is false. ``waiting`` is what it waits for."""
+        """Return the next event; None if there is none and ``wait`` is false. ``waiting`` is what it waits for."""
         while True:
             if self._context.stop.is_set():
                 raise TransferFailed("the transfer was told to stop; run it again and it goes on")
@@ -109,11 +119,22 @@ class Session:
                 raise event
             return event
 
-    def fail(self, reason: str) -> None:
-        """Tell the other end that this one gives up, and why; waits some seconds at most.
+    def _hello(self) -> Hello:
+        settings = self._context.settings
+        return Hello(VERSION, settings["id"], bool(settings["check"]))
 
-        What the other end is sending goes on being read until it has heard, and hangs up: a connection that is closed
-        before that takes the last words with it, and the other end would connect again.
+    def expect_hello(self) -> None:
+        """Wait for the peer's greeting. Raises TransferFailed unless it means the same transfer."""
+        if self.next_event().dump() != self._hello().dump():
+            raise TransferFailed(
+                "the two ends do not mean the same transfer, or run different versions of this collection: run it again"
+            )
+
+    def fail(self, reason: str) -> None:
+        """Tell the peer that this side gives up, and why; wait at most some seconds.
+
+        Data from the peer is still read until it has received this, and hangs up: a connection that is closed
+        earlier loses the last message, and the peer would connect again.
         """
         self._gives_up = True
         sender = threading.Thread(target=self._send_failure, args=(reason,), daemon=True)
@@ -123,12 +144,12 @@ class Session:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _send_failure(self, reason: str) -> None:
-        with contextlib.suppress(ChannelBroken, FrameError):
-            self.channels[0].send(FrameKind.FAILED, dump_reason(reason))
+        with contextlib.suppress(ChannelBroken, FrameError, TransferFailed):
+            self.channels[0].send(Failed(reason))
 
     @contextlib.contextmanager
     def failures_told(self) -> Iterator[None]:
-        """Tell the peer of what ends the conversation here. Raises TransferFailed for a FrameError, too."""
+        """Tell the peer why the session ends here. Raise TransferFailed for a FrameError, too."""
         try:
             yield
         except TransferFailed as error:
@@ -144,10 +165,10 @@ class Session:
             channel.abort(reason)
 
     def goodbye(self) -> None:
-        """Say that this end has nothing more to say, on every connection, and wait for the same from the other end."""
+        """Say goodbye on every connection, and wait for the peer's goodbye."""
         for number in range(len(self.channels)):
             with contextlib.suppress(TransferFailed):
-                self.send(FrameKind.BYE, stream=number)
+                self.send(Bye(), number)
         for thread in self._threads[: len(self.channels)]:
             thread.join(10)
 
@@ -163,28 +184,15 @@ class Session:
 
 
 def impossible(error: FrameError) -> TransferFailed:
-    """Say that the other end is not what it seems."""
+    """Return the failure for unexpected data from the peer."""
     return TransferFailed(
-        f"the other end sent what no other end sends: {error}. The two run different versions, or something on the way "
-        "changes data. What is in place stays"
+        f"protocol error: unexpected data from the peer: {error}. The hosts run different versions, or the network "
+        "corrupts data. What is in place stays"
     )
 
 
 def _broken_off(error: Exception) -> SessionLost:
     return SessionLost(
         f"the conversation with the other host broke off: {error}. That end was killed or restarted, or the network "
-        "failed. What is in place stays: run the task again, it goes on where it stopped"
+        "failed. What is in place stays: run the task again to resume"
     )
-
-
-def hello(context: Context) -> bytes:
-    """Give the first message of either end."""
-    return dump_hello(VERSION, context.settings["id"], bool(context.settings["check"]))
-
-
-def check_hello(context: Context, payload: bytes) -> None:
-    """Raise TransferFailed unless the other end means the same transfer."""
-    if parse_message(payload) != parse_message(hello(context)):
-        raise TransferFailed(
-            "the two ends do not mean the same transfer, or run different versions of this collection: run it again"
-        )

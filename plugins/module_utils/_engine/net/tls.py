@@ -22,10 +22,10 @@ CERTIFICATE, KEY, PEER = "tls_certificate", "tls_key", "tls_peer"  # names of th
 
 
 def make(context: Context) -> ssl.SSLContext:
-    """Make this end's TLS context; raises TransferFailed where a secret is missing or no PEM text."""
+    """Make this end's TLS context; raise TransferFailed if a secret is missing or no PEM text."""
     for name in (CERTIFICATE, KEY, PEER):
         if not context.secrets.get(name):
-            raise TransferFailed(f"the transfer shall be encrypted, and was given no {name}")
+            raise TransferFailed(f"the transfer must be encrypted, but there is no {name}")
     serves = context.part == "serve"
     engine = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
     if not ssl.HAS_TLSv1_3:
@@ -56,7 +56,7 @@ def _forget(path: str) -> None:
 
 
 def check_peer(connection: ssl.SSLSocket, peer: str) -> None:
-    """Raise HandshakeError unless the other end showed the very certificate that it was given (PEM text)."""
+    """Raise HandshakeError unless the peer's certificate is the expected one (PEM text)."""
     shown = connection.getpeercert(binary_form=True)
     if not shown or not hmac.compare_digest(shown, ssl.PEM_cert_to_DER_cert(peer)):
-        raise HandshakeError("the other end showed another certificate than the one that was made for it")
+        raise HandshakeError("the peer's certificate is not the one that was created for it")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Make entries what they shall be at the destination, and count what that took."""
+"""Bring entries at the destination to the desired state, and count the changes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Applier(FileApplier):
         self._keeps_links = "hardlinks" in self.preserve
         self._claims = Claims()
 
-    def look(self, path: bytes) -> Entry | None:
-        """Give what is at the path now, None where nothing is or no way leads there."""
+    def entry_at(self, path: bytes) -> Entry | None:
+        """Return the entry at the path now, None if there is none or it cannot be reached."""
         folder, _slash, name = path.rpartition(b"/")
         try:
             folder_fd = self._folder(folder)
@@ -58,10 +58,10 @@ class Applier(FileApplier):
             raise
 
     def is_unchanged(self, entry: Entry) -> bool:
-        """Whether a regular file is there with the size, time and metadata that it shall have.
+        """Whether a regular file exists with the expected size, time and metadata.
 
-        It says of most of a tree that was here before all that is asked, at the least cost; where it says no, ``look``
-        and ``judge`` say why.
+        For most of a tree that was here before, this answers the question at the lowest cost. Where the answer is no,
+        ``entry_at`` and ``judge`` tell why.
         """
         folder, _slash, name = entry.path.rpartition(b"/")
         try:
@@ -155,7 +155,7 @@ class Applier(FileApplier):
         return verdict
 
     def special(self, entry: Entry, found: Entry | None) -> Verdict:
-        """Make a symlink, FIFO, socket or device, or mend its attributes."""
+        """Make a symlink, FIFO, socket or device, or fix its attributes."""
         verdict = self.judge(entry, found)
         if verdict.action in (CREATE, REPLACE):
             self.clear(entry, found)
@@ -224,7 +224,7 @@ class Applier(FileApplier):
         self.note(entry.path, metadata.apply(parent, name, entry, found, self.preserve, self.ids, powers=self.powers))
 
     def attributes(self, entry: Entry, found: Entry, verdict: Verdict) -> Verdict:
-        """Mend the attributes of a regular file whose content is right.
+        """Fix the attributes of a regular file whose content is right.
 
         Where the file is another one's, too, a copy of it takes its place: the verdict returned says so.
         """
@@ -258,9 +258,9 @@ class Applier(FileApplier):
             raise
 
     def follower(self, link: Follower, is_free: bool = False) -> Verdict:
-        """Give a file one more name. ``is_free``: check mode takes what is in its place as deleted."""
+        """Add a hard link to a file. ``is_free``: check mode treats what is in its place as deleted."""
         entry = link.entry
-        leader, found = self.root.lstat(link.leader), None if is_free else self.look(entry.path)
+        leader, found = self.root.lstat(link.leader), None if is_free else self.entry_at(entry.path)
         linked = (
             leader is not None
             and found is not None
@@ -285,11 +285,11 @@ class Applier(FileApplier):
     # the end
 
     def finish(self) -> None:
-        """Give the directories their metadata, the deepest first."""
+        """Set the metadata of the directories, the deepest first."""
         for record in self._spool.drain():
             entry = next(iter(Decoder().feed(record)))
             try:
-                found = self.look(entry.path)
+                found = self.entry_at(entry.path)
                 if found is None or found.type != DIRECTORY:
                     self.failed(entry.path, "the directory vanished from the destination during the transfer")
                 elif not self._is_same(entry, found):
@@ -302,7 +302,7 @@ class Applier(FileApplier):
         self.outcome.warn_of_withheld()
 
     def _dress_directory(self, entry: Entry, found: Entry) -> None:
-        """Give a directory its metadata, by its own fd where that is all: a tree has many."""
+        """Set the metadata of a directory, by its own fd if that is enough: a tree has many."""
         uid, gid = self.ids.uid(entry.uid), self.ids.gid(entry.gid)
         same_owner = (uid, gid) == (found.uid, found.gid)
         usual = metadata.EARLIEST_NS <= entry.mtime_ns <= metadata.LATEST_NS
@@ -322,6 +322,6 @@ class Applier(FileApplier):
             os.close(fd)
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
         self._spool.close()
         super().close()

@@ -62,7 +62,7 @@ class FileApplier:
         self._now = time.time_ns()
 
     def _open_temporary(self, staging_fd: int | None) -> int:
-        """Take the staging folder; what is made in it shall not inherit ACLs from the destination.
+        """Take the staging folder; what is made in it must not inherit ACLs from the destination.
 
         ``staging_fd`` is the folder as another process has opened it for this one.
         """
@@ -102,7 +102,7 @@ class FileApplier:
         self.root.clear_for(entry, found, self.check)
 
     def temporary_name(self) -> bytes:
-        """Give a name in the staging folder that nobody has."""
+        """Return an unused name in the staging folder."""
         self._fresh += 1
         return b"new-%d-%d" % (self._process, self._fresh)
 
@@ -176,7 +176,7 @@ class FileApplier:
             os.rename(name, final, src_dir_fd=target, dst_dir_fd=folder_fd)
 
     def _folder(self, path: bytes) -> int:
-        """Give the fd of a directory; most files are put where the one before was."""
+        """Return the fd of a directory; most files go to the same one as the file before."""
         last, fd, since = self._last
         now = time.monotonic()
         if last != path or now - since > _FRESH:
@@ -209,7 +209,7 @@ class FileApplier:
         )
 
     def _inherit(self, entry: Entry, old: Entry | None, folder_fd: int, name: bytes, status: os.stat_result) -> None:
-        """Give a staged file what it would have, had it been made in its place, as far as that is not preserved.
+        """Set what a staged file would have if it had been created in place, as far as that is not preserved.
 
         That is the user's own ids, or the group of a setgid folder; the folder's default ACL; and the mode of the file
         that it replaces, or one that the default ACL or the umask allows.
@@ -232,7 +232,7 @@ class FileApplier:
             metadata.chmod(folder_fd, name, mode)
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
         for fd in (self.temporary_fd, self._last[1]):
             if fd >= 0:
                 os.close(fd)

@@ -16,7 +16,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def full(root: bytes, found: str) -> TransferFailed:
-    """Give what ends a transfer to ``root``, which has no room, where ``found`` says how that showed."""
+    """Return what ends a transfer to ``root``, which has no room, where ``found`` says how that showed."""
     where = os.fsdecode(mount_point(root))
     return TransferFailed(
         f"the destination's disk is full ({found}): the file system mounted at {where} has no space or no inodes left "
@@ -26,7 +26,7 @@ def full(root: bytes, found: str) -> TransferFailed:
 
 
 def mount_point(path: bytes) -> bytes:
-    """Give the folder at which the file system of a path begins, as far up as this user may look."""
+    """Return the folder at which the file system of a path begins, as far up as this user may look."""
     path = nearest_existing(os.path.realpath(path))
     try:
         device = os.lstat(path).st_dev

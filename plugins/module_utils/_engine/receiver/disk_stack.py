@@ -44,5 +44,5 @@ class DiskStack:
         self._file.truncate()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._file.close()

@@ -41,7 +41,7 @@ class LinkBook:
         self._groups: dict[tuple[int, int], _Group] = {}
 
     def meet(self, entry: Entry) -> Follower | None:
-        """Take note of a name; gives None where it is the first one (or the only one) of its file."""
+        """Take note of a name; gives None if it is the first one (or the only one) of its file."""
         key = entry.link_id
         if key is None:
             return None
@@ -71,5 +71,5 @@ class LinkBook:
         return [Follower(waits, group.leader, True, is_new) for waits in waiting]
 
     def orphans(self) -> list[Entry]:
-        """Give, at the end, the names that waited in vain."""
+        """Return, at the end, the names whose first name never came."""
         return [entry for group in self._groups.values() for entry in group.waiting]

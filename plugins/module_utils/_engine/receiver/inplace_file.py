@@ -5,7 +5,7 @@
 """A large file whose old version is written to, where it is.
 
 It has what a Partial has, without a journal: the next run hashes the blocks of what is there, so what was written
-before an interruption does not travel again, and what never reached the disk does. While it is written to, the file has
+before an interruption is not sent again, and what never reached the disk is. While it is written to, the file has
 the time of the writing and not the source's, so that it is not taken for complete.
 """
 
@@ -23,7 +23,7 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class InPlace:
-    """The file at an entry's path, open for writing. Raises OSError where it must not, or cannot, be written to.
+    """The file at an entry's path, open for writing. Raise OSError if it must not, or cannot, be written to.
 
     A file with several names is not: the others may be those of an older backup.
     """
@@ -65,7 +65,7 @@ class InPlace:
             raise OSError(errno.ESTALE, "another file took its place while it was written to")
 
     def close(self, complete: bool = True) -> None:  # noqa: ARG002 - as a Partial has it
-        """Give the descriptors back."""
+        """Close the descriptors."""
         if not self._closed:
             self._closed = True
             for fd in (self.fd, self.folder_fd):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files of earlier snapshots that need not travel again (``link_dest``)."""
+"""Files of earlier snapshots that need not be sent again (``link_dest``)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .new_file import copy_file
 
 
 class LinkDest:
-    """Looks for a file in the ``link_dest`` folders, in their order, and takes it from there."""
+    """Finds a file in the ``link_dest`` folders, in their order, and links it."""
 
     def __init__(self, folders: list[str], applier: Applier) -> None:
         self._applier = applier
         self._roots = [Root(os.fsencode(folder)) for folder in folders if os.path.isdir(folder)]
 
     def candidate(self, entry: Entry) -> tuple[Root, Entry] | None:
-        """Give the first folder that has a file of the same path, size and time."""
+        """Return the first folder that has a file of the same path, size and time."""
         best = None
         for root in self._roots:
             old = root.lstat(entry.path, self._applier.wants_xattrs)
@@ -38,7 +38,7 @@ class LinkDest:
         return best
 
     def take(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], folder_fd: int) -> bool:
-        """Put the file in place: as a hard link where everything is equal, else as a copy. False: it must travel."""
+        """Put the file in place: as a hard link where everything is equal, else as a copy. False: it must be sent."""
         root, old = source
         name = self._applier.temporary_name()
         try:
@@ -58,6 +58,6 @@ class LinkDest:
         return True
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
         for root in self._roots:
             root.close()

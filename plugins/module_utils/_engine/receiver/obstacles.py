@@ -30,14 +30,14 @@ class Obstacles:
 
     def __init__(self, extras: Extras, is_single: bool, check: bool) -> None:
         self._extras, self._is_single, self._check = extras, is_single, check
-        self._why: dict[bytes, str] = {}  # by directory: why it stays; empty where it may go
+        self._why: dict[bytes, str] = {}  # by directory: why it stays; empty if it may go
         self._waiting: dict[bytes, Callable[[], None]] = {}
         self._is_settled = False
 
     def hold(self, path: bytes) -> None:
         """Take note that the directory must be deleted before its path is something else.
 
-        Raises InTheWay where it must stay.
+        Raises InTheWay if it must stay.
         """
         if path not in self._why:
             self._why[path] = self._ask(path)
@@ -68,7 +68,7 @@ class Obstacles:
         return self._check and self._is_settled and self._why.get(path) == ""
 
     def wait(self, entry: Entry, action: Callable[[], None]) -> None:
-        """Call ``action`` when the place of the entry is free. Raises InTheWay where it will not be."""
+        """Call ``action`` when the place of the entry is free. Raise InTheWay if it will not be."""
         self.hold(entry.path)
         if self._is_settled:
             raise InTheWay(errno.ENOTEMPTY, _FILLED, escape(entry.path))

@@ -10,9 +10,10 @@ is asked of the entries.
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Mapping
 
 from ..._core.context import Context
+from ..._core.outcome import OwnerMismatch
 from ..._model.entry import Entry
 from ..._model.ids import IdMap
 from ..._model.paths import escape
@@ -31,7 +32,7 @@ class OwnerBook:
         given = settings.get("owner_map") or {}
         self._ids = IdMap.of(given)  # the whole table, for the comparison
         self._settled = {kind: {pair[0] for pair in given.get(kind, ())} for kind in KINDS}
-        self._differ: dict[str, dict[int, dict[str, Any]]] = {kind: {} for kind in KINDS}
+        self._differ: dict[str, dict[int, OwnerMismatch]] = {kind: {} for kind in KINDS}
 
     def learn(self, users: Mapping[int, str], groups: Mapping[int, str]) -> tuple[Table, Table]:
         """Take the source's names of ids, and return the numbers among them that become others."""
@@ -72,6 +73,6 @@ class OwnerBook:
         return self._ids.as_table()
 
     @property
-    def mismatches(self) -> list[dict[str, Any]]:
+    def mismatches(self) -> list[OwnerMismatch]:
         """What was found that means somebody else here."""
         return [one for kind in KINDS for _number, one in sorted(self._differ[kind].items()) if one["entries"]]

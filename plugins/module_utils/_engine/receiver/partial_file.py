@@ -33,7 +33,7 @@ def partial_name(entry: Entry) -> bytes:
 
 
 def encode_line(name: bytes, inode: int, start: int, end: int) -> bytes:
-    """Give the journal's line for a range."""
+    """Return the journal's line for a range."""
     text = b"%d %d %d" % (inode, start, end)
     check = hashlib.blake2b(name + b" " + text, digest_size=_CHECK_BYTES).hexdigest().encode()
     return text + b" " + check + b"\n"
@@ -55,7 +55,7 @@ def decode(journal: bytes, name: bytes, inode: int, size: int) -> list[Range]:
 class Partial:
     """One file on its way. Several threads write to ``fd``; ``note`` and ``sync`` keep the journal.
 
-    Raises OSError where it cannot be made. ``folder_fd`` stays the caller's.
+    Raises OSError if it cannot be made. ``folder_fd`` stays the caller's.
     """
 
     def __init__(self, folder_fd: int, entry: Entry, journal: bool) -> None:
@@ -109,7 +109,7 @@ class Partial:
             os.close(self._journal)
 
     def close(self, complete: bool) -> None:
-        """Give the descriptors back; a complete file needs its journal no more."""
+        """Close the descriptors, and remove the journal of a complete file."""
         if not complete:
             with contextlib.suppress(OSError):
                 self.sync()

@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -23,17 +23,18 @@ from ..._tree.compare import Verdict
 from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
 from ..net.carrier import Arrived, DestCarrier
-from ..net.session import Session, check_hello, hello
-from ..wire.frames import DATA_TYPES, Frame, FrameKind
-from ..wire.messages import Ack, Hash, Sent, Shard, Sums, Totals, Want, dump_id, parse_id, parse_shard
-from ..wire.summary import continue_from, dump_outcome, parse_outcome
+from ..net.session import Session
+from ..wire.conversation import Said
+from ..wire.frames import Frame
+from ..wire.messages import Ack, Begin, End, Fetched, Hash, Raw, Ready, Scanned, Sent, Shard, Sums, Total, Want
+from ..wire.summary import Summary, continue_from
 from .apply import Applier
 from .disk_full import full
 from .owner_book import OwnerBook
 from .reconcile import OpenShard, Reconciler
 from .writer_pool import PIECE_BYTES, PIECE_FILES, File, WriterPool, Written, processes_wanted
 
-_CONTENT = DATA_TYPES | {FrameKind.BEGIN, FrameKind.RAW, FrameKind.END}
+_CONTENTS = (Frame, Begin, Raw, End)
 
 
 class Receiver:
@@ -72,7 +73,7 @@ class Receiver:
         time_accounting.enter(time_accounting.LEAD, time_accounting.WRITE)
         try:
             with self._session.failures_told():
-                self._session.start(self._on_frame)
+                self._session.start(self._on_message)
                 return self._converse()
         except OSError as error:
             self._session.fail(f"the destination failed: {error}")
@@ -91,18 +92,18 @@ class Receiver:
 
     # the reading threads
 
-    def _on_frame(self, stream: int, frame: Frame) -> None:
-        if frame.type in _CONTENT:
-            self._carrier.take(stream, frame)
-        elif frame.type == FrameKind.READY:
+    def _on_message(self, stream: int, message: Said) -> None:
+        if isinstance(message, _CONTENTS):
+            self._carrier.take(stream, message)
+        elif isinstance(message, Ready):
             if not self._fetchers:
                 for _number in range(max(1, int(self._settings["streams"]))):
                     thread = threading.Thread(target=self._fetch, daemon=True)
                     thread.start()
                     self._fetchers.append(thread)
-            self._fetches.put(parse_id(frame.payload))
+            self._fetches.put(message.id)
         else:
-            self._session.put(frame)
+            self._session.put(message)
 
     def _fetch(self) -> None:
         while True:
@@ -111,7 +112,7 @@ class Receiver:
                 return
             try:
                 self._carrier.fetch(shard)
-                self._session.send(FrameKind.FETCHED, dump_id(shard))
+                self._session.send(Fetched(shard))
             except Exception as error:
                 self._session.put(error)
                 return
@@ -119,31 +120,23 @@ class Receiver:
     # the leading thread
 
     def _converse(self) -> Outcome:
-        self._session.send(FrameKind.HELLO, hello(self._context))
-        frame = self._session.next_event()
-        if frame.type != FrameKind.HELLO:
-            raise TransferFailed(f"protocol error: {frame.type.name} where HELLO was due")
-        check_hello(self._context, frame.payload)
+        self._session.expect_hello()
         self._context.progress.phase = "transfer"
-        actions = {
-            FrameKind.SHARD: self._shard,
-            FrameKind.SUMS: self._sums,
-            FrameKind.SENT: self._sent,
-            FrameKind.TOTAL: self._total,
+        actions: dict[type, Callable[[Any], None]] = {
+            Written: self._written,
+            Shard: self._shard,
+            Sums: self._sums,
+            Sent: self._sent,
+            Total: self._total,
         }
         while True:
-            frame = self._session.next_event(waiting=time_accounting.WRITE if self._pieces else time_accounting.ANSWER)
-            if isinstance(frame, Written):
-                self._written(frame)
-                continue
-            if frame.type == FrameKind.SCANNED:
-                return self._finish(Totals.parse(frame.payload))
-            if frame.type not in actions:
-                raise TransferFailed(f"protocol error: {frame.type.name} out of turn from the source")
-            actions[frame.type](frame.payload)
+            event = self._session.next_event(waiting=time_accounting.WRITE if self._pieces else time_accounting.ANSWER)
+            if isinstance(event, Scanned):
+                return self._finish(event)
+            actions[type(event)](event)
 
-    def _finish(self, totals: Totals) -> Outcome:
-        if self._open or self._pieces or totals.files != self._received:
+    def _finish(self, totals: Scanned) -> Outcome:
+        if totals.files != self._received:
             raise TransferFailed(
                 f"the source scanned {totals.files} entries and the destination saw {self._received}: "
                 "something was lost. Run the transfer again; what is in place stays"
@@ -152,32 +145,25 @@ class Receiver:
         self._context.progress.phase = "finishing"
         self._context.progress.bytes_total = totals.size
         started = time.monotonic()
-        self._entries.finish(bool(totals.clean), totals.files <= 1)
+        self._entries.finish(totals.clean, totals.files <= 1)
         self._outcome.phases["finish"] = round(time.monotonic() - started, 3)
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"dest": list(self._carrier.argv)} if self._carrier.argv else {}
         self._outcome.resumed = self._outcome.resumed or self._carrier.resumed
         self._outcome.spent = {"dest": time_accounting.account()}
         self._outcome.owners, self._outcome.owner_mismatches = self._owners.table, self._owners.mismatches
-        self._session.send(FrameKind.SUMMARY, dump_outcome(self._outcome))
-        frame = self._session.next_event()
-        if frame.type != FrameKind.SUMMARY:
-            raise TransferFailed(f"protocol error: {frame.type.name} where SUMMARY was due")
-        try:
-            whole = parse_outcome(frame.payload)
-        except TypeError as error:
-            raise TransferFailed(f"the source's account cannot be read: {error}") from error
+        self._session.send(Summary(self._outcome))
+        account: Summary = self._session.next_event()
         self._session.goodbye()
-        return whole
+        return account.outcome
 
-    def _total(self, payload: bytes) -> None:
-        totals, progress = Totals.parse(payload), self._context.progress
-        progress.files_total, progress.bytes_total = totals.files, totals.size
+    def _total(self, total: Total) -> None:
+        progress = self._context.progress
+        progress.files_total, progress.bytes_total = total.files, total.size
 
     # comparing
 
-    def _shard(self, payload: bytes) -> None:
-        shard = parse_shard(payload)
+    def _shard(self, shard: Shard) -> None:
         self._learn_owners(shard)
         work = self._open[shard.id] = OpenShard(shard)
         opaque = set(shard.opaque)
@@ -194,7 +180,7 @@ class Receiver:
         progress = self._context.progress
         progress.files_total = max(progress.files_total, self._received)
         if work.hashed:
-            self._session.send(FrameKind.HASH, Hash(shard.id, work.hashed).dump())
+            self._session.send(Hash(shard.id, work.hashed))
         else:
             self._ask(work)
 
@@ -207,23 +193,15 @@ class Receiver:
         if shard.attempt == 1:
             self._owners.count(shard.entries)
 
-    def _sums(self, payload: bytes) -> None:
-        message = Sums.parse(payload)
-        work = self._work(message.id)
-        sums = message.within(len(work.shard.entries)).sums
+    def _sums(self, message: Sums) -> None:
+        work = self._open[message.id]
         for index in work.hashed:
             try:
-                self._entries.compare(work, index, sums.get(index))
+                self._entries.compare(work, index, message.sums.get(index))
             except (OSError, ValueError) as error:
                 self._applier.failed(work.shard.entries[index].path, error)
                 work.accounted += 1
         self._ask(work)
-
-    def _work(self, identity: int) -> OpenShard:
-        work = self._open.get(identity)
-        if work is None:
-            raise TransferFailed("the source speaks of a shard that is not under way")
-        return work
 
     def _ask(self, work: OpenShard) -> None:
         """Ask for the contents that are needed, or acknowledge the shard where none is."""
@@ -243,15 +221,12 @@ class Receiver:
             work.matched += matched
             self._context.progress.bytes_done += matched
         message = Want(work.shard.id, work.wanted, work.have, ranges)
-        self._carrier.ask(message, lambda whole: self._session.send(FrameKind.WANT, whole.dump()))
+        self._carrier.ask(message, self._session.send)
 
     # putting in place
 
-    def _sent(self, payload: bytes) -> None:
-        sent = Sent.parse(payload)
-        work = self._work(sent.id)
-        del self._open[work.shard.id]  # nothing more is to be said of it
-        sent.within(len(work.shard.entries))
+    def _sent(self, sent: Sent) -> None:
+        work = self._open.pop(sent.id)
         arrived = self._carrier.collect(work.shard.id)
         small: list[tuple[int, memoryview]] = []
         try:
@@ -341,6 +316,8 @@ class Receiver:
         if (status.st_mode & 0o170000) != 0o100000 or status.st_size != entry.size:
             self._refuse_full(entry, entry.size - status.st_size)
             return f"{status.st_size} of {entry.size} bytes arrived{': ' + arrived.trouble if arrived.trouble else ''}"
+        if arrived.owners and (status.st_uid not in arrived.owners or status.st_nlink != 1):
+            return "what arrived is not a file that this transfer made"
         try:
             if expected_sum is not None and self._sum_at(folder_fd, name) != expected_sum:
                 os.unlink(name, dir_fd=folder_fd)
@@ -382,7 +359,7 @@ class Receiver:
         return hash_and_close(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder_fd)).hex()
 
     def _acknowledge(self, work: OpenShard) -> None:
-        """Tell the source that a shard is done with, where it is: other processes may be at some of its files."""
+        """Tell the source that a shard is done, if it is: other processes may still work on some of its files."""
         if work.pieces:
             return
         again = work.again
@@ -394,7 +371,4 @@ class Receiver:
         self._open.pop(work.shard.id, None)
         self._outcome.bytes_matched += work.matched
         self._context.progress.files_done += work.accounted
-        self._session.send(
-            FrameKind.ACK,
-            Ack(work.shard.id, work.accounted, again, work.matched).dump(),
-        )
+        self._session.send(Ack(work.shard.id, work.accounted, again, work.matched))

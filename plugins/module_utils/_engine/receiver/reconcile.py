@@ -5,7 +5,7 @@
 """Compare what the source offers with what the destination has, entry by entry.
 
 Most entries are dealt with at once. A regular file waits in its ``OpenShard`` where its content must be compared by
-hash or must travel.
+hash or must be sent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OpenShard:
 
 
 class Reconciler:
-    """Makes of the source's entries, in their order, what they shall be; knows which of them wait for others."""
+    """Applies the source's entries in their order; knows which of them wait for others."""
 
     def __init__(self, context: Context, root: Root, applier: Applier) -> None:
         settings = context.settings
@@ -67,7 +67,7 @@ class Reconciler:
         self._link_dest = LinkDest(list(settings["link_dest"]), applier)
 
     def meet(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
-        """Deal with one entry: at once, or later where its content must be compared or must travel.
+        """Deal with one entry: at once, or later where its content must be compared or must be sent.
 
         ``is_opaque``: a directory whose contents the source does not list. Raises OSError, ValueError or OverflowError.
         """
@@ -79,7 +79,7 @@ class Reconciler:
             work.accounted += 1
             return
         if entry.type == DIRECTORY:
-            found = None if is_new else self._applier.look(entry.path)
+            found = None if is_new else self._applier.entry_at(entry.path)
             new_below = found is None or found.type != DIRECTORY
             try:
                 self._applier.directory(entry, found)
@@ -100,7 +100,7 @@ class Reconciler:
                 self._look_ahead(entry)
             work.accounted += 1
             return
-        found = None if is_new else self._applier.look(entry.path)
+        found = None if is_new else self._applier.entry_at(entry.path)
         if entry.type != REGULAR:
             self._special(entry, found)
             work.accounted += 1
@@ -128,13 +128,13 @@ class Reconciler:
 
     def _look_ahead(self, entry: Entry) -> None:
         """See a directory in the way of a name whose file is not there yet, which may be so until the end."""
-        found = self._applier.look(entry.path)
+        found = self._applier.entry_at(entry.path)
         if found is not None and found.type == DIRECTORY:
             with contextlib.suppress(InTheWay):  # it is said when the file is there
                 self._hold(entry)
 
     def _hold(self, entry: Entry) -> None:
-        """Take note of a directory in the way of an entry. Raises InTheWay where it has contents and must stay."""
+        """Take note of a directory in the way of an entry. Raise InTheWay if it has contents and must stay."""
         try:
             self._root.clear_for(entry, entry._replace(type=DIRECTORY), check=True)
         except InTheWay:
@@ -257,7 +257,7 @@ class Reconciler:
         self.placed(entry, verdict)
 
     def placed(self, entry: Entry, verdict: Verdict) -> None:
-        """An entry is what it shall be; what waited to become another name of it follows."""
+        """An entry is complete; entries that wait to become hard links to it follow."""
         if entry.nlink == 1 or not self._keeps_links:
             return
         for follower in self._links.done(entry, verdict.action not in (NONE, ATTRIBUTES)):
@@ -289,7 +289,7 @@ class Reconciler:
         self._applier.finish()
 
     def close(self) -> None:
-        """Give back what is open, and leave nothing that waited in vain."""
+        """Close what is open, and remove what still waits."""
         self._link_dest.close()
         for staged in self._staged:
             with contextlib.suppress(OSError):

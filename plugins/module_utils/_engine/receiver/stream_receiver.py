@@ -26,7 +26,8 @@ from ..net.carrier import Arrived, DestCarrier, Send
 from ..net.data_connection import DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
-from ..wire.frames import DATA_TYPES, Frame, FrameError, FrameKind, Payload
+from ..wire.conversation import Said
+from ..wire.frames import Frame, FrameError, Payload
 from ..wire.messages import Begin, Got, Want
 from ..wire.ranges import Range, missing
 from ..wire.records import Record, RecordKind
@@ -41,7 +42,7 @@ _ZEROS = bytes(1 << 20)
 
 
 class Basis:
-    """The old version of a file, from which blocks are taken. Raises OSError where it cannot be read."""
+    """The old version of a file, from which blocks are taken. Raise OSError if it cannot be read."""
 
     def __init__(self, root: Root, path: bytes) -> None:
         self.fd = root.open_file(path)
@@ -61,7 +62,7 @@ class Basis:
         return self._state() == self._before
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         os.close(self.fd)
 
 
@@ -88,6 +89,7 @@ class _Batch:
         self.trouble: dict[int, str] = {}
         self.bases: dict[int, Basis] = {}
         self.old: set[int] = set()  # of which there is an old version
+        self.is_asked_for = False
 
 
 class StreamDest(DestCarrier):
@@ -105,7 +107,7 @@ class StreamDest(DestCarrier):
         self._context, self._tell, self._failed, self._reuse = context, tell, failed, reuse
         self._batches: dict[int, _Batch] = {}
         self._changed = threading.Condition()
-        self._current: _Batch | None = None
+        self._current = _Batch()  # whose bundles arrive
         self._over, self._noted = threading.Event(), threading.Event()  # the end; a range is complete
         self._syncer: threading.Thread | None = None
         self._hashers: list[threading.Thread] = []
@@ -125,7 +127,7 @@ class StreamDest(DestCarrier):
         with Root(self._context.root) as root:
             for index, entry, found in files:
                 if not bundles.fits(entry) and found.size >= delta.block_size(found.size):
-                    with contextlib.suppress(OSError):  # then the whole file travels
+                    with contextlib.suppress(OSError):  # then the whole file is sent
                         batch.bases[index] = Basis(root, entry.path)
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
@@ -155,7 +157,7 @@ class StreamDest(DestCarrier):
         return Partial(self._folder(journal), entry, journal)
 
     def _in_place(self, batch: _Batch, index: int, entry: Entry) -> InPlace | None:
-        """Give the old version to write to, where that is wished and can be; else a new file takes its place."""
+        """Return the old version to write to, if that is requested and possible; otherwise a new file replaces it."""
         if not self._context.settings.get("inplace") or index not in batch.old:
             return None
         with contextlib.suppress(OSError), Root(self._context.root) as root:
@@ -163,7 +165,7 @@ class StreamDest(DestCarrier):
         return None
 
     def ranges(self, shard: int) -> dict[int, list[Range]]:
-        """Give what is needed of the files that are there in part."""
+        """Return the missing parts of partial files."""
         return self._batches[shard].needed
 
     def ask(self, message: Want, send: Callable[[Want], None]) -> None:
@@ -171,25 +173,29 @@ class StreamDest(DestCarrier):
         batch = self._batches[message.id]
         bases = {index: item.basis for index, item in batch.large.items() if item.basis is not None}
         if not bases:
+            batch.is_asked_for = True
             send(message)
             return
-        thread = threading.Thread(target=self._hash_and_ask, args=(bases, message, send), daemon=True)
+        thread = threading.Thread(target=self._hash_and_ask, args=(batch, bases, message, send), daemon=True)
         self._hashers = [*(old for old in self._hashers if old.is_alive()), thread]
         thread.start()
 
-    def _hash_and_ask(self, bases: dict[int, Basis], message: Want, send: Callable[[Want], None]) -> None:
+    def _hash_and_ask(
+        self, batch: _Batch, bases: dict[int, Basis], message: Want, send: Callable[[Want], None]
+    ) -> None:
         try:
             sums = {}
             for index, basis in bases.items():
-                with contextlib.suppress(OSError):  # then the whole file travels
+                with contextlib.suppress(OSError):  # then the whole file is sent
                     sums[index] = delta.pack(delta.sums_of(basis.fd, basis.size, str(self._context.settings["id"])))
             message.sums = sums
+            batch.is_asked_for = True
             send(message)
         except Exception as error:
             self._failed(error)
 
     def collect(self, shard: int) -> Arrived:
-        """Give a shard's files, all of which have left the source."""
+        """Return a shard's files, all of which have left the source."""
         with self._changed:
             batch = self._batches.pop(shard)
             while any(item.users for item in batch.large.values()):
@@ -202,24 +208,20 @@ class StreamDest(DestCarrier):
 
     # in the thread that listens to the conversation
 
-    def take(self, _stream: int, frame: Frame) -> None:
+    def take(self, _stream: int, message: Said) -> None:
         """Take a bundle."""
-        if frame.type == FrameKind.BEGIN:
-            self._current = self._batches.get(Begin.parse(frame.payload).id)
-            if self._current is None:
-                raise FrameError("contents of a shard arrived that was not asked for")
-        elif frame.type in DATA_TYPES and self._current is not None:
-            self._current.received += len(frame.payload)
+        if isinstance(message, Frame):
+            self._current.received += len(message.payload)
             if self._current.received > self._current.announced:
                 raise FrameError("more arrived of a shard's small files than was announced")
-            self._current.frames.append(frame)
-        else:
-            raise FrameError(f"{frame.type.name} out of turn")
+            self._current.frames.append(message)
+        elif isinstance(message, Begin):
+            self._current = self._batches[message.id]
 
     # in the connections' threads
 
     def drain(self, link: DataConnection) -> None:
-        """Take what comes over a connection until the other end says goodbye.
+        """Take what comes over a connection until the peer says goodbye.
 
         Raises ConnectionLost, FrameError and OSError.
         """
@@ -230,7 +232,7 @@ class StreamDest(DestCarrier):
                 return
             with self._changed:
                 batch = self._batches.get(record.shard)
-                item = batch.large.get(record.index) if batch is not None else None
+                item = batch.large.get(record.index) if batch is not None and batch.is_asked_for else None
                 if item is not None:
                     item.users += 1
             try:
@@ -246,7 +248,7 @@ class StreamDest(DestCarrier):
                         self._changed.notify_all()
 
     def _take_record(self, link: DataConnection, record: Record, item: _Incoming | None) -> None:
-        if item is None:  # it came over another connection meanwhile, or it could not be opened
+        if item is None:  # it came over another connection meanwhile, could not be opened, or was not asked for
             left = record.size
             while left:
                 left -= len(link.receive(min(left, len(_ZEROS))))
@@ -262,7 +264,7 @@ class StreamDest(DestCarrier):
                 write_zeros(partial.fd, record.offset, record.length)
         elif record.kind == RecordKind.SAME:
             if item.basis is None or record.offset + record.length > item.basis.size:
-                raise FrameError("a file is to be made of an old version that is not there")
+                raise FrameError("a file refers to an old version that does not exist")
             partial.take_same(item.basis.fd, record.offset, record.length)
             with self._changed:
                 item.same[record.offset] = record.length
@@ -270,7 +272,7 @@ class StreamDest(DestCarrier):
             partial.note(record.offset, record.offset + record.length)
             self._noted.set()
             done = [[record.offset, record.offset + record.length]]
-            self._tell(FrameKind.GOT, Got(record.shard, record.index, done).dump())
+            self._tell(Got(record.shard, record.index, done))
             return
         else:
             data = memoryview(inflate(record.kind, link.receive(record.size), record.length))

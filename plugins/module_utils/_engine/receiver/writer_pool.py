@@ -50,7 +50,7 @@ class Written(NamedTuple):
 
 
 def processes_wanted(context: Context) -> int:
-    """Say how many shall write: with the one that leads as many as the transfer has streams."""
+    """Return the number of writer processes: with the leading process as many as the transfer has streams."""
     streams = int(context.settings["streams"]) if sys.platform == "linux" else 1  # elsewhere nothing shares memory so
     return min(streams, MOST) - 1
 
@@ -182,7 +182,7 @@ class _Writer:
         except (OSError, TransferFailed) as error:
             self._put(error)
 
-    def _heard(self, said: dict[str, Any]) -> None:
+    def _heard(self, said: writer_process.Made) -> None:
         if said["fatal"]:
             raise TransferFailed(said["fatal"])
         key, indexes = self._under_way.pop(said["piece"])
@@ -193,11 +193,11 @@ class _Writer:
     def _gone() -> TransferFailed:
         return TransferFailed(
             "a process that writes small files at the destination ended: it was killed, or its last words are in the "
-            "job's log. What is in place stays: run the task again, it goes on where it stopped"
+            "job's log. What is in place stays: run the task again to resume"
         )
 
     def finish(self) -> None:
-        """Say that there is nothing more."""
+        """Signal the end of the work."""
         self._is_over = True
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)

@@ -15,7 +15,7 @@ import mmap
 import socket
 import struct
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core import die_with_parent
 from ..._core.context import Context
@@ -24,6 +24,20 @@ from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from .apply_file import FileApplier
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Made(TypedDict):
+        """What became of the files of one piece."""
+
+        piece: int
+        failures: dict[int, tuple[int | None, str]]  # by index: errno, if there is one, and the reason
+        fatal: str  # why there is no point in going on; empty: nothing
+        errors: list[tuple[str, str]]  # escaped paths, and reasons
+        withheld: dict[str, list[Any]]
+        processor: float  # seconds
+
 
 _LENGTH = struct.Struct("!I")
 
@@ -35,7 +49,7 @@ def send(connection: socket.socket, value: Any) -> None:
 
 
 def receive(connection: socket.socket) -> Any:
-    """Receive plain data; None where the other process has ended. Raises OSError."""
+    """Receive plain data; None if the other process has ended. Raises OSError."""
     head = _read(connection, _LENGTH.size)
     data = _read(connection, *_LENGTH.unpack(head)) if head else None
     return marshal.loads(data) if data else None
@@ -78,8 +92,8 @@ def main(connection_fd: int, memory_fd: int, staging_fd: int, number: int, leade
             applier.close()
 
 
-def _write(applier: FileApplier, piece: Any, contents: memoryview) -> dict[str, Any]:
-    """Make the files of one piece, and give what became of them."""
+def _write(applier: FileApplier, piece: Any, contents: memoryview) -> Made:
+    """Make the files of one piece, and return what became of them."""
     number, learned, made, offset, files = piece
     before = time.thread_time()
     outcome = applier.outcome

@@ -13,7 +13,7 @@ from ..._model.entry import REGULAR, Entry
 
 MAX_ENTRIES = 2000
 MAX_BYTES = 64 << 20  # of file contents. What is lost when an end is killed: so much for each stream, or one file
-MAX_SECONDS = 0.5  # a slow disk's first entries shall not wait for its last
+MAX_SECONDS = 0.5  # a slow disk's first entries must not wait for its last
 
 
 def gather(
@@ -23,7 +23,7 @@ def gather(
     clock: Callable[[], float] = time.monotonic,
     max_seconds: float = MAX_SECONDS,
 ) -> Iterator[list[Entry]]:
-    """Give the entries in batches, in their order; a file of more than ``max_bytes`` is a batch of its own."""
+    """Yield the entries in batches, in their order; a file of more than ``max_bytes`` is a batch of its own."""
     batch: list[Entry] = []
     size, since = 0, clock()
     for entry in entries:

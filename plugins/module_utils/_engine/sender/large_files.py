@@ -103,7 +103,7 @@ class StreamSource(SourceCarrier):
         return sent
 
     def _is_for_rsync(self, file: Wanted, fd: int) -> bool:
-        """Whether rsync shall bring this file afterwards; one with several names must be here for the others."""
+        """Whether rsync should bring this file afterwards; one with several names must be here for the others."""
         if self._context.settings.get("delta") != "rsync" or file.sums is None or file.entry.nlink > 1:
             return False
         try:
@@ -184,7 +184,7 @@ class StreamSource(SourceCarrier):
             return item, piece
 
     def _choose(self, link: DataConnection) -> _File:
-        """Give a file of which ranges wait: the same as before, else one that no other connection is at.
+        """Return a file of which ranges wait: the same as before, else one that no other connection is at.
 
         Who writes to a file locks it: two that write to one wait for each other.
         """

@@ -25,10 +25,11 @@ from ..._tree.dirfd import Root
 from ..._tree.owners import Names
 from ..._tree.walk import walk
 from ..net.carrier import Sending, SourceCarrier, Wanted
-from ..net.session import Session, check_hello, hello
-from ..wire.frames import Frame, FrameError, FrameKind
-from ..wire.messages import Ack, Hash, Sent, Shard, Sums, Totals, Want, dump_shard, parse_id
-from ..wire.summary import dump_outcome, merge, parse_outcome
+from ..net.session import Session
+from ..wire.conversation import Said
+from ..wire.frames import FrameError
+from ..wire.messages import Ack, Fetched, Hash, Scanned, Sent, Shard, Sums, Total, Want
+from ..wire.summary import Summary, merge
 from .batches import gather
 from .leftovers import staging_left_out
 
@@ -79,7 +80,7 @@ class Sender:
         time_accounting.enter(time_accounting.LEAD, time_accounting.READ)
         try:
             with self._session.failures_told():
-                self._session.start(self._on_frame)
+                self._session.start(self._on_message)
                 self._employ(self._streams)
                 return self._converse()
         finally:
@@ -100,8 +101,7 @@ class Sender:
     # the leading thread
 
     def _converse(self) -> Outcome:
-        self._session.send(FrameKind.HELLO, hello(self._context))
-        check_hello(self._context, self._expect(FrameKind.HELLO))
+        self._session.expect_hello()
         started = time.monotonic()
         self._context.progress.phase = "transfer"
         for entries in self._batches():
@@ -111,37 +111,28 @@ class Sender:
             self._offer(Shard(self._take_id(), entries))
         self._outcome.phases["scan"] = round(time.monotonic() - started, 3)
         self._context.progress.bytes_total = self._outcome.bytes_total
-        totals = Totals(self._outcome.files_total, self._outcome.bytes_total)
-        self._session.send(FrameKind.TOTAL, totals.dump())
+        totals = self._outcome.files_total, self._outcome.bytes_total
+        self._session.send(Total(*totals))
         scan_is_clean = not self._outcome.errors_total
         while self._open:
             self._handle(self._session.next_event())
         self._outcome.phases["transfer"] = round(time.monotonic() - started, 3)
-        totals.clean = scan_is_clean and self._outcome.errors_total == self._outcome.errors_unstable
-        self._session.send(FrameKind.SCANNED, totals.dump())
+        is_clean = scan_is_clean and self._outcome.errors_total == self._outcome.errors_unstable
+        self._session.send(Scanned(*totals, is_clean))
         self._context.progress.phase = "finishing"
-        try:
-            dest = parse_outcome(self._expect(FrameKind.SUMMARY))
-        except TypeError as error:
-            raise TransferFailed(f"the destination's account cannot be read: {error}") from error
+        account: Summary = self._session.next_event()
         self._outcome.bytes_sent = self._bytes_sent
         self._outcome.spent = {"source": time_accounting.account()}
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
-        whole = merge(self._outcome, dest)
+        whole = merge(self._outcome, account.outcome)
         whole.owner_hints = self._names.hints(self._context.root, whole.owner_mismatches)
-        self._session.send(FrameKind.SUMMARY, dump_outcome(whole))
+        self._session.send(Summary(whole))
         self._session.goodbye()
         return whole
 
     def _batches(self) -> Iterator[list[Entry]]:
         return gather(self._entries())
-
-    def _expect(self, kind: FrameKind) -> bytes:
-        frame = self._session.next_event()
-        if frame.type != kind:
-            raise TransferFailed(f"protocol error: {frame.type.name} where {kind.name} was due")
-        return bytes(frame.payload)
 
     def _entries(self) -> Iterator[Entry]:
         preserve = self._settings["preserve"]
@@ -188,23 +179,17 @@ class Sender:
         shard.users, shard.groups = self._names.new(shard.entries)
         self._open[shard.id] = shard
         self._context.progress.files_total = self._outcome.files_total
-        self._session.send(FrameKind.SHARD, dump_shard(shard))
+        self._session.send(shard)
 
     def _handle_waiting(self) -> None:
-        frame = self._session.next_event(wait=False)
-        while frame is not None:
-            self._handle(frame)
-            frame = self._session.next_event(wait=False)
+        message = self._session.next_event(wait=False)
+        while message is not None:
+            self._handle(message)
+            message = self._session.next_event(wait=False)
 
-    def _handle(self, frame: Frame) -> None:
-        if frame.type != FrameKind.ACK:
-            raise TransferFailed(f"protocol error: {frame.type.name} out of turn from the destination")
-        ack = Ack.parse(frame.payload)
-        shard = self._open.pop(ack.id, None)
-        if shard is None:
-            raise TransferFailed("the destination acknowledged a shard that it was never sent")
-        count = len(shard.entries)
-        again = ack.within(count).again
+    def _handle(self, ack: Ack) -> None:
+        shard = self._open.pop(ack.id)
+        count, again = len(shard.entries), ack.again
         if ack.accounted != count - len(again):
             raise TransferFailed(
                 f"the destination accounted for {ack.accounted} of {count - len(again)} entries of a shard: "
@@ -227,14 +212,20 @@ class Sender:
             elif problem and problem != UNSTABLE:
                 self._outcome.error(escape(entry.path), problem)
             elif shard.attempt > _again_at_most(entry, problem):
-                what = "it changed each time while it was read" if problem == UNSTABLE else reason
-                account = self._outcome.unstable if problem == UNSTABLE else self._outcome.error
                 mixed = ", or where inplace wrote into it a mixture" if self._settings.get("inplace") else ""
-                account(
-                    escape(entry.path),
-                    f"unstable: sent {shard.attempt} times, and {what}; the destination keeps what it had{mixed}. "
-                    "Stop what writes to it, or transfer a snapshot",
-                )
+                kept = f"the destination keeps what it had{mixed}"
+                if problem == UNSTABLE:
+                    self._outcome.unstable(
+                        escape(entry.path),
+                        f"unstable: sent {shard.attempt} times, and it changed each time while it was read; {kept}. "
+                        "Stop what writes to it, or transfer a snapshot",
+                    )
+                else:
+                    self._outcome.error(
+                        escape(entry.path),
+                        f"sent {shard.attempt} times, and {reason}; {kept}. Run it again, and if that does not help, "
+                        "check the network and the disks of both hosts",
+                    )
             else:
                 self._refresh(entry, fresh)
         if fresh:
@@ -269,25 +260,15 @@ class Sender:
 
     # the reading threads
 
-    def _on_frame(self, _stream: int, frame: Frame) -> None:
-        if frame.type == FrameKind.WANT:
-            want = Want.parse(frame.payload)
-            shard = self._asked_for(want.id)
-            self._work.put(partial(self._send, shard=shard, want=want.within(len(shard.entries))))
-        elif frame.type == FrameKind.HASH:
-            hashing = Hash.parse(frame.payload)
-            shard = self._asked_for(hashing.id)
-            self._work.put(partial(self._hash, shard=shard, wanted=hashing.within(len(shard.entries)).indexes))
-        elif frame.type == FrameKind.FETCHED:
-            self._carrier.fetched(parse_id(frame.payload))
+    def _on_message(self, _stream: int, message: Said) -> None:
+        if isinstance(message, Want):
+            self._work.put(partial(self._send, shard=self._open[message.id], want=message))
+        elif isinstance(message, Hash):
+            self._work.put(partial(self._hash, shard=self._open[message.id], wanted=message.indexes))
+        elif isinstance(message, Fetched):
+            self._carrier.fetched(message.id)
         else:
-            self._session.put(frame)
-
-    def _asked_for(self, identity: int) -> Shard:
-        shard = self._open.get(identity)
-        if shard is None:
-            raise FrameError("contents were asked for of a shard that is not under way")
-        return shard
+            self._session.put(message)
 
     # the workers
 
@@ -311,13 +292,11 @@ class Sender:
                 sums[index] = hash_and_close(root.open_file(shard.entries[index].path)).hex()
             except OSError:
                 sums[index] = ""  # equal to nothing: it is asked for, and fails in its own right
-        self._session.send(FrameKind.SUMS, Sums(shard.id, sums).dump())
+        self._session.send(Sums(shard.id, sums))
 
     def _send(self, root: Root, stream: int, *, shard: Shard, want: Want) -> None:
         files = self._wanted(shard, want)
-        sent = self._carrier.send(
-            stream, shard.id, files, lambda kind, payload: self._session.send(kind, payload, stream)
-        )
+        sent = self._carrier.send(stream, shard.id, files, partial(self._session.send, stream=stream))
         problems = self._changed(root, files, sent)
         sums = {}
         for file in files:
@@ -334,7 +313,7 @@ class Sender:
         self._problems[shard.id] = problems
         with self._lock:
             self._bytes_sent += count
-        self._session.send(FrameKind.SENT, Sent(shard.id, problems, sums, count).dump(), stream)
+        self._session.send(Sent(shard.id, problems, sums, count), stream)
 
     @staticmethod
     def _wanted(shard: Shard, want: Want) -> list[Wanted]:
@@ -371,5 +350,5 @@ def _again_at_most(entry: Entry, problem: str) -> int:
 
 
 def identity(entry: Entry) -> tuple[Any, ...]:
-    """Give what changes whenever a file changes."""
+    """Return values that change whenever a file changes."""
     return (entry.type, entry.dev, entry.ino, entry.size, entry.mtime_ns, entry.ctime_ns)

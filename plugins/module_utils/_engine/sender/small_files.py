@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Open many small files of a tree, and have the disk bring them before their turn."""
+"""Open many small files of a tree, with read-ahead from the disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SmallFiles:
         self._folder: tuple[bytes | None, int] = (None, -1)
 
     def open(self, path: bytes) -> int:
-        """Give the file's descriptor, which is the caller's to close; raises OSError."""
+        """Return the file's descriptor, which is the caller's to close; raises OSError."""
         folder, _slash, name = path.rpartition(b"/")
         if folder != self._folder[0]:
             self._enter(folder)
@@ -38,7 +38,7 @@ class SmallFiles:
         self._folder = (folder, self._root.open_directory(folder))
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
         if self._folder[1] >= 0:
             os.close(self._folder[1])
             self._folder = (None, -1)
@@ -79,10 +79,10 @@ class ReadAhead:
         self.wanted = _disk_reads() - before > len(paths) // _FEW
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
         self._files.close()
 
 
 def _disk_reads() -> int:
-    """Give how often a disk was read for this thread since it began."""
+    """Return how often a disk was read for this thread since it began."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_inblock

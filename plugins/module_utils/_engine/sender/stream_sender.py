@@ -26,8 +26,9 @@ from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..net.session import Session
 from ..wire import ranges
+from ..wire.conversation import Said
 from ..wire.frames import Frame, FrameKind
-from ..wire.messages import Begin, Got, Shard, Want, parse_streams
+from ..wire.messages import Ack, Begin, Fewer, Got, Shard, Want
 from .batches import gather
 from .large_files import StreamSource
 from .sender import UNSTABLE, VANISHED, WINDOW, Sender
@@ -57,32 +58,29 @@ class StreamSender(Sender):
     def _batches(self) -> Iterator[list[Entry]]:
         return gather(self._entries(), SHARD_ENTRIES, SHARD_BYTES, max_seconds=SHARD_SECONDS)
 
-    def _on_frame(self, stream: int, frame: Frame) -> None:
-        if frame.type == FrameKind.WANT:
+    def _on_message(self, stream: int, message: Said) -> None:
+        if isinstance(message, Want):
             if self._ahead.wanted:
-                self._look_ahead(Want.parse(frame.payload))
-            self._session.put(frame)
-        elif frame.type == FrameKind.GOT:
-            self._ranges.got(Got.parse(frame.payload))
-        elif frame.type == FrameKind.FEWER:
-            self._ranges.dismiss(parse_streams(frame.payload))
+                self._look_ahead(message)
+            self._session.put(message)
+        elif isinstance(message, Got):
+            self._ranges.got(message)
+        elif isinstance(message, Fewer):
+            self._ranges.dismiss(message.streams)
         else:
-            super()._on_frame(stream, frame)
+            super()._on_message(stream, message)
 
     def _look_ahead(self, want: Want) -> None:
         """In the thread that listens: have the disk bring what the leading thread will come to."""
-        shard = self._open.get(want.id)
-        if shard is not None:
-            wanted = (shard.entries[index] for index in want.within(len(shard.entries)).indexes)
-            self._ahead.ask([entry.path for entry in wanted if bundles.fits(entry)])
+        entries = self._open[want.id].entries
+        wanted = (entries[index] for index in want.indexes)
+        self._ahead.ask([entry.path for entry in wanted if bundles.fits(entry)])
 
-    def _handle(self, frame: Frame) -> None:
-        if frame.type != FrameKind.WANT:
-            super()._handle(frame)
-            return
-        want = Want.parse(frame.payload)
-        shard = self._asked_for(want.id)
-        self._answer(shard, want.within(len(shard.entries)))
+    def _handle(self, ack: Ack | Want) -> None:
+        if isinstance(ack, Want):
+            self._answer(self._open[ack.id], ack)
+        else:
+            super()._handle(ack)
 
     @staticmethod
     def _wanted(shard: Shard, want: Want) -> list[Wanted]:
@@ -116,7 +114,7 @@ class StreamSender(Sender):
     def _send_large(
         self, root: Root, stream: int, *, shard: Shard, files: list[Wanted], problems: dict[int, str], count: int
     ) -> None:
-        """In a worker: let the large files travel, then account for the shard, with ``count`` bytes of small ones."""
+        """In a worker: send the large files, then account for the shard, with ``count`` bytes of small ones."""
         sent = self._ranges.send(stream, shard.id, files, self._session.send)
         problems.update(self._changed(root, files, sent))
         self._tell_sent(shard, problems, {}, sent.bytes + count)
@@ -126,7 +124,7 @@ class StreamSender(Sender):
 
         Each has the length that its entry says, whatever happened.
         """
-        self._session.send(FrameKind.BEGIN, Begin(shard.id).dump())
+        self._session.send(Begin(shard.id))
         bundle = self._bundle
         size = total = 0
         for index, entry in files:
@@ -155,12 +153,12 @@ class StreamSender(Sender):
         started = time.monotonic()
         kind, payload = self._packer.pack(data)
         self._bucket.take(len(payload))
-        self._session.send(kind, payload)
+        self._session.send(Frame(kind, payload))
         self._packer.gain.record(kind != FrameKind.DATA, len(data), time.monotonic() - started)
         self._context.progress.moved(len(data))
 
     def _read(self, path: bytes, room: memoryview, identity: list[int]) -> bool:
-        """Read a small file; False where it is no longer what its entry says. Raises OSError.
+        """Read a small file; False if it is no longer what its entry says. Raises OSError.
 
         ``room`` has one byte more than the entry's size. ``identity``: mtime_ns, ctime_ns, dev and ino of the entry.
         """

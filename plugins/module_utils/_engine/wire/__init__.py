@@ -5,10 +5,10 @@
 """The protocol as bytes: bytes go in, messages come out, and the other way round. Nothing here opens, waits or forks.
 
 * ``frames``: what a control channel carries.
-* ``messages``: what the frames of a session hold.
+* ``messages``: what the frames of a session hold. ``conversation``: which of them may follow which.
 * ``hello``: which connection of a transfer this is. ``handshake``: that both ends know the one-time secret.
 * ``records``: what a data connection carries. ``ranges``: which parts of a file.
-* ``summary``: an outcome as the other end knows it, and the whole made of both.
+* ``summary``: an outcome as the peer knows it, and the whole made of both.
 
 It may import ``_model`` and ``_core`` alone.
 """

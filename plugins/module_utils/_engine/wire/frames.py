@@ -70,14 +70,22 @@ _MAC_BYTES = 16
 
 
 class FrameError(Exception):
-    """What arrived is not what the other end of a conversation sends."""
+    """What arrived is not what a peer sends."""
+
+
+class DamagedFrame(FrameError):
+    """What arrived is no frame: nothing more can be read of this connection."""
 
 
 class Frame(NamedTuple):
     """One message of the conversation."""
 
-    type: FrameKind
+    kind: FrameKind
     payload: Payload
+
+    def dump(self) -> Payload:
+        """Return the payload."""
+        return self.payload
 
 
 class _Check:
@@ -110,7 +118,7 @@ class Encoder:
         self._check = _Check(key, checks)
 
     def parts(self, kind: FrameKind, payload: Payload = b"") -> tuple[bytes, Payload, bytes]:
-        """Give header, payload and check, so that a large payload need not be copied to be written."""
+        """Return header, payload and check, so that a large payload need not be copied to be written."""
         limit = MAX_DATA if kind in DATA_TYPES else MAX_CONTROL
         if len(payload) > limit:
             raise FrameError(f"a frame of {len(payload)} bytes is longer than the {limit} that are allowed")
@@ -118,12 +126,12 @@ class Encoder:
         return header, payload, self._check.make(kind, header, payload)
 
     def encode(self, kind: FrameKind, payload: bytes = b"") -> bytes:
-        """Give the whole frame."""
+        """Return the whole frame."""
         return b"".join(self.parts(kind, payload))
 
 
 class Decoder:
-    """Turns bytes, in whatever pieces they arrive, into frames. Raises FrameError, and is of no use afterwards.
+    """Turns bytes, in whatever pieces they arrive, into frames. Raises DamagedFrame, and is of no use afterwards.
 
     A caller reads from a connection into ``get_buffer()``, and says with ``buffer_updated`` how much that was: so the
     payload of a large frame is read to where it stays. Such a payload is a bytearray (of a data frame a memoryview of
@@ -142,7 +150,7 @@ class Decoder:
         self._spare: list[bytearray] = []  # memory for data frames; threads may take from it and add to it
 
     def get_buffer(self) -> memoryview:
-        """Give the place for the next bytes; never empty."""
+        """Return the buffer for the next bytes; never empty."""
         if not self._header:
             return self._view[self._end :]
         if self._filled == len(self._large):  # not before so much arrived: a length is only a claim
@@ -223,7 +231,7 @@ class Decoder:
 
     def _compare(self, kind: FrameKind, header: bytes, payload: Payload, check: bytes) -> None:
         if not hmac.compare_digest(self._check.make(kind, header, payload), check):
-            raise FrameError(f"a {kind.name} frame ({len(payload)} bytes) arrived damaged: its check does not match")
+            raise DamagedFrame(f"a {kind.name} frame ({len(payload)} bytes) arrived damaged: its check does not match")
 
     @property
     def pending(self) -> bool:
@@ -234,8 +242,8 @@ class Decoder:
     def _kind(number: int, length: int) -> FrameKind:
         kind = _KINDS.get(number)
         if kind is None:
-            raise FrameError(f"unknown frame type {number}: the peer runs an incompatible version")
+            raise DamagedFrame(f"unknown frame type {number}: the peer runs an incompatible version")
         limit = MAX_DATA if kind in DATA_TYPES else MAX_CONTROL
         if length > limit:
-            raise FrameError(f"a {kind.name} frame that claims {length} bytes arrived; {limit} are allowed")
+            raise DamagedFrame(f"a {kind.name} frame that claims {length} bytes arrived; {limit} are allowed")
         return kind

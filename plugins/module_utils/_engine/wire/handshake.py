@@ -26,7 +26,7 @@ CONFIRM_BYTES = PROOF_BYTES  # driving end to serving end
 
 
 class HandshakeError(Exception):
-    """Whoever is at the other end is not our other end."""
+    """The peer is not the one of this transfer."""
 
 
 class Keys(NamedTuple):
@@ -65,7 +65,7 @@ class DriveHandshake(_Handshake):
     """The driving end: ``offer()``, then ``answer(...)`` gives what to send and the keys."""
 
     def offer(self) -> bytes:
-        """Give the first message."""
+        """Return the first message."""
         return MAGIC + self._own
 
     def answer(self, message: bytes) -> tuple[bytes, Keys]:

@@ -24,19 +24,19 @@ HELLO_BYTES = _HELLO.size
 
 
 def encode(number: int) -> bytes:
-    """Give the hello of connection ``number``."""
+    """Return the hello of connection ``number``."""
     return _HELLO.pack(MAGIC, VERSION, number)
 
 
 def decode(data: bytes) -> int:
-    """Give the number of the connection; raises HandshakeError where it is none of ours."""
+    """Return the number of the connection; raise HandshakeError if it is not one of ours."""
     if len(data) != HELLO_BYTES:
         raise HandshakeError("who connected did not say hello")
     magic, version, number = _HELLO.unpack(data)
     if magic != MAGIC:
         raise HandshakeError("who connected does not speak this protocol")
     if version != VERSION:
-        raise HandshakeError(f"the other end speaks version {version} of the protocol, this one {VERSION}")
+        raise HandshakeError(f"the peer uses version {version} of the protocol, this side {VERSION}")
     if number > MAX_STREAMS:
         raise HandshakeError(f"connection {number} is more than the {MAX_STREAMS} that are allowed")
     return int(number)

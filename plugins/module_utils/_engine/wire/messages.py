@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What messages hold, as bytes. Pure. docs/stream-protocol.md says who sends which."""
+"""What messages hold, as bytes. Pure. docs/stream-protocol.md says who sends which, ``conversation`` when."""
 
 from __future__ import annotations
 
@@ -14,17 +14,63 @@ from typing import Any, Callable, Mapping, TypeVar
 from ..._model.entry import Entry
 from ..._model.entry_codec import Decoder, encode
 from ..._model.paths import STAGING, is_staging
-from .frames import MAX_DATA, FrameError, Payload
+from .frames import MAX_DATA, FrameError, FrameKind, Payload
 
 _LENGTH = struct.Struct("!I")
 _DIGITS = 12  # of a position in a shard, and more than any has
 
 Value = TypeVar("Value")
-Message = TypeVar("Message", bound="_OfShard")
 
 
-class Shard:
+class Message:
+    """What a frame of ``kind`` holds. ``parse`` reads a payload, and raises FrameError."""
+
+    __slots__ = ()
+    kind: FrameKind
+    _KEYS: tuple[tuple[str, str], ...] = ()  # attribute, and its name in the payload; left out where it is None
+
+    def dump(self) -> bytes:
+        """Return the payload."""
+        values = ((key, getattr(self, name)) for name, key in self._KEYS)
+        return dump_message({key: value for key, value in values if value is not None})
+
+
+class OfShard(Message):
+    """A message about one shard; it may name files by their positions in it."""
+
+    __slots__ = ("id",)
+    _POSITIONS: tuple[str, ...] = ()
+    id: int
+
+    def check(self, count: int) -> None:
+        """Raise FrameError if it names entries that a shard of ``count`` does not have."""
+        for name in self._POSITIONS:
+            positions = getattr(self, name)
+            if positions and not 0 <= min(positions) <= max(positions) < count:
+                raise FrameError("a message names entries that its shard does not have")
+
+
+class Hello(Message):
+    """HELLO: what both ends must agree on."""
+
+    __slots__ = ("check", "id", "version")
+    kind = FrameKind.HELLO
+    _KEYS = (("version", "version"), ("id", "id"), ("check", "check"))
+
+    def __init__(self, version: object, transfer: object, check: object) -> None:
+        self.version, self.id, self.check = version, transfer, check
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Hello:
+        values = parse_message(payload)
+        return cls(values.get("version"), values.get("id"), values.get("check"))
+
+
+class Shard(OfShard):
     """SHARD: a batch of entries that is decided, sent and accounted for as one."""
+
+    __slots__ = ("attempt", "entries", "groups", "opaque", "users")
+    kind = FrameKind.SHARD
 
     def __init__(self, identity: int, entries: list[Entry], attempt: int = 1) -> None:
         self.id = identity
@@ -34,58 +80,85 @@ class Shard:
         self.users: dict[int, str] = {}  # names of uids that were not seen before
         self.groups: dict[int, str] = {}
 
-
-class _Message:
-    """What a frame holds. ``parse`` reads a payload, and raises FrameError."""
-
-    __slots__ = ()
-    _KEYS: tuple[tuple[str, str], ...] = ()  # attribute, and its name in the payload; left out where it is None
-
     def dump(self) -> bytes:
-        """Return the payload."""
-        values = ((key, getattr(self, name)) for name, key in self._KEYS)
-        return dump_message({key: value for key, value in values if value is not None})
+        head = dump_message(
+            {
+                "id": self.id,
+                "attempt": self.attempt,
+                "count": len(self.entries),
+                "opaque": self.opaque,
+                "users": self.users,
+                "groups": self.groups,
+            }
+        )
+        return _LENGTH.pack(len(head)) + head + b"".join(map(encode, self.entries))
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Shard:
+        """Read a shard; raises FrameError, also where an entry is one that no walk can have made."""
+        payload = bytes(payload)
+        if len(payload) < _LENGTH.size:
+            raise FrameError("a shard without a head arrived")
+        (length,) = _LENGTH.unpack_from(payload)
+        head = parse_message(payload[_LENGTH.size : _LENGTH.size + length])
+        decoder = Decoder()
+        try:
+            entries = list(decoder.feed(payload[_LENGTH.size + length :]))
+            decoder.finish()
+            shard = cls(int(head["id"]), entries, int(head["attempt"]))
+            shard.opaque = [int(index) for index in head["opaque"]]
+            shard.users = {int(uid): str(name) for uid, name in head["users"].items()}
+            shard.groups = {int(gid): str(name) for gid, name in head["groups"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FrameError(f"a shard that cannot be read arrived: {error}") from error
+        if STAGING in payload and any(is_staging(entry.path) for entry in entries):
+            raise FrameError("an entry with the name of a transfer's own folder arrived, which no source offers")
+        if head.get("count") != len(entries):
+            raise FrameError(f"a shard of {head.get('count')} entries arrived with {len(entries)}")
+        return shard
 
 
-class _OfShard(_Message):
-    """A message that names files by their positions in a shard."""
+class Total(Message):
+    """TOTAL: what the source has found in all."""
 
-    __slots__ = ()
-    _POSITIONS: tuple[str, ...] = ()
+    __slots__ = ("files", "size")
+    kind = FrameKind.TOTAL
+    _KEYS = (("files", "files"), ("size", "bytes"))
 
-    def within(self: Message, count: int) -> Message:
-        """Return this; raise FrameError where it names entries that a shard of ``count`` does not have."""
-        for name in self._POSITIONS:
-            positions = getattr(self, name)
-            if positions and not 0 <= min(positions) <= max(positions) < count:
-                raise FrameError("a message names entries that its shard does not have")
-        return self
+    def __init__(self, files: int, size: int) -> None:
+        self.files, self.size = files, size
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Total:
+        values = parse_message(payload)
+        return cls(number(values, "files"), number(values, "bytes"))
 
 
-class Totals(_Message):
-    """TOTAL: what the source has scanned; SCANNED: the same when all of it was sent, with ``clean``."""
+class Scanned(Message):
+    """SCANNED: there are no more shards."""
 
     __slots__ = ("clean", "files", "size")
+    kind = FrameKind.SCANNED
     _KEYS = (("clean", "clean"), ("files", "files"), ("size", "bytes"))
 
-    def __init__(self, files: int, size: int, clean: bool | None = None) -> None:
+    def __init__(self, files: int, size: int, clean: bool) -> None:
         self.files, self.size = files, size
         self.clean = clean  # whether nothing failed, so that what the source lacks may be deleted
 
     @classmethod
-    def parse(cls, payload: Payload) -> Totals:
+    def parse(cls, payload: Payload) -> Scanned:
         values = parse_message(payload)
-        clean = values.get("clean")
-        return cls(number(values, "files"), number(values, "bytes"), None if clean is None else bool(clean))
+        return cls(number(values, "files"), number(values, "bytes"), bool(values.get("clean")))
 
 
-class Want(_OfShard):
+class Want(OfShard):
     """WANT: the files of a shard whose contents the destination asks for.
 
     ``ranges.parse`` reads ``ranges``, once the size of the file is known, and ``content.delta`` the hashes in ``sums``.
     """
 
-    __slots__ = ("have", "id", "indexes", "ranges", "sums")
+    __slots__ = ("have", "indexes", "ranges", "sums")
+    kind = FrameKind.WANT
     _KEYS = (("id", "id"), ("indexes", "index"), ("have", "have"), ("ranges", "ranges"), ("sums", "sums"))
     _POSITIONS = ("indexes", "have", "ranges", "sums")
 
@@ -107,10 +180,11 @@ class Want(_OfShard):
         return cls(number(values, "id"), _indexes(values), have, ranges, sums)
 
 
-class Hash(_OfShard):
+class Hash(OfShard):
     """HASH: the files of a shard whose contents must be hashed by the source."""
 
-    __slots__ = ("id", "indexes")
+    __slots__ = ("indexes",)
+    kind = FrameKind.HASH
     _KEYS = (("id", "id"), ("indexes", "index"))
     _POSITIONS = ("indexes",)
 
@@ -123,10 +197,11 @@ class Hash(_OfShard):
         return cls(number(values, "id"), _indexes(values))
 
 
-class Sums(_OfShard):
-    """SUMS: the hashes that HASH asked for, by position; empty where a file could not be read."""
+class Sums(OfShard):
+    """SUMS: the hashes that HASH asked for, by position; empty if a file could not be read."""
 
-    __slots__ = ("id", "sums")
+    __slots__ = ("sums",)
+    kind = FrameKind.SUMS
     _KEYS = (("id", "id"), ("sums", "sums"))
     _POSITIONS = ("sums",)
 
@@ -139,10 +214,11 @@ class Sums(_OfShard):
         return cls(number(values, "id"), _by_index(values, "sums", str))
 
 
-class Sent(_OfShard):
+class Sent(OfShard):
     """SENT: all contents of a shard have left the source; ``problems`` and ``sums`` (hashes) by position."""
 
-    __slots__ = ("id", "problems", "size", "sums")
+    __slots__ = ("problems", "size", "sums")
+    kind = FrameKind.SENT
     _KEYS = (("id", "id"), ("problems", "problems"), ("sums", "sums"), ("size", "bytes"))
     _POSITIONS = ("problems", "sums")
 
@@ -156,10 +232,11 @@ class Sent(_OfShard):
         return cls(number(values, "id"), problems, sums, number(values, "bytes"))
 
 
-class Ack(_OfShard):
+class Ack(OfShard):
     """ACK: a shard is done with at the destination, but for the files that must come again, each with its reason."""
 
-    __slots__ = ("accounted", "again", "id", "matched")
+    __slots__ = ("accounted", "again", "matched")
+    kind = FrameKind.ACK
     _KEYS = (("id", "id"), ("accounted", "accounted"), ("again", "again"), ("matched", "matched"))
     _POSITIONS = ("again",)
 
@@ -174,10 +251,11 @@ class Ack(_OfShard):
         return cls(number(values, "id"), number(values, "accounted"), again, number(values, "matched"))
 
 
-class Got(_Message):
+class Got(OfShard):
     """GOT: ranges of a large file that the destination has written (read by ``ranges.parse``)."""
 
-    __slots__ = ("id", "index", "ranges")
+    __slots__ = ("index", "ranges")
+    kind = FrameKind.GOT
     _KEYS = (("id", "id"), ("index", "index"), ("ranges", "ranges"))
 
     def __init__(self, shard: int, index: int, ranges: object) -> None:
@@ -189,10 +267,11 @@ class Got(_Message):
         return cls(number(values, "id"), number(values, "index"), values.get("ranges"))
 
 
-class Begin(_Message):
-    """BEGIN: a shard's contents follow; ``tar``: as an archive (None where the method knows none)."""
+class Begin(OfShard):
+    """BEGIN: a shard's contents follow; ``tar``: as an archive (None if the method knows none)."""
 
-    __slots__ = ("id", "tar")
+    __slots__ = ("tar",)
+    kind = FrameKind.BEGIN
     _KEYS = (("id", "id"), ("tar", "tar"))
 
     def __init__(self, shard: int, tar: bool | None = None) -> None:
@@ -204,10 +283,26 @@ class Begin(_Message):
         return cls(number(values, "id"), bool(values.get("tar")))
 
 
-class End(_Message):
+class Raw(Message):
+    """RAW: a file that no archive can hold follows as it is."""
+
+    __slots__ = ("index",)
+    kind = FrameKind.RAW
+    _KEYS = (("index", "index"),)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Raw:
+        return cls(number(parse_message(payload), "index"))
+
+
+class End(OfShard):
     """END: a shard's archive is complete, with its length and its CRC-32."""
 
-    __slots__ = ("crc", "id", "size")
+    __slots__ = ("crc", "size")
+    kind = FrameKind.END
     _KEYS = (("id", "id"), ("size", "bytes"), ("crc", "crc"))
 
     def __init__(self, shard: int, size: int, crc: int) -> None:
@@ -219,58 +314,86 @@ class End(_Message):
         return cls(number(values, "id"), number(values, "bytes"), number(values, "crc"))
 
 
-def dump_hello(version: int, transfer_id: str, check: bool) -> bytes:
-    """Return the payload of HELLO: what both ends must agree on."""
-    return dump_message({"version": version, "id": transfer_id, "check": check})
+class Ready(OfShard):
+    """READY: a shard's files can be fetched."""
+
+    __slots__ = ()
+    kind = FrameKind.READY
+    _KEYS = (("id", "id"),)
+
+    def __init__(self, shard: int) -> None:
+        self.id = shard
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Ready:
+        return cls(number(parse_message(payload), "id"))
 
 
-def dump_id(shard: int) -> bytes:
-    """Return the payload of READY (files can be fetched) or FETCHED (they were)."""
-    return dump_message({"id": shard})
+class Fetched(Ready):
+    """FETCHED: they were."""
+
+    __slots__ = ()
+    kind = FrameKind.FETCHED
 
 
-def parse_id(payload: Payload) -> int:
-    """Read the payload of READY or FETCHED."""
-    return number(parse_message(payload), "id")
+class Fewer(Message):
+    """FEWER: how many data connections remain."""
+
+    __slots__ = ("streams",)
+    kind = FrameKind.FEWER
+    _KEYS = (("streams", "streams"),)
+
+    def __init__(self, streams: int) -> None:
+        self.streams = streams
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Fewer:
+        return cls(number(parse_message(payload), "streams"))
 
 
-def dump_streams(count: int) -> bytes:
-    """Return the payload of FEWER: how many data connections shall remain."""
-    return dump_message({"streams": count})
+class Failed(Message):
+    """FAILED: why an end gives up."""
+
+    __slots__ = ("reason",)
+    kind = FrameKind.FAILED
+    _KEYS = (("reason", "reason"),)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Failed:
+        return cls(str(parse_message(payload).get("reason", "the peer failed")))
 
 
-def parse_streams(payload: Payload) -> int:
-    """Read the payload of FEWER."""
-    return number(parse_message(payload), "streams")
+class Ping(Message):
+    """PING: an end lives."""
+
+    __slots__ = ()
+    kind = FrameKind.PING
+
+    def dump(self) -> bytes:
+        return b""
+
+    @classmethod
+    def parse(cls, _payload: Payload) -> Ping:
+        return cls()
 
 
-def dump_index(index: int) -> bytes:
-    """Return the payload of RAW: which file follows as it is."""
-    return dump_message({"index": index})
+class Bye(Ping):
+    """BYE: an end has nothing more to say on a connection."""
 
-
-def parse_index(payload: Payload) -> int:
-    """Read the payload of RAW."""
-    return number(parse_message(payload), "index")
-
-
-def dump_reason(reason: str) -> bytes:
-    """Return the payload of FAILED: why this end gives up."""
-    return dump_message({"reason": reason})
-
-
-def parse_reason(payload: Payload) -> str:
-    """Read the payload of FAILED."""
-    return str(parse_message(payload).get("reason", "the other end failed"))
+    __slots__ = ()
+    kind = FrameKind.BYE
 
 
 def dump_message(values: Mapping[str, object]) -> bytes:
-    """Give plain data as a payload. Texts that came from paths survive (surrogates are escaped)."""
+    """Return plain data as a payload. Texts that came from paths survive (surrogates are escaped)."""
     return json.dumps(values, separators=(",", ":")).encode("ascii")
 
 
 def parse_message(payload: Payload) -> dict[str, Any]:
-    """Read a payload; raises FrameError where it is not what dump_message made."""
+    """Read a payload; raise FrameError if it is not what dump_message made."""
     try:
         values = json.loads(bytes(payload) if isinstance(payload, memoryview) else payload)
     except (ValueError, RecursionError) as error:
@@ -280,46 +403,8 @@ def parse_message(payload: Payload) -> dict[str, Any]:
     return values
 
 
-def dump_shard(shard: Shard) -> bytes:
-    """Give a shard as a payload."""
-    head = dump_message(
-        {
-            "id": shard.id,
-            "attempt": shard.attempt,
-            "count": len(shard.entries),
-            "opaque": shard.opaque,
-            "users": shard.users,
-            "groups": shard.groups,
-        }
-    )
-    return _LENGTH.pack(len(head)) + head + b"".join(map(encode, shard.entries))
-
-
-def parse_shard(payload: bytes) -> Shard:
-    """Read a shard; raises FrameError, also where an entry is one that no walk can have made."""
-    if len(payload) < _LENGTH.size:
-        raise FrameError("a shard without a head arrived")
-    (length,) = _LENGTH.unpack_from(payload)
-    head = parse_message(payload[_LENGTH.size : _LENGTH.size + length])
-    decoder = Decoder()
-    try:
-        entries = list(decoder.feed(payload[_LENGTH.size + length :]))
-        decoder.finish()
-        shard = Shard(int(head["id"]), entries, int(head["attempt"]))
-        shard.opaque = [int(index) for index in head["opaque"]]
-        shard.users = {int(uid): str(name) for uid, name in head["users"].items()}
-        shard.groups = {int(gid): str(name) for gid, name in head["groups"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FrameError(f"a shard that cannot be read arrived: {error}") from error
-    if STAGING in payload and any(is_staging(entry.path) for entry in entries):
-        raise FrameError("an entry with the name of a transfer's own folder arrived, which no source offers")
-    if head.get("count") != len(entries):
-        raise FrameError(f"a shard of {head.get('count')} entries arrived with {len(entries)}")
-    return shard
-
-
 def number(values: Mapping[str, object], name: str) -> int:
-    """Read a number; raises FrameError where there is none, or none of 64 bits."""
+    """Read a number; raise FrameError if there is none, or none of 64 bits."""
     found = values.get(name)
     if not isinstance(found, int) or not 0 <= found < 1 << 63:
         raise FrameError(f"a message without a number for {name} arrived")
@@ -352,7 +437,7 @@ def _as_it_is(value: object) -> object:
 
 
 def inflate(payload: Payload) -> bytes:
-    """Undo zlib on the payload of a DEFLATED frame; raises FrameError where it is damaged or a bomb."""
+    """Undo zlib on the payload of a DEFLATED frame; raise FrameError if it is damaged or a bomb."""
     engine = zlib.decompressobj()
     try:
         data = engine.decompress(payload, MAX_DATA)

@@ -31,7 +31,7 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def missing(have: Iterable[Range], size: int) -> list[Range]:
-    """Give what of a file of ``size`` bytes is not in ``have``."""
+    """Return the ranges of a file of ``size`` bytes that are not in ``have``."""
     result, at = [], 0
     for start, end in merged(have):
         if start >= size:
@@ -45,7 +45,7 @@ def missing(have: Iterable[Range], size: int) -> list[Range]:
 
 
 def length(ranges: Iterable[Range]) -> int:
-    """Give the bytes of ranges that do not overlap."""
+    """Return the bytes of ranges that do not overlap."""
     return sum(end - start for start, end in ranges)
 
 
@@ -56,7 +56,7 @@ def unit(size: int, streams: int) -> int:
 
 
 def cut(ranges: Iterable[Range], most: int) -> Iterator[Range]:
-    """Give the same stretches in pieces of at most ``most`` bytes."""
+    """Yield the same stretches in pieces of at most ``most`` bytes."""
     for start, end in ranges:
         while start < end:
             stop = min(end, start - start % _UNIT + most)

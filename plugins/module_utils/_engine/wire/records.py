@@ -6,7 +6,7 @@
 
 A record is a head of fixed length, a MAC over the head, and ``size`` bytes behind it. The head says which bytes of
 which file these are. The MAC (BLAKE2b, 16 bytes, over a running number and the head) is there in plain mode, where a
-key came out of the handshake; inside TLS it is left out. What is behind the head travels as it is, so that the kernel
+key came out of the handshake; inside TLS it is left out. What is behind the head is sent as it is, so that the kernel
 can move it: contents are protected by TLS, or not at all (see docs/stream-protocol.md).
 """
 
@@ -76,7 +76,7 @@ class Heads:
         return hashlib.blake2b(text, key=self._key, digest_size=_MAC_BYTES, person=b"longhaul head").digest()
 
     def encode(self, record: Record) -> bytes:
-        """Give the bytes of the next head; raises FrameError for one that ``decode`` would refuse."""
+        """Return the bytes of the next head; raises FrameError for one that ``decode`` would refuse."""
         _check(record)
         head = _HEAD.pack(*record)
         return head + self._mac(head)

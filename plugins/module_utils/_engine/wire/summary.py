@@ -6,27 +6,32 @@
 
 from __future__ import annotations
 
+from ..._core.json_shape import WrongShape
 from ..._core.outcome import MAX_ERRORS, Outcome
-from .frames import Payload
-from .messages import dump_message, parse_message
+from .frames import FrameError, FrameKind, Payload
+from .messages import Message, dump_message, parse_message
 
 _STDERR_TAIL = 8000  # characters
 
 
-def parse_outcome(payload: Payload) -> Outcome:
-    """Read the payload of SUMMARY; raises FrameError for what is no message, and TypeError for what is no outcome."""
-    values = parse_message(payload)
-    names = {name: type(value) for name, value in vars(Outcome()).items()}
-    known = {name: value for name, value in values.items() if name in names}
-    for name, value in known.items():
-        if not isinstance(value, names[name]):
-            raise TypeError(f"{name} of the other end's outcome is {type(value).__name__}")
-    return Outcome(**known)
+class Summary(Message):
+    """SUMMARY: the outcome as the destination knows it; then the whole."""
 
+    __slots__ = ("outcome",)
+    kind = FrameKind.SUMMARY
 
-def dump_outcome(outcome: Outcome) -> bytes:
-    """Return the payload of SUMMARY: an outcome without what is derived."""
-    return dump_message(vars(outcome))
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+    def dump(self) -> bytes:
+        return dump_message(vars(self.outcome))  # without what is derived
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Summary:
+        try:
+            return cls(Outcome.from_json(parse_message(payload)))
+        except WrongShape as error:
+            raise FrameError(f"an account that cannot be read arrived: {error}") from error
 
 
 def merge(source: Outcome, dest: Outcome) -> Outcome:

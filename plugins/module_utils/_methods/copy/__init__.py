@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Programs that only copy; the engine decides what travels, and puts it in place.
+"""Programs that only copy; the engine decides what is sent, and puts it in place.
 
 * ``scp``, ``sftp``: over ssh. ``common``: what they share. ``fd_symlinks``: names that no program can stumble over.
 * ``tar_nc``: tar over netcat. ``tar_command``, ``tar_carrier``: tar. ``netcat``, ``netcat_transport``: the connections.

@@ -20,7 +20,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-from typing import Any, Callable
+from typing import Callable, Collection
 
 from ..._core import subprocesses
 from ..._core.context import Context
@@ -32,8 +32,8 @@ from ..._engine.net.control_channel import Channel
 from ..._engine.net.session import Session
 from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
-from ..._engine.wire.frames import FrameKind
-from ..._engine.wire.messages import dump_id
+from ..._engine.wire.conversation import Contents
+from ..._engine.wire.messages import Ready
 from ..._model.entry import Entry
 from ..._tree.staging import Staging, open_staging
 from ..ssh.client_check import check_connection
@@ -46,12 +46,12 @@ SESSION = "longhaul session"
 VIEWS = "views"  # in the source's job folder
 _POLL_SECONDS = 0.5
 _STDERR_TAIL = 2000  # bytes
-_RERUN = "What is in place stays: mend the network and run the task again, it goes on where it stopped"
+_RERUN = "What is in place stays: fix the network and run the task again to resume"
 _LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
 
 
 def failure(program: str, code: int, said: str) -> str | None:
-    """Say why a run of scp or sftp failed as a whole; None where it did not, and what it said is about single files.
+    """Return why a run of scp or sftp failed as a whole; None if it did not, and what it said is about single files.
 
     ``code`` is below 0 for a signal. SIGPIPE is that of a client whose ssh was gone before it could read its end.
     """
@@ -75,7 +75,7 @@ class Mover:
         raise NotImplementedError
 
     def place(self, shard: int, file_index: int, entry: Entry) -> tuple[bytes, bytes]:
-        """Give the folder (below the base; empty: the base itself) and the name under which a file arrives."""
+        """Return the folder (below the base; empty: the base itself) and the name under which a file arrives."""
         raise NotImplementedError
 
     def resumes(self) -> bool:
@@ -83,11 +83,11 @@ class Mover:
         return False
 
     def push(self, options: list[str], host: str, view: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
-        """Give the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
+        """Return the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
         raise NotImplementedError
 
     def pull(self, options: list[str], host: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
-        """Give the argv, and its standard input, to fetch a view. It runs in the base."""
+        """Return the argv, and its standard input, to fetch a view. It runs in the base."""
         raise NotImplementedError
 
 
@@ -169,7 +169,7 @@ class CopySource(SourceCarrier):
         with View(self._context.root, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             if self._runner is None:
-                tell(FrameKind.READY, dump_id(shard))
+                tell(Ready(shard))
                 event.wait()
                 if self._closed:
                     raise TransferFailed("the transfer ended while the destination fetched files")
@@ -213,7 +213,7 @@ class CopyDest(DestCarrier):
         self._trouble: dict[int, str] = {}
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
-        """Look for what an earlier run left of these files."""
+        """Find partial files that an earlier run left."""
         have: dict[int, int] = {}
         for index, entry in files:
             size = self._left(shard, index, entry) if self._mover.resumes() else 0
@@ -252,10 +252,11 @@ class CopyDest(DestCarrier):
         self._trouble[shard] = said.splitlines()[0] if said else ""
 
     def collect(self, shard: int) -> Arrived:
-        """Give the places where the files are."""
+        """Return the locations of the files."""
         self._meters.pop(shard).end()
         files = self._files.pop(shard)
-        return _Copied(self._base, self._mover, shard, files, self._trouble.pop(shard, ""))
+        owners = open_staging(self._context).owners
+        return _Copied(self._base, self._mover, shard, files, owners, self._trouble.pop(shard, ""))
 
     def close(self) -> None:
         """End what runs."""
@@ -267,8 +268,11 @@ class CopyDest(DestCarrier):
 
 
 class _Copied(Arrived):
-    def __init__(self, base: int, mover: Mover, shard: int, files: list[Wanted], trouble: str) -> None:
+    def __init__(
+        self, base: int, mover: Mover, shard: int, files: list[Wanted], owners: Collection[int], trouble: str
+    ) -> None:
         self._base, self._mover, self._shard = base, mover, shard
+        self.owners = owners
         self._entries = {file.index: file.entry for file in files}
         self._fds: dict[bytes, int] = {}
         self.trouble = trouble
@@ -297,7 +301,8 @@ def partial_name(entry: Entry) -> bytes:
 
 def run_session(context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None) -> Outcome:
     """Hold the conversation over one connection; gives the whole outcome."""
-    session = Session(context, [Channel(reader, writer, float(context.settings["timeout"] or 300))])
+    channel = Channel(reader, writer, float(context.settings["timeout"] or 300))
+    session = Session(context, [channel], Contents.PROGRAM)
     if context.side == "source":
         return Sender(context, session, CopySource(context, mover, runner)).run()
     return Receiver(context, session, CopyDest(context, mover, runner)).run()
@@ -330,7 +335,7 @@ def split_command(command: str) -> list[str]:
 
 def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> Outcome:
     """Connect by ssh, hold the conversation, and run the program beside it."""
-    peer: dict[str, Any] = context.peer
+    peer = context.peer
     identity = context.secret_file(context.secrets["identity"], "identity")
     known = context.secret_file(known_hosts_lines(context.settings["id"], peer["host_keys"]), "known_hosts")
     ciphers, timeout = context.settings["ciphers"], int(context.settings["timeout"] or 90)

@@ -5,7 +5,7 @@
 """A view of files under names that no program can stumble over.
 
 scp and sftp know neither hostile names nor paths longer than PATH_MAX, and they follow whatever symlink a parent
-became. So each file that shall travel is opened here, from the root down and without following anything, and a folder
+became. So each file that should be sent is opened here, from the root down and without following anything, and a folder
 gets a symlink with a number for a name that leads to the open file: ``/proc/PID/fd/N``.
 """
 

@@ -4,7 +4,7 @@
 
 """The dialects of netcat: which one a host has, and what to type. Pure.
 
-One process carries one connection both ways, from its standard input to the other end and from there to its standard
+One process carries one connection both ways, from its standard input to the peer and from there to its standard
 output. Its exit code proves nothing (a receiver whose sender was killed ends with 0), so nothing here reads it: the
 frames inside say what arrived. No argv has a time limit (``-w``, ``-i``): they cut streams that merely pause. All end
 when their input ends, so that no process outlives a job that was killed; ncat and busybox do so by themselves.
@@ -47,7 +47,7 @@ def detect(help_text: str, system: str = "Linux") -> str:
 
 
 def listen_argv(dialect: str, address: str, port: int, allowed: Sequence[str] = (), program: str = "nc") -> list[str]:
-    """Give the argv that waits for one connection at an address (numeric) and port, from ``allowed`` where given.
+    """Return the argv that waits for one connection at an address (numeric) and port, from ``allowed`` where given.
 
     traditional knows one address only, openbsd, FreeBSD and busybox none: there the secret alone keeps others out.
     openbsd and FreeBSD refuse ``-p`` with ``-l``; traditional without ``-p`` listens on a port of its own choice.
@@ -65,7 +65,7 @@ def listen_argv(dialect: str, address: str, port: int, allowed: Sequence[str] = 
 
 
 def connect_argv(dialect: str, address: str, port: int, program: str = "nc") -> list[str]:
-    """Give the argv that connects to an address (numeric) and port.
+    """Return the argv that connects to an address (numeric) and port.
 
     busybox has no flag against resolving names, and needs none for numbers.
     """

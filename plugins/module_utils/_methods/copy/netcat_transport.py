@@ -4,7 +4,7 @@
 
 """Connections by netcat: listen, connect, and know who is there.
 
-Each connection is one process of the host's nc (or, where a host has none, a socket of our own: to the other end they
+Each connection is one process of the host's nc (or, where a host has none, a socket of our own: to the peer they
 are the same). Whoever connects must prove at once that it knows the transfer's secret; a stranger is dropped and the
 port is listened on again.
 """
@@ -31,7 +31,7 @@ from ..._engine.wire.handshake import HandshakeError, Keys
 from . import netcat
 
 _SOON = 0.3  # seconds in which nc listens, where nothing tells that it does
-RENEW_SECONDS = 30.0  # a listener to which nobody spoke may be held by a silent stranger: listen anew
+RENEW_SECONDS = 30.0  # a listener to which nobody spoke may be held by a silent stranger: listen again
 LINGER_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
 
@@ -45,7 +45,7 @@ class Wire(NamedTuple):
     process: subprocess.Popen[bytes] | None
 
     def drop(self) -> None:
-        """Give up a connection that no channel took over."""
+        """Close a connection that no channel took over."""
         for fd in (self.reader, self.writer):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -53,7 +53,7 @@ class Wire(NamedTuple):
             subprocesses.end(self.process, 0)
 
     def end(self) -> None:
-        """End the process; what it still had to send is sent first where the other end takes it in time."""
+        """End the process; what it still had to send is sent first where the peer takes it in time."""
         if self.process is not None:
             subprocesses.end(self.process, LINGER_SECONDS)
 
@@ -96,7 +96,7 @@ def _said(process: subprocess.Popen[bytes]) -> str:
 
 
 def resolve(address: str) -> str:
-    """Give the numeric address of the other host; raises TransferFailed for a name that this host does not know."""
+    """Return the numeric address of the other host; raises TransferFailed for a name that this host does not know."""
     try:
         return str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
@@ -107,7 +107,7 @@ def resolve(address: str) -> str:
 
 
 def own_address(address: str) -> str:
-    """Give the numeric address to listen at. A name may mean the loopback here: then all addresses are listened at."""
+    """Return the numeric address to listen at. If a name means the loopback here, listen at all addresses."""
     try:
         socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
         return address
@@ -207,7 +207,7 @@ class Listener:
             self._socket.close()
 
     def _next(self) -> tuple[int, int, subprocess.Popen[bytes] | None] | None:
-        """Give the next connection (with nc: one that may come); None where none came for now."""
+        """Return the next connection (with nc: a pending one); None if none came yet."""
         if self._socket is None:
             first, self._first = self._first, None
             return first or self._start_nc()

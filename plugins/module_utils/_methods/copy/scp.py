@@ -5,7 +5,7 @@
 """The method scp: the real scp moves the contents, in its own old protocol.
 
 The protocol of rcp (``-O`` where scp has that flag) needs no sftp server, which appliances often lack. It sends whole
-files, so an interrupted transfer goes on with the file at which it stopped. Holes of sparse files travel as zeros and
+files, so an interrupted transfer resumes at the file at which it stopped. Holes of sparse files are sent as zeros and
 are made holes again when the file has arrived.
 """
 
@@ -33,9 +33,9 @@ _VIEW = re.compile(r"^view-\d+$")
 
 
 def server_argv(command: str, side: str) -> list[str]:
-    """Give the argv of the serving scp for what the driving end asked for; its folder is the working directory.
+    """Return the argv of the serving scp for what the driving end asked for; its folder is the working directory.
 
-    The destination is only written to (``-t``), wherever the other end would like to: the path becomes ``.``. The
+    The destination is only written to (``-t``), wherever the peer would like to: the path becomes ``.``. The
     source is only read from (``-f``), and only a view. Raises Refused.
     """
     words = split_command(command)
@@ -109,5 +109,5 @@ def serve(context: Context) -> Server:
 
 
 def drive(context: Context) -> Outcome:
-    """Decide with the serving end what must travel, and run scp for it."""
+    """Decide with the serving end what must be sent, and run scp for it."""
     return drive_over_ssh(context, ScpMover)

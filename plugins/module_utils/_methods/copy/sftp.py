@@ -29,7 +29,7 @@ from .fd_symlinks import view_name
 
 
 def find_server() -> str:
-    """Give the path of this host's sftp-server; raises TransferFailed where there is none."""
+    """Return the path of this host's sftp-server; raise TransferFailed if there is none."""
     found = find_program("sftp-server")
     if found is None:
         raise TransferFailed(
@@ -117,5 +117,5 @@ def serve(context: Context) -> Server:
 
 
 def drive(context: Context) -> Outcome:
-    """Decide with the serving end what must travel, and run sftp for it."""
+    """Decide with the serving end what must be sent, and run sftp for it."""
     return drive_over_ssh(context, SftpMover)

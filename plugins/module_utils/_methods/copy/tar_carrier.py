@@ -4,7 +4,7 @@
 
 """Carry the contents of a shard's files by tar, in the frames of the conversation.
 
-tar's stream says nothing of its own end: cut at a member it looks complete. So it travels in frames, with its length
+tar's stream says nothing of its own end: cut at a member it looks complete. So it is sent in frames, with its length
 and CRC-32 in the END frame. Files that a tar cannot be trusted with (names too long for it, names that bsdtar would
 convert) follow behind it as they are, each after a RAW frame that names it.
 """
@@ -26,8 +26,9 @@ from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, S
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.receiver.disk_full import full
+from ..._engine.wire.conversation import Said
 from ..._engine.wire.frames import Frame, FrameError, FrameKind, Payload
-from ..._engine.wire.messages import Begin, End, dump_index, inflate, parse_index
+from ..._engine.wire.messages import Begin, End, Raw, inflate
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
@@ -38,7 +39,7 @@ _DISK_FULL = ("No space left on device", "Disk quota exceeded", "Disc quota exce
 
 
 def flavour_of(context: Context, side: str) -> str:
-    """Give the tar flavour of one side; raises TransferFailed where it is none that can be used."""
+    """Return the tar flavour of one side; raise TransferFailed if it is unsupported."""
     flavour = str((context.settings.get("tar") or {}).get(side) or "")
     if flavour not in tar_command.FLAVOURS:
         raise TransferFailed(
@@ -55,7 +56,7 @@ def _tail(stream: IO[bytes]) -> str:
 
 
 def _ended(side: str, problem: str, said: str) -> str:
-    """Say that tar did not do its work at a side, with what it said itself, and what to do."""
+    """Return the failure of tar on a side, with its own message and what to do."""
     return f"at the {side} {problem}{said and f' ({said})'}. What has arrived is kept: run the task again"
 
 
@@ -80,14 +81,14 @@ class TarSource(SourceCarrier):
         sent = Sending(sum(file.entry.size for file in files))
         meter = Meter(self._context.progress, sent.bytes)
         packed = [file for file in files if self._fits(file.entry)]
-        tell(FrameKind.BEGIN, Begin(shard, tar=bool(packed)).dump())
+        tell(Begin(shard, tar=bool(packed)))
         length = crc = 0
         if packed:
             length, crc, sent.doubtful = self._pack(packed, meter, tell)
         for file in files:
             if not self._fits(file.entry):
                 self._send_raw(file, sent, meter, tell)
-        tell(FrameKind.END, End(shard, length, crc).dump())
+        tell(End(shard, length, crc))
         meter.end()
         return sent
 
@@ -138,14 +139,14 @@ class TarSource(SourceCarrier):
             small = zlib.compress(data, self._level)
             if len(small) < len(data):
                 self._bucket.take(len(small))
-                tell(FrameKind.DEFLATED, small)
+                tell(Frame(FrameKind.DEFLATED, small))
                 return
         self._bucket.take(len(data))
-        tell(FrameKind.DATA, data)
+        tell(Frame(FrameKind.DATA, data))
 
     def _send_raw(self, file: Wanted, sent: Sending, meter: Meter, tell: Send) -> None:
         """Send a file as it is. It may become longer or shorter meanwhile; that is found out afterwards."""
-        tell(FrameKind.RAW, dump_index(file.index))
+        tell(Raw(file.index))
         try:
             with Root(self._context.root) as root:
                 fd = root.open_file(file.entry.path)
@@ -171,7 +172,7 @@ class TarSource(SourceCarrier):
 
 
 def _level(algorithm: Any, level: Any) -> int:
-    """Give zlib's level, 0 for none. zlib is what Python always has; anything else is refused by the plan."""
+    """Return zlib's level, 0 for none. zlib is what Python always has; anything else is refused by the plan."""
     if algorithm in (None, "none"):
         return 0
     if algorithm not in ("zlib", "gzip"):
@@ -192,7 +193,6 @@ class _Incoming:
         self.raw_fd = -1
         self.raw: set[int] = set()
         self.length = self.crc = 0
-        self.ended = False
         self.trouble = ""
 
 
@@ -217,36 +217,16 @@ class TarDest(DestCarrier):
         self._shards[shard] = _Incoming(temporary, name, folder, files, meter)
         return {}
 
-    def take(self, stream: int, frame: Frame) -> None:
-        """Take the next frame of a stream."""
-        if frame.type == FrameKind.BEGIN:
-            begin = Begin.parse(frame.payload)
-            shard = self._shards.get(begin.id)
-            if shard is None or stream in self._current:
-                raise FrameError("contents arrived that nobody asked for")
-            self._current[stream] = shard
-            if begin.tar:
+    def take(self, stream: int, message: Said) -> None:
+        """Take the next part of a stream."""
+        if isinstance(message, Begin):
+            shard = self._current[stream] = self._shards[message.id]
+            if message.tar:
                 self._start(shard)
             return
-        shard = self._current.get(stream)
-        if shard is None:
-            raise FrameError("contents arrived that nobody asked for")
-        if frame.type == FrameKind.RAW:
-            self._end_file(shard)
-            index = parse_index(frame.payload)
-            if index not in shard.names:
-                raise FrameError("a file arrived that nobody asked for")
-            shard.raw.add(index)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            shard.raw_fd = os.open(b"raw-%d" % index, flags, 0o600, dir_fd=shard.folder)
-        elif frame.type == FrameKind.END:
-            self._end_file(shard)
-            self._check_end(shard, End.parse(frame.payload))
-            del self._current[stream]
-        elif frame.type == FrameKind.ZSTD:
-            raise FrameError("contents arrived in zstd, which this method does not use")
-        else:
-            data = inflate(frame.payload) if frame.type == FrameKind.DEFLATED else frame.payload
+        shard = self._current[stream]
+        if isinstance(message, Frame):
+            data = inflate(message.payload) if message.kind == FrameKind.DEFLATED else message.payload
             shard.meter.moved(len(data))
             if shard.raw_fd >= 0:
                 self._write(shard, shard.raw_fd, data)
@@ -255,6 +235,16 @@ class TarDest(DestCarrier):
                 shard.length += len(data)
                 if shard.process is not None and shard.process.stdin is not None:
                     self._write(shard, shard.process.stdin.fileno(), data)
+        elif isinstance(message, Raw):
+            self._end_file(shard)
+            if message.index not in shard.names:
+                raise FrameError("a file arrived that nobody asked for")
+            shard.raw.add(message.index)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            shard.raw_fd = os.open(b"raw-%d" % message.index, flags, 0o600, dir_fd=shard.folder)
+        elif isinstance(message, End):
+            self._end_file(shard)
+            self._check_end(shard, message)
 
     def _start(self, shard: _Incoming) -> None:
         shard.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when tar has ended
@@ -288,15 +278,12 @@ class TarDest(DestCarrier):
                 f"the stream of a shard arrived damaged: {shard.length} of {end.size} bytes, CRC-32 "
                 f"{shard.crc:08x} instead of {end.crc:08x}. Run the transfer again; what is in place stays"
             )
-        shard.ended = True
         if shard.process is not None and shard.process.stdin is not None:
             shard.process.stdin.close()
 
     def collect(self, shard: int) -> Arrived:
         """Wait for tar, and see what it says."""
         incoming = self._shards.pop(shard)
-        if not incoming.ended:
-            raise TransferFailed("the source says that it sent a shard's contents, and they did not arrive")
         if incoming.process is not None and incoming.errors is not None:
             code = incoming.process.wait()
             said = _tail(incoming.errors)

@@ -5,7 +5,7 @@
 """What to type to pack and unpack the files of a shard with GNU tar or bsdtar. Pure.
 
 Only the contents of regular files go through tar. Everything else that makes an entry (type, links, owner, ACLs,
-extended attributes) travels as the entry itself, so that both flavours, in any pairing, lose nothing. Names come on
+extended attributes) is sent as the entry itself, so that both flavours, in any pairing, lose nothing. Names come on
 standard input, each behind ``./`` and before a zero byte: none is taken for an option, whatever it begins with.
 """
 
@@ -31,7 +31,7 @@ def detect(version_text: str) -> str:
 
 
 def carries(path: bytes, flavours: Iterable[str]) -> bool:
-    """Whether both ends' tars can be trusted with a name; what they cannot take travels beside them.
+    """Whether both ends' tars can be trusted with a name; what they cannot take is sent beside them.
 
     bsdtar converts names between character sets and fails on those that its locale does not know; the locale of a
     job is not the user's, so that only ASCII is safe.
@@ -44,10 +44,10 @@ def carries(path: bytes, flavours: Iterable[str]) -> bool:
 
 
 def create_argv(flavour: str, root: str, sparse: bool, program: str = "tar") -> list[str]:
-    """Give the argv that packs the regular files named on standard input to standard output.
+    """Return the argv that packs the regular files named on standard input to standard output.
 
     ``root`` is where the names start. ``sparse``: holes are not packed (bsdtar never packs them). The modification
-    times travel in nanoseconds (posix format); access and change times would double each header for nothing. Hard
+    times are sent in nanoseconds (posix format); access and change times would double each header for nothing. Hard
     links are the entries' business: where two names of one file are asked for, two files are wanted (bsdtar packs a
     link all the same, so it must not be given both).
     """
@@ -89,7 +89,7 @@ def create_argv(flavour: str, root: str, sparse: bool, program: str = "tar") -> 
 
 
 def extract_argv(flavour: str, folder: str, owners: bool, program: str = "tar") -> list[str]:
-    """Give the argv that unpacks standard input below ``folder``.
+    """Return the argv that unpacks standard input below ``folder``.
 
     ``owners``: take over the numeric owner and group, for which one must be root; a mode with setuid survives only so.
     """
@@ -125,12 +125,12 @@ def extract_argv(flavour: str, folder: str, owners: bool, program: str = "tar") 
 
 
 def name_list(paths: Iterable[bytes]) -> bytes:
-    """Give what tar reads on standard input."""
+    """Return what tar reads on standard input."""
     return b"".join(b"./" + path + b"\0" for path in paths)
 
 
 def explain_exit(flavour: str, code: int) -> str:
-    """Say why a tar that ended like this cannot be believed; empty where it said all that is to know.
+    """Return why a tar that ended like this cannot be believed; empty if it said all that is to know.
 
     1 is "some files differ" and 2 "fatal for some files" to GNU tar, 1 is both to bsdtar: which files, the entries
     tell. Anything else ended it.

@@ -15,8 +15,6 @@ secret of both ends. ``Server.ready`` and so ``context.peer``: ``address``, ``po
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._core.context import Context, Server
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
@@ -27,12 +25,13 @@ from ..._engine.net.session import Session
 from ..._engine.net.session_server import SessionServer
 from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
+from ..._engine.wire.conversation import Contents
 from . import netcat, netcat_transport
 from .tar_carrier import TarDest, TarSource
 
 
 def _dialect(context: Context) -> tuple[str, str]:
-    """Give this host's dialect and the path of its nc; without a usable nc the built-in one."""
+    """Return this host's dialect and the path of its nc; without a usable nc the built-in one."""
     dialect = str((context.settings.get("nc") or {}).get(context.side) or "")
     program = find_program("nc") or ""
     if dialect not in netcat.DIALECTS or dialect == netcat.BUILTIN or not program:
@@ -61,7 +60,7 @@ def _channel(context: Context, wire: netcat_transport.Wire) -> Channel:
 def _converse(context: Context, wires: list[netcat_transport.Wire], nc_argv: list[str]) -> Outcome:
     """Hold the conversation over the connections, and end them."""
     try:
-        session = Session(context, [_channel(context, wire) for wire in wires])
+        session = Session(context, [_channel(context, wire) for wire in wires], Contents.ARCHIVES)
         if context.side == "source":
             outcome = Sender(context, session, TarSource(context)).run()
         else:
@@ -125,7 +124,7 @@ class _TarServer(SessionServer):
             self.close()
             raise
         context.settings = {**context.settings, "streams": len(ports)}
-        self.ready: dict[str, Any] = {
+        self.ready = {
             "address": self._address,
             "ports": [listener.port for listener in self._listeners],
         }

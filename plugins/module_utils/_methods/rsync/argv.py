@@ -6,7 +6,7 @@
 
 No path of a user ever stands where the far end's shell or rsync's own ``host:path`` reading could touch it: the far
 root is always ``./`` (its serving end changes into it), the other far paths are tokens below ``/longhaul/`` that the
-serving end replaces (``server_command``), and names travel by ``--files-from``.
+serving end replaces (``server_command``), and names are sent by ``--files-from``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NEEDS = {  # the first version of rsync that has it, at both ends (rsync's NEWS)
 
 @dataclass(frozen=True)
 class Far:
-    """How the other end is named, and in what terms its folders are."""
+    """How the peer is named, and in what terms its folders are."""
 
     address: str  # "peer:./" over a remote shell, "rsync://user@host:port/module/" of a daemon
     shell: str = ""  # for --rsh
@@ -58,7 +58,7 @@ class Run:
 
 
 def versions(settings: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Give the versions at the source and at the destination; raises where one is missing or too old."""
+    """Return the versions at the source and at the destination; raises where one is missing or too old."""
     found = settings.get("rsync") or {}
     both = []
     for side in ("source", "dest"):
@@ -77,14 +77,14 @@ def versions(settings: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def has(settings: Settings, feature: str) -> bool:
-    """Say whether both ends have a feature of ``NEEDS``."""
+    """Return whether both sides have a feature of ``NEEDS``."""
     return min(versions(settings)) >= NEEDS[feature]
 
 
 def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -> list[str]:
-    """Give the argv of one rsync on the driving end, whose ``side`` and ``root`` these are.
+    """Return the argv of one rsync on the driving end, whose ``side`` and ``root`` these are.
 
-    Raises TransferFailed where the plan cannot be said to these versions of rsync.
+    Raises TransferFailed if the plan cannot be said to these versions of rsync.
     """
     versions(settings)
     argv = ["rsync", "--recursive" if not run.files_from else "--dirs", "--links"]
@@ -142,7 +142,7 @@ def preserve_options(preserve: list[str]) -> list[str]:
 
 
 def owner_options(settings: Settings, is_list: bool) -> list[str]:
-    """Say what owners become, in numbers alone: the plan knows what the hosts' names mean.
+    """Return what owners become, in numbers alone: the plan knows what the hosts' names mean.
 
     With --numeric-ids rsync maps the ids in ACLs only where it does not list the tree while it sends it.
     """
@@ -204,13 +204,13 @@ def timeout_options(limit: int, daemon: bool) -> list[str]:
 
 
 def filter_options(settings: Settings) -> list[str]:
-    """Give the filter rules in order; ours first: no folder of a transfer travels, and this one's own stays."""
+    """Return the filter rules in order; ours first: no folder of a transfer is sent, and this one's own stays."""
     own, others = "/" + staging_name(settings["id"]), staging_name("[0-9a-f]" * 16)
     return [f"--filter={rule}" for rule in (f"P {own}", f"H {others}", *settings["rules"])]
 
 
 def only_options(settings: Settings) -> list[str]:
-    """Give the filter rule that leaves out all but the one name that is transferred."""
+    """Return the filter rule that leaves out all but the one name that is transferred."""
     if settings["only"] is None:
         return []
     name = settings["only"]

@@ -38,7 +38,7 @@ def run(
 
     Both outputs are handed on in pieces as they come, and an empty piece at the end of each. ``stdin`` is all the
     program gets to read (less than a pipe holds). When ``stop`` is set, after ``limit`` seconds, or where ``watch``
-    says that it has stalled, it is ended, and so it is when the job dies. Raises OSError where it cannot be started.
+    says that it has stalled, it is ended, and so it is when the job dies. Raises OSError if it cannot be started.
     Call it from a thread that waits for it.
     """
     process = subprocesses.start(
@@ -66,7 +66,7 @@ def run(
                         selector.unregister(key.fileobj)
                     key.data(data)
                 is_due = (stop is not None and stop.is_set()) or (end is not None and time.monotonic() > end)
-                if is_due or (watch is not None and watch.look(process.pid)):
+                if is_due or (watch is not None and watch.check(process.pid)):
                     end_group(process)
                     end = stop = watch = None  # and read on to the end of what it still says
         return process.wait()

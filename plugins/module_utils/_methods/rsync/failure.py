@@ -124,7 +124,7 @@ _TEXTS = (
     (
         r"No space left on device",
         "the destination's disk is full (no space or no inodes left there: see df and df -i), so the transfer stopped; "
-        "what has arrived is kept. Make room and run it again: it goes on where it stopped",
+        "what has arrived is kept. Make room and run it again to resume",
         False,
     ),
     (
@@ -164,7 +164,7 @@ _TEXTS = (
     ),
     (
         r"is your shell clean|protocol version mismatch",
-        "the login shell of the other end prints text of its own, which rsync took for its protocol. Make the shell's "
+        "the login shell of the peer prints text of its own, which rsync took for its protocol. Make the shell's "
         "start files silent for sessions without a terminal",
         False,
     ),
@@ -185,14 +185,14 @@ _CODES = {
     20: "rsync was told to stop",
     22: "there was not enough memory for the list of files. Use streams, or transfer parts of the tree",
     25: "rsync stopped deleting at the limit",
-    30: "nothing came from the other end for the whole timeout",
+    30: "nothing came from the peer for the whole timeout",
     35: "the daemon did not answer within the timeout",
     255: "the ssh connection broke",
 }
 
 
 def classify(code: int, output: str) -> Failure | None:
-    """Say why a run with this exit code and these messages failed; None where it did not fail as a whole.
+    """Return why a run with this exit code and these messages failed; None if it did not fail as a whole.
 
     Exit codes 23 (some paths failed: they are listed one by one) and 24 (some vanished) are none, unless the text
     names a cause that concerns the whole.
@@ -210,6 +210,6 @@ def classify(code: int, output: str) -> Failure | None:
     meaning = _CODES.get(code, "rsync failed")
     said = next((line for line in reversed(output.splitlines()) if line.strip()), "it said nothing")
     return Failure(
-        f"{meaning} (exit code {code}: {said}). Run the transfer again: it goes on where it stopped",
+        f"{meaning} (exit code {code}: {said}). Run the transfer again to resume",
         code in _NETWORK_CODES,
     )

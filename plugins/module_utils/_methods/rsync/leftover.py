@@ -32,7 +32,7 @@ def adopt(staged: Staging) -> int:
     """Move what is in ``tmp`` to ``partial``, the larger where there are two; gives the bytes that are there then.
 
     Only regular files of one name that belong to this transfer's user are moved, and nothing but a regular file of one
-    name is replaced: the other end may have put anything there. For a moment at which no rsync of this transfer works.
+    name is replaced: the peer may have put anything there. For a moment at which no rsync of this transfer works.
     """
     temporary, partial = staged.temporary_fd, staged.partial_fd
     for name in names_in(temporary):
@@ -43,7 +43,7 @@ def adopt(staged: Staging) -> int:
             old = _size(partial, wanted)  # rsync may have given it to its owner already
         except FileNotFoundError:
             old = -1
-        with contextlib.suppress(FileNotFoundError):  # the other end may have removed the folder
+        with contextlib.suppress(FileNotFoundError):  # the peer may have removed the folder
             if old is not None and size > old:
                 os.rename(name, wanted, src_dir_fd=temporary, dst_dir_fd=partial)
             else:
@@ -52,7 +52,7 @@ def adopt(staged: Staging) -> int:
 
 
 def _size(folder: int, name: bytes, owners: Collection[int] | None = None) -> int | None:
-    """Give the size of a regular file of one name (that one of ``owners`` has); None for anything else.
+    """Return the size of a regular file of one name (that one of ``owners`` has); None for anything else.
 
     Raises FileNotFoundError.
     """

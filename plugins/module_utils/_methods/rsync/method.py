@@ -50,11 +50,9 @@ class _RsyncServer(SshServer):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, rsync_handler(context, lambda: len(self._programs) == 0))
-        self.ready.update(
-            root=os.fsdecode(context.root),
-            leftover=bool(context.serve.get("leftover")),
-            private=context.serve["ssh"] == "private",
-        )
+        self.ready["root"] = os.fsdecode(context.root)
+        self.ready["leftover"] = bool(context.serve.get("leftover"))
+        self.ready["private"] = context.serve["ssh"] == "private"
 
 
 def serve(context: Context) -> Server:
@@ -64,7 +62,7 @@ def serve(context: Context) -> Server:
 
 
 def rsync_handler(context: Context, alone: Callable[[], bool]) -> Handler:
-    """Give what decides on each command that the driving end asks for.
+    """Return what decides on each command that the driving end asks for.
 
     ``alone`` says whether nothing that was allowed before is still at work.
     """
@@ -125,7 +123,7 @@ def _commands(cmd: dict[str, list[str]], side: str) -> dict[str, list[str]]:
 
 
 def _far_vitals(context: Context, ssh: list[str]) -> Vitals | None:
-    """Ask the other end what its rsync has done."""
+    """Ask the peer what its rsync has done."""
     said: list[bytes] = []
     argv = [*ssh, ssh_host(context.peer["address"]), VITALS]
     rsync_child.run(argv, said.append, lambda _text: None, stop=context.stop, limit=_ANSWER)
@@ -142,7 +140,7 @@ def _divide(context: Context, stdout: int) -> int:
 
 
 def _divide_far(context: Context, ssh: list[str]) -> Lists:
-    """Have the source divided by the other end. Raises ValueError where that fails."""
+    """Have the source divided by the peer. Raise ValueError if that fails."""
     process = subprocesses.start(
         [*ssh, ssh_host(context.peer["address"]), DIVIDE], stdout=subprocess.PIPE, die_with_parent=True
     )

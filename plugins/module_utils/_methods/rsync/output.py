@@ -74,12 +74,12 @@ class PathError(NamedTuple):
 
 
 def unescape(text: bytes) -> bytes:
-    """Give the name that rsync escaped for its output."""
+    """Return the name that rsync escaped for its output."""
     return _ESCAPE.sub(lambda found: bytes([int(found.group(1), 8) & 0xFF]), text)
 
 
 def parse_item(line: bytes) -> Item:
-    """Read a line of ``--out-format`` (its prefix taken off); raises ValueError where it is none."""
+    """Read a line of ``--out-format`` (its prefix taken off); raise ValueError if it is none."""
     found = _ITEM.match(line)
     if not found:
         raise ValueError(f"not an itemized line: {line[:200]!r}")
@@ -168,7 +168,7 @@ class ErrorReader:
 
 
 def read_error(text: str) -> PathError | None:
-    """Read one line of standard error as something about one path; None where it is about the whole run."""
+    """Read one line of standard error as something about one path; None if it is about the whole run."""
     said = text[len("rsync: ") :] if text.startswith("rsync: ") else text
     vanished = _VANISHED.match(said)
     if vanished:

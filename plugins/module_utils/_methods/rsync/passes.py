@@ -42,8 +42,8 @@ DivideSource = Callable[[], Lists]
 def transfer(context: Context, line: Line, divide_far: DivideSource | None = None) -> Outcome:
     """Do the whole transfer from the driving end, and account for it.
 
-    ``divide_far`` has a source at the other end divided there; without it a source there cannot be divided.
-    Raises TransferFailed where it cannot begin; what goes wrong later is in the outcome.
+    ``divide_far`` has a source on the peer divided there; without it a source there cannot be divided.
+    Raises TransferFailed if it cannot begin; what goes wrong later is in the outcome.
     """
     return _Transfer(context, line, divide_far).run()
 
@@ -158,7 +158,7 @@ class _Transfer:
         return self._too_many(counted[0], first)
 
     def _too_many(self, deletions: int, result: Result) -> str:
-        """Say why so many deletions are not made; empty where they may be."""
+        """Return why so many deletions are not made; empty if they may be."""
         limit = self.settings["max_delete"]
         if limit is None and _is_empty(result) and deletions:
             return (
@@ -176,7 +176,7 @@ class _Transfer:
     def _nothing_deleted(self) -> None:
         self.outcome.warnings.append(
             "nothing was deleted at the destination, because not all of the source could be read or transferred: what "
-            "could not be read would have been deleted too. Mend the errors and run it again"
+            "could not be read would have been deleted too. Fix the errors and run it again"
         )
 
     # shards
@@ -209,7 +209,7 @@ class _Transfer:
             yield entry
 
     def _shards(self, lists: Lists) -> bool:
-        """Make the directories, then run the lists side by side; False where that failed as a whole."""
+        """Make the directories, then run the lists side by side; False if that failed as a whole."""
         with self._phase("directories"):
             first = self.runner.run(Run(files_from=lists.directories, directories_only=True))
         if first.failure is not None:
@@ -244,7 +244,7 @@ class _Transfer:
             self.outcome.failure = result.failure.text
         if result.skipped_special and "devices" in self.settings["preserve"]:
             self.outcome.warnings.append(
-                f"{result.skipped_special} devices, FIFOs or sockets were left out: the other end may not make them"
+                f"{result.skipped_special} devices, FIFOs or sockets were left out: the peer may not make them"
             )
         self._resumed(result)
 

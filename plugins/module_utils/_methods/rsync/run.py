@@ -28,11 +28,11 @@ from .watch import Vitals, Watch
 PATIENCE = 300  # seconds without progress, where the plan sets no limit
 _GONE = (
     "the transfer's job on the other host is gone: it was killed, or that host was restarted. What has arrived is "
-    "kept: run the task again, it goes on where it stopped"
+    "kept: run the task again to resume"
 )
 _LOST = (
     "the connection to the other host was lost, and nothing arrived for more than {} seconds (timeout), though it was "
-    "tried again. Mend the network, and run the task again: it goes on where it stopped. The last try said: {}"
+    "tried again. Fix the network, and run the task again to resume. The last try said: {}"
 )
 _STALLED = (
     "rsync made no progress for {} seconds (timeout): its processes waited for each other and moved nothing, so they "
@@ -53,14 +53,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds before another connection is m
 
 @dataclass(frozen=True)
 class Line:
-    """The way to the other end."""
+    """The way to the peer."""
 
     far: Far
     stdin: bytes = b""  # the daemon's password
     far_root: str = ""  # as messages name it
     explain: Callable[[str, int], str] = lambda _stderr, _code: ""  # what the connection's own messages mean
-    vitals: Callable[[], Vitals | None] = lambda: None  # what the other end's rsync has done; None: it cannot be asked
-    gone: str = ""  # pattern of messages that say that the other end's job is no more: nothing to connect to again
+    vitals: Callable[[], Vitals | None] = lambda: None  # what the peer's rsync has done; None: it cannot be asked
+    gone: str = ""  # pattern of messages that say that the peer's job is no more: nothing to connect to again
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Runner:
         )
 
     def argv(self, run: Run) -> list[str]:
-        """Give the argv of a run, as it will be started."""
+        """Return the argv of a run, as it will be started."""
         settings = self.context.settings
         return build_argv(settings, self.context.side, self.context.root, self.line.far, run)
 
@@ -191,7 +191,7 @@ class Runner:
         return Failure(explained, failure.transient) if explained else failure
 
     def _trap(self, result: Result) -> str:
-        """Return what a run has met that rsync is known to go wrong with; empty where it has not."""
+        """Return what a run has met that rsync is known to go wrong with; empty if it has not."""
         keeps_links = "hardlinks" in self.context.settings["preserve"]
         place = next((error.path for error in result.errors if keeps_links and error.kind == "in the way"), "")
         return _HARD_LINK.format(f'"{place}"') if place else ""
@@ -203,13 +203,13 @@ class Runner:
         result.errors_total += 1
         result.unstable += error.kind == "unstable"
         result.in_the_way += error.kind == "in the way"
-        if _NO_ROOM.match(error.reason):  # rsync tries all other files in vain, and calls that a partial success
+        if _NO_ROOM.match(error.reason):  # rsync tries all other files to no purpose, and calls that a partial success
             result.no_room = f'"{error.path}": {error.reason}'
         if len(result.errors) < MAX_ERRORS:
             result.errors.append(error._replace(path=self._named(error.path)))
 
     def _named(self, path: str) -> str:
-        """Give a path as the user knows it: below the root; of a temporary file, the name of what it was to become."""
+        """Return a path as the user knows it: below the root; for a temporary file, the name of its final file."""
         below = next((path[len(root) :] for root in self._roots if path.startswith(root)), path)
         temporary = _TEMPORARY.search(below)
         return temporary.group("name") if temporary else below

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ``rsync --server`` commands the serving end runs for the other end, and as what.
+"""Which ``rsync --server`` commands the serving end runs for the peer, and as what.
 
-The other end asks over a one-time key for a command, in text. What runs is made anew from it: one direction, one root
+The peer asks over a one-time key for a command, in text. What runs is recreated from it: one direction, one root
 (entered by chdir, so the argument is always ``./``), the options that the plan leads to (``server_options``), and own
 folders in place of the tokens.
 """
@@ -35,7 +35,7 @@ def is_rsync(command: str) -> bool:
 
 
 def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings: Settings) -> list[bytes]:
-    """Give the argv to run in the serving end's root for a command of the other end; raises CommandRefused.
+    """Return the argv to run in the serving end's root for a command of the peer; raises CommandRefused.
 
     ``side`` is what the serving end is; ``folders`` has what each token (``argv.TOKENS``) stands for here.
     """
@@ -63,9 +63,9 @@ def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings:
 
 
 def own_folders(context: Context) -> dict[str, bytes]:
-    """Say what the tokens of the other end's commands stand for on this host.
+    """Return what the tokens of the peer's commands stand for on this host.
 
-    Where a descriptor has a path (Linux), what the other end puts in the place of the staging folder leads nowhere.
+    Where a descriptor has a path (Linux), what the peer puts in the place of the staging folder leads nowhere.
     """
     settings = context.settings
     if context.side == "source":

@@ -182,7 +182,7 @@ def _allowed(side: str, settings: Settings, letters: str, words: list[str], toke
 
 
 def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool) -> None:
-    """Say which runs there are: over the whole tree, over lists of names."""
+    """Allow the runs of the transfer: over the whole tree, over lists of names."""
     if recursive:
         if settings["only"] is not None:
             raise NotPlanned("a single file is to be transferred, and the command asks for a tree")
@@ -201,7 +201,7 @@ def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool) -> 
 
 
 def _values(allowed: Allowed, settings: Settings) -> None:
-    """Say what both sides are told: identities, special files, limits, compression."""
+    """Allow options for both sides: identities, special files, limits, compression."""
     allowed.words |= {"--numeric-ids"} if keeps_numbers(settings) else set()
     allowed.words |= {"--specials"} if "specials" in settings["preserve"] else set()
     allowed.words |= set(timeout_options(settings["timeout"], False))
@@ -213,12 +213,12 @@ def _values(allowed: Allowed, settings: Settings) -> None:
         allowed.words |= {f"--compress-choice={algorithm}"}
         allowed.words |= {"zlib": {"--old-compress"}, "zlibx": {"--new-compress"}}.get(algorithm, set())
         allowed.words |= {f"--compress-level={level}"} if level is not None else set()
-    if settings.get("inplace"):
+    if settings.get("inplace") and not settings["link_dest"]:  # what is linked would change in the older copies, too
         allowed.words |= {"--inplace"}
 
 
 def _writing(allowed: Allowed, settings: Settings, dry: bool, deletes: bool) -> None:
-    """Say what a destination is told: what it deletes, where it stages, how it reports."""
+    """Allow options for a destination: what it deletes, where it stages, how it reports."""
     allowed.words |= {"--stats", "--log-format=%i", "--log-format=%i%I", "--log-format=X"}
     # Without them files would go to others than the plan says.
     allowed.must_words |= {f"{option}={pairs}" for option, pairs in owner_maps(settings).items()}

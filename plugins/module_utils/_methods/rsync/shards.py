@@ -40,13 +40,13 @@ class Lists(NamedTuple):
 
 
 def encode_lists(lists: Lists) -> bytes:
-    """Say what is in the lists, for the other end; they stay where they are."""
+    """Return the lists, for the peer; their files stay where they are."""
     values = {"shards": [os.path.basename(path) for path in lists.shards], "files": lists.files, "bytes": lists.bytes}
     return json.dumps(values).encode() + b"\n"
 
 
 def decode_lists(data: bytes, folder: str) -> Lists:
-    """Read what the other end says; its lists are named as in ``folder`` there. Raises ValueError where it is cut."""
+    """Read what the peer says; its lists are named as in ``folder`` there. Raise ValueError if it is cut."""
     try:
         values = json.loads(data)
         shards = [f":{folder}/{name}" for name in values["shards"] if re.fullmatch(r"shard-\d+", name)]
@@ -56,7 +56,7 @@ def decode_lists(data: bytes, folder: str) -> Lists:
 
 
 def for_files_from(path: bytes) -> bytes:
-    """Write a name for --files-from: without the prefix rsync skips names that start with # or ; in silence."""
+    """Write a name for --files-from: without the prefix rsync skips names that start with # or ; silently."""
     return b"./" + path + b"\0"
 
 

@@ -19,7 +19,7 @@ from .shards import Listed
 def list_source(
     root: bytes, settings: Settings, on_staging: Callable[[bytes], None] = lambda _path: None
 ) -> Iterator[Listed]:
-    """Give what the plan lets travel, directories before their contents; what cannot be read is rsync's to report.
+    """Yield what the plan lets through, directories before their contents; what cannot be read is rsync's to report.
 
     Raises ValueError for a filter rule that only rsync itself can follow.
     """

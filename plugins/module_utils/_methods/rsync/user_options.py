@@ -62,7 +62,7 @@ def _own(option: str) -> Rule:
     return Rule(REFUSED, "", None, option)
 
 
-_PATHS = "which paths travel is decided by src, filter, include and exclude"
+_PATHS = "which paths are sent is decided by src, filter, include and exclude"
 _COUNTS = "the transfer reads rsync's output to account for every entry"
 _RUNS = "what runs on the hosts is decided by method"
 _LINE = "the connection belongs to the transfer; see ssh_ciphers, port and connect"
@@ -77,10 +77,10 @@ _APPEND = (
 )
 _STOPPED = "a transfer that stops by the clock has not accounted for every entry"
 _BATCH = "it reads or writes a file that the transfer does not know"
-_ARGUMENTS = "the other end checks the arguments, and must see them as they are"
+_ARGUMENTS = "the peer checks the arguments, and must see them as they are"
 
 _TABLE: tuple[tuple[str, Rule], ...] = (
-    # How the bytes travel: what arrives is the same.
+    # How the bytes are sent: what arrives is the same.
     ("--fuzzy -y", _compared("it only finds another basis for the parts that differ")),
     ("--whole-file -W", _compared("it only sends more")),
     ("--no-whole-file --no-W", _compared("it only sends less")),
@@ -124,7 +124,7 @@ _TABLE: tuple[tuple[str, Rule], ...] = (
     ("--copy-dirlinks -k", _uncompared("directories arrive in place of symbolic links")),
     ("--safe-links", _uncompared("symbolic links are left out")),
     ("--no-links --no-l", _uncompared("symbolic links are left out")),
-    ("--munge-links", _uncompared("the targets of symbolic links are changed at the end that connects")),
+    ("--munge-links", _uncompared("the targets of symbolic links are changed on the connecting side")),
     ("--existing --ignore-non-existing", _uncompared("new files are left out")),
     ("--ignore-existing", _uncompared("files that are there are left as they are")),
     ("--update -u", _uncompared("files that are newer at the destination are left as they are")),
@@ -207,7 +207,7 @@ _TABLE: tuple[tuple[str, Rule], ...] = (
     ("--write-batch --only-write-batch --read-batch --early-input", _refused(_BATCH)),
     ("--trust-sender --insecure-links --confine-root --old-args", _refused(_GUARD)),
     ("--secluded-args --protect-args -s --no-secluded-args --no-protect-args --no-s", _refused(_ARGUMENTS)),
-    ("--remote-option -M", _refused("it would go past the checks of the other end")),
+    ("--remote-option -M", _refused("it would go past the checks of the peer")),
     ("--daemon --server --sender --rsync-path --config --dparam --no-detach", _refused(_RUNS)),
     ("--rsh -e --blocking-io --address", _refused(_LINE)),
     ("--out-format --log-format --log-file --log-file-format --info --debug --stats --progress", _refused(_COUNTS)),

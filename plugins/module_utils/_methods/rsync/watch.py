@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell an rsync that waits for ever from one that is slow.
+"""Distinguish an rsync that waits for ever from one that is slow.
 
 rsync's own ``--timeout`` cannot: where its processes wait for each other, they go on telling each other that they are
 alive. And silence says nothing: one that compares contents reads for hours and prints nothing. So what counts is what
@@ -21,7 +21,7 @@ from ..._core.die_with_parent import descendants
 NOISE_BYTES = 512  # of each process within the limit: rsync's signs of life come to less than a quarter of it
 NOISE_TICKS = 2  # of processor time, a hundredth of a second each
 _OFTEN, _SELDOM = 0.2, 2.0  # seconds between looks at the processes here
-_ASKS = 10  # times the other end is asked within the limit
+_ASKS = 10  # times the peer is asked within the limit
 
 
 class Vitals(NamedTuple):
@@ -43,7 +43,7 @@ class Vitals(NamedTuple):
 
 
 def vitals(pids: Iterable[int]) -> Vitals | None:
-    """Look at those of the processes that are an rsync; None where none can be looked at."""
+    """Read the activity of the rsync processes; None if none can be read."""
     found = []
     for pid in pids:
         with suppress(OSError, ValueError, IndexError):
@@ -62,17 +62,17 @@ def vitals(pids: Iterable[int]) -> Vitals | None:
 
 
 def vitals_below(pid: int) -> Vitals | None:
-    """Look at a process and all that it started."""
+    """Read the activity of a process and its descendants."""
     return vitals([pid, *descendants(pid)])
 
 
 def encode(found: Vitals | None) -> bytes:
-    """Write down what was found, for the other end."""
+    """Write down what was found, for the peer."""
     return b"longhaul-vitals " + b" ".join(b"%d" % number for number in found or ()) + b"\n"
 
 
 def decode(text: bytes) -> Vitals | None:
-    """Read what the other end wrote, among other lines; None where it could not tell."""
+    """Read what the peer wrote, among other lines; None if it could not tell."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [b"longhaul-vitals"] and len(words) == 5 and all(word.isdigit() for word in words[1:]):
@@ -82,9 +82,9 @@ def decode(text: bytes) -> Vitals | None:
 
 
 class Watch:
-    """Says when one run of rsync has made no progress for ``limit`` seconds, at either end.
+    """Detects when a run of rsync has made no progress for ``limit`` seconds, on either side.
 
-    ``ask_far`` looks at the other end; where that cannot tell (None), or nobody can here, the run counts as stalled
+    ``ask_far`` looks on the peer; where that cannot tell (None), or nobody can here, the run counts as stalled
     only while ``is_suspect`` says that it has met what rsync is known to wait for.
     """
 
@@ -110,8 +110,8 @@ class Watch:
         self._near_at = time.monotonic()
         self._forget_far()
 
-    def look(self, pid: int) -> bool:
-        """Look at a running rsync, now and then; return whether it has stalled."""
+    def check(self, pid: int) -> bool:
+        """Check a running rsync from time to time; return whether it has stalled."""
         now = time.monotonic()
         if now < self._next_look:
             return False
@@ -130,7 +130,7 @@ class Watch:
         return self.has_stalled
 
     def _far_idle(self) -> float:
-        """Return for how many seconds the other end has shown no life, as far as it was asked."""
+        """Return for how many seconds the peer has shown no life, as far as it was asked."""
         now = time.monotonic()
         if now >= self._next_ask:
             self._next_ask = now + max(self._pause, self.limit / _ASKS)

@@ -40,7 +40,7 @@ class DaemonPlan:
 
 
 def daemon_conf(plan: DaemonPlan) -> str:
-    """Write the configuration. Raises ValueError where a value cannot stand in this format.
+    """Write the configuration. Raise ValueError if a value cannot stand in this format.
 
     Only a plain chroot keeps symlinks as they are: without it the daemon rewrites absolute ones, or munges them.
     """

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from typing import Any
 
 from ..._core.context import Context, Server, staging_name
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..._core.outcome import Outcome
+from ..._core.settings import DaemonModule
 from ..._model.entry import SYMLINK
 from ..._model.filters import Filters
 from ..._model.paths import escape
@@ -49,7 +49,7 @@ def drive(context: Context) -> Outcome:
     if context.side == "source" and not symlinks_kept(context):
         _refuse_rewritten_symlinks(context)
     outcome = rsync_passes.transfer(context, line)
-    outcome.warnings += module_warnings(context.settings.get("rsyncd_module") or {}, context.side)
+    outcome.warnings += module_warnings(context.settings.get("rsyncd_module"), context.side)
     other = {"source": "dest", "dest": "source"}[context.side]
     outcome.cmd = {
         context.side: outcome.cmd.get("drive", []),
@@ -59,7 +59,7 @@ def drive(context: Context) -> Outcome:
 
 
 def daemon_line(context: Context) -> Line:
-    """Say how the daemon is reached; its password goes to rsync's standard input."""
+    """Return how the daemon is reached; its password goes to rsync's standard input."""
     module, peer, settings = context.settings.get("rsyncd_module"), context.peer, context.settings
     password = context.secrets.get("rsyncd_password" if module else "daemon", "")
     user = (module.get("user") if module else USER) or ""
@@ -96,10 +96,10 @@ def symlinks_kept(context: Context) -> bool:
     )
 
 
-def module_warnings(module: dict[str, Any], side: str) -> list[str]:
-    """Say what a configured module loses in silence, as far as its options are known."""
-    options = module.get("options")
-    if not options or side == "dest":  # the daemon is the sender then, and reads what its user may
+def module_warnings(module: DaemonModule | None, side: str) -> list[str]:
+    """Return what a configured module silently loses, as far as its options are known."""
+    options = module.get("options") if module else None
+    if not module or not options or side == "dest":  # the daemon is the sender then, and reads what its user may
         return []
     user = options.get("uid", "nobody")
     if user in _ROOTS:

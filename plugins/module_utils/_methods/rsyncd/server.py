@@ -15,10 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Sequence
+from typing import Sequence
 
 from ..._core import subprocesses
-from ..._core.context import Context, Server
+from ..._core.context import Context, Peer, Server
 from ..._core.die_with_parent import descendants
 from ..._core.errors import TransferFailed
 from ..._core.ports import ESTABLISHED, free_port, has_socket
@@ -57,7 +57,7 @@ def _password_prefix(transfer_id: str) -> str:
 
 
 def password_files(transfer_id: str) -> list[str]:
-    """Give the files in memory that hold a transfer's password for the daemon, as far as they are this user's."""
+    """Return the files in memory that hold a transfer's password for the daemon, as far as they are this user's."""
     found = []
     for path in glob.glob(os.path.join(_MEMORY, f"{_password_prefix(transfer_id)}*")):
         with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ def password_files(transfer_id: str) -> list[str]:
 
 
 def far_terms(subpath: str, name: str = "") -> str:
-    """Give the path, as the daemon's clients say it, of a name in a folder of the module."""
+    """Return the path, as the daemon's clients say it, of a name in a folder of the module."""
     return "/" + "/".join(part for part in (subpath.strip("/"), name) if part)
 
 
@@ -106,7 +106,7 @@ class OwnDaemon(Server):
         self._files.append(path)
         return path
 
-    def _start(self) -> dict[str, Any]:
+    def _start(self) -> Peer:
         context = self._context
         if context.settings["link_dest"] and context.side == "dest":
             raise TransferFailed(
@@ -286,7 +286,7 @@ def _give_staging(context: Context) -> None:
 
 
 def _address(name: str) -> str:
-    """Give the numeric address to listen at; a name is looked up here, as the daemon would."""
+    """Return the numeric address to listen at; a name is looked up here, as the daemon would."""
     if not name:
         return ""
     try:
@@ -294,12 +294,12 @@ def _address(name: str) -> str:
     except OSError as error:
         raise TransferFailed(
             f"{name} is no address of this host ({error.strerror}). Set the host variable longhaul_address to the "
-            "address at which the other end reaches it"
+            "address at which the peer reaches it"
         ) from error
 
 
 def _addresses(names: Sequence[str]) -> list[str]:
-    """Give the numeric addresses of what may connect; a name that cannot be resolved allows nobody."""
+    """Return the numeric addresses of what may connect; a name that cannot be resolved allows nobody."""
     found: list[str] = []
     for name in names:
         with contextlib.suppress(ValueError):

@@ -35,7 +35,7 @@ class Key:
     """What one transfer may do with one key.
 
     ``until`` is in seconds since 1970, ``public_key`` is ``type base64``; ``addresses`` are those the key may come
-    from (any where there are none); ``version`` is that of the sshd which will read the line.
+    from (any if there are none); ``version`` is that of the sshd which will read the line.
     """
 
     transfer_id: str
@@ -66,7 +66,7 @@ def _quoted(text: str) -> str:
     """Quote an option's value: sshd knows ``\\"`` for a quote, and takes every other backslash as it stands."""
     if "\n" in text or "\r" in text or "\0" in text or text.endswith("\\") or '\\"' in text:
         raise TransferFailed(
-            f"{text!r} cannot stand in an authorized_keys file, which the other end's login needs. Use a state folder "
+            f"{text!r} cannot stand in an authorized_keys file, which the peer's login needs. Use a state folder "
             "(home folder) without newlines and backslashes before quotes."
         )
     return '"' + text.replace('"', '\\"') + '"'
@@ -153,9 +153,9 @@ def _explained(path: str) -> Iterator[None]:
         yield
     except OSError as problem:
         raise TransferFailed(
-            f"{path} cannot be changed ({problem.strerror or problem}), so the other end's one-time key cannot be "
+            f"{path} cannot be changed ({problem.strerror or problem}), so the peer's one-time key cannot be "
             "admitted or taken back. Make the file writable for the user that logs in, or let the transfer start an "
-            "sshd of its own at a port that the other end reaches (port_range)."
+            "sshd of its own at a port that the peer reaches (port_range)."
         ) from problem
 
 

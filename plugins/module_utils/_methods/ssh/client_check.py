@@ -22,14 +22,14 @@ def check_connection(
 ) -> None:
     """Log in once and have the serving end say hello: address, port, host key, key, cipher and shell are then proven.
 
-    ``ssh`` is what ``ssh_command`` gives. Raises PeerUnreachable where nothing answers, else TransferFailed.
+    ``ssh`` is what ``ssh_command`` gives. Raises PeerUnreachable if nothing answers, else TransferFailed.
     """
     argv = [*ssh, ssh_host(address), HELLO]
     try:
         done = subprocesses.run(argv, timeout=patience)
     except FileNotFoundError:
         raise TransferFailed(
-            "There is no ssh on this host, and it has to connect to the other end. Install the OpenSSH client, or let "
+            "There is no ssh on this host, and it has to connect to the peer. Install the OpenSSH client, or let "
             "the transfer connect the other way round (connect: pull or push)."
         ) from None
     except subprocess.TimeoutExpired as late:
@@ -37,13 +37,13 @@ def check_connection(
         raise TransferFailed(
             f"ssh to {address} connected, but did not get through the login within {patience:.0f} seconds. It said: "
             f"{_shown(said) or 'nothing'}. Look for a login shell that waits for input, for slow name or user look-ups "
-            "on the other end, or for a path that loses large packets (MTU)."
+            "on the peer, or for a path that loses large packets (MTU)."
         ) from late
     judge_hello(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"), address, transfer_id)
 
 
 def judge_hello(code: int, stdout: bytes, stderr: str, address: str, transfer_id: str) -> None:
-    """Decide by what came back whether the connection is clean. Raises TransferFailed where it is not."""
+    """Decide by what came back whether the connection is clean. Raise TransferFailed if it is not."""
     answer = hello_answer(transfer_id)
     if stdout == answer:
         return

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Sequence
+from typing import Sequence
+
+from ..._core.context import Peer
 
 SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 HELLO = "longhaul hello"  # the command that every serving end answers, see hello_answer()
-ALIVE_INTERVAL = 15  # seconds between questions whether the other end is still there
+ALIVE_INTERVAL = 15  # seconds between questions whether the peer is still there
 CONNECT_TIMEOUT = 20  # seconds
 
 
 def system_config() -> str:
-    """Name the configuration file that ssh shall read: the system's, or ``none`` where there is no such file."""
+    """Name the configuration file that ssh should read: the system's, or ``none`` where there is no such file."""
     return SYSTEM_CONFIG if os.path.isfile(SYSTEM_CONFIG) else "none"
 
 
@@ -33,12 +35,12 @@ def alias(transfer_id: str) -> str:
 
 
 def hello_answer(transfer_id: str) -> bytes:
-    """Give what a serving end answers to ``HELLO``, to the byte."""
+    """Return what a serving end answers to ``HELLO``, to the byte."""
     return f"longhaul {transfer_id} ready\n".encode()
 
 
 def common_options(
-    peer: dict[str, Any],
+    peer: Peer,
     identity: str,
     known_hosts: str,
     ciphers: str = "",
@@ -97,7 +99,7 @@ def _alive_options(timeout: int) -> list[tuple[str, str]]:
 
 
 def ssh_command(
-    peer: dict[str, Any],
+    peer: Peer,
     identity: str,
     known_hosts: str,
     ciphers: str = "",
@@ -106,7 +108,7 @@ def ssh_command(
     config: str | None = None,
     extra: Sequence[str] = (),
 ) -> list[str]:
-    """Give the argv of ssh up to, but without, the destination. The arguments are those of ``common_options``."""
+    """Return the argv of ssh up to, but without, the destination. The arguments are those of ``common_options``."""
     argv = ["ssh", "-T", "-x"]
     argv += common_options(peer, identity, known_hosts, ciphers, timeout=timeout, config=config)
     return argv + list(extra)
@@ -145,5 +147,5 @@ def _file_value(path: str) -> str:
 
 
 def known_hosts_lines(transfer_id: str, host_keys: Sequence[str]) -> str:
-    """Give the text of a known_hosts file for the serving end's public keys (``type base64``, one each)."""
+    """Return the text of a known_hosts file for the serving end's public keys (``type base64``, one each)."""
     return "".join(f"{alias(transfer_id)} {' '.join(key.split()[:2])}\n" for key in host_keys)

@@ -13,14 +13,14 @@ import re
 _WORDS = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for \S+ has changed",
-        "the host key of the other end is not the one that it told through Ansible. Another machine answers at this "
+        "the host key of the peer is not the one that it told through Ansible. Another machine answers at this "
         "address and port (a NAT, a stale DNS name, a second host with the address), or somebody is in between: "
         "nothing was sent. Check longhaul_address and the port, and compare 'ssh-keyscan' with the files "
         "/etc/ssh/ssh_host_*_key.pub on that host.",
     ),
     (
         r"No (\S+) host key is known for|Host key verification failed",
-        "the other end showed a host key of a type that it did not tell through Ansible, so it cannot be trusted and "
+        "the peer showed a host key of a type that it did not tell through Ansible, so it cannot be trusted and "
         "nothing was sent. Make the .pub files of all its host keys readable, restart its sshd if its keys were "
         "replaced since it started, and run again.",
     ),
@@ -35,19 +35,19 @@ _WORDS = (
     ),
     (
         r"Too many authentication failures",
-        "the other end's sshd cut the login short after other keys were tried. Remove IdentityFile from "
+        "the peer's sshd cut the login short after other keys were tried. Remove IdentityFile from "
         "/etc/ssh/ssh_config for this host, or raise MaxAuthTries there.",
     ),
     (
         r"Permission denied \(([^)]*)\)",
-        "the other end's sshd refused the one-time key (it accepts: {0}). Look on that host at 'sshd -T' for "
+        "the peer's sshd refused the one-time key (it accepts: {0}). Look on that host at 'sshd -T' for "
         "PubkeyAuthentication, PermitRootLogin, AllowUsers, AllowGroups, AuthenticationMethods and AuthorizedKeysFile, "
         "and at the sshd log for 'bad ownership or modes' or a from= address that a NAT has changed; or let the "
         "transfer start its own sshd by giving it ports that can be reached (port_range).",
     ),
     (
         r"Could not resolve hostname (\S+): (.+)",
-        "this end does not know the name {0} ({1}). Set longhaul_address for the other end to an IP address.",
+        "this end does not know the name {0} ({1}). Set longhaul_address for the peer to an IP address.",
     ),
     (
         r"connect to (?:host|address) (\S+) port (\d+): Connection refused",
@@ -62,16 +62,16 @@ _WORDS = (
     (
         r"connect to (?:host|address) (\S+) port (\d+): (No route to host|Network is unreachable|Permission denied)",
         "this end has no way to {0} ({2}): a missing route, a host that is down, or a firewall that rejects. Set "
-        "longhaul_address for the other end to an address that this end can reach.",
+        "longhaul_address for the peer to an address that this end can reach.",
     ),
     (
         r"no matching (cipher|MAC) found\. Their offer: (\S+)",
-        "the two ends share no {0}. The other end offers {1}. Name one of them that this end has too (ssh_ciphers; "
+        "the two hosts share no {0}. The peer offers {1}. Name one of them that this end has too (ssh_ciphers; "
         "'ssh -Q cipher' lists them), or update the older OpenSSH.",
     ),
     (
         r"no matching (key exchange method|host key type) found\. Their offer: (\S+)",
-        "the two ends share no {0}. The other end offers {1}. Update the older OpenSSH, or allow one of these in "
+        "the two hosts share no {0}. The peer offers {1}. Update the older OpenSSH, or allow one of these in "
         "/etc/ssh/ssh_config for this host.",
     ),
     (
@@ -94,13 +94,13 @@ _WORDS = (
     ),
     (
         r"Exceeded MaxStartups|Not allowed at this time",
-        "the other end's sshd turns new connections away: too many logins at once, or a penalty for this address. "
+        "the peer's sshd turns new connections away: too many logins at once, or a penalty for this address. "
         "Wait some minutes; then run fewer transfers to that host at once, or raise MaxStartups and exempt this end's "
         "address in PerSourcePenaltyExemptList there.",
     ),
     (
         r"(?:kex|ssh)_exchange_identification: (?:read: )?(Connection (?:reset by peer|closed by remote host))",
-        "the other end closed the connection before it said who it is ({0}). So does an sshd that has too many logins "
+        "the peer closed the connection before it said who it is ({0}). So does an sshd that has too many logins "
         "at once (MaxStartups) or that punishes an address (PerSourcePenalties), a TCP wrapper or fail2ban. Wait some "
         "minutes, run fewer transfers to that host at once, and look at its sshd log.",
     ),
@@ -115,13 +115,13 @@ _WORDS = (
     ),
     (
         r"Timeout, server (\S+) not responding",
-        "the connection to {0} was lost: no answer for the whole timeout. Mend the network and run again; it goes on "
+        "the connection to {0} was lost: no answer for the whole timeout. Fix the network and run again; it goes on "
         "where it stopped.",
     ),
     (
         r"(Connection to \S+ closed by remote host|Connection reset by \S+|Connection closed by \S+|"
         r"client_loop: send disconnect: Broken pipe|packet_write_wait: .*|Connection to \S+ port \d+ timed out)",
-        "the connection was lost ({0}). The other end's sshd or host went down, or the network did. Run again; it goes "
+        "the connection was lost ({0}). The peer's sshd or host went down, or the network did. Run again; it goes "
         "on where it stopped.",
     ),
 )
@@ -134,7 +134,7 @@ def unreachable(stderr: str) -> bool:
 
 
 def explain(stderr: str, rc: int) -> str | None:
-    """Say what ssh's own words mean, why it matters and what to do; None where it said nothing known.
+    """Return what ssh's own words mean, why it matters and what to do; None if it said nothing known.
 
     ``stderr`` may hold other lines too: banners, rsync's own. ``rc`` is the exit code of what ran ssh; with 0 there is
     nothing to explain. The words are those of OpenSSH 7.6 to 10 in the C locale.

@@ -4,7 +4,7 @@
 
 """The forced command of a one-time ssh key: hand the connection over to the running job.
 
-It decides nothing. Its three descriptors and the command that the other end asked for go to the job through a Unix
+It decides nothing. Its three descriptors and the command that the peer asked for go to the job through a Unix
 socket in the job's folder; the job answers with an exit code. It runs once for every connection, so it imports little.
 """
 

@@ -54,7 +54,7 @@ def listen(folder: str, uid: int) -> socket.socket:
 
 
 def receive(connection: socket.socket) -> tuple[str, Handed]:
-    """Read what a gate sends. Raises OSError where it is no gate, or was cut off."""
+    """Read what a gate sends. Raise OSError if it is no gate, or was cut off."""
     connection.settimeout(_PATIENCE)
     fds = array.array("i")
     try:

@@ -22,9 +22,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Any, Callable, Sequence
+from typing import Callable, Sequence
 
-from ..._core.context import Context, Server
+from ..._core.context import Context, Peer, Server
 from ..._core.errors import TransferFailed
 from . import authorized_keys, sshd
 from .client_command import HELLO, alias, hello_answer
@@ -40,7 +40,7 @@ REFUSED = 126  # exit code of a command that was not allowed
 
 
 class Refused(Exception):
-    """The other end asked for a command that is no part of this transfer. The text is what it gets to read."""
+    """The peer requested a command that is not part of this transfer. The text is sent to it."""
 
 
 Handler = Callable[[str], Work]  # given the command that was asked for; raises Refused
@@ -98,7 +98,7 @@ class SshServer(Server):
     # how it is reached it reachable
 
     def _make_gate_folder(self) -> str:
-        """Give the folder where the gate finds the job: the job's own, or one that another login user can read."""
+        """Return the folder where the forced command finds the job: the job's own, or one for the login user."""
         if not self._foreign:
             return self._context.folder
         # Only root writes there, and what a killed job left has the same name
@@ -127,7 +127,7 @@ class SshServer(Server):
             version=version,
         )
 
-    def _ready(self, port: int, host_keys: Sequence[str]) -> dict[str, Any]:
+    def _ready(self, port: int, host_keys: Sequence[str]) -> Peer:
         return {
             "port": port,
             "user": self._user.pw_name,
@@ -136,7 +136,7 @@ class SshServer(Server):
             "alias": alias(self._id),
         }
 
-    def _open_private(self) -> dict[str, Any]:
+    def _open_private(self) -> Peer:
         context, serve = self._context, self._context.serve
         program = sshd.find_sshd()
         version = sshd.sshd_version(program)
@@ -173,7 +173,7 @@ class SshServer(Server):
         threading.Thread(target=self._renew, args=(version,), daemon=True, name="key").start()
         return self._ready(self._daemon.port, [sshd.public_key_of(context.secrets["host_key"])])
 
-    def _open_system(self) -> dict[str, Any]:
+    def _open_system(self) -> Peer:
         serve = self._context.serve
         program = sshd.find_sshd()
         host_keys = serve.get("host_keys") or sshd.system_host_keys(sshd.system_settings(program))

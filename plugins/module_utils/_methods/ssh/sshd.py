@@ -16,14 +16,14 @@ import struct
 import subprocess
 import threading
 import time
-from typing import Any, Callable, Sequence
+from typing import Callable, Mapping, Sequence, cast
 
 from ..._core import subprocesses
 from ..._core.die_with_parent import descendants, send
 from ..._core.errors import TransferFailed
 from ..._core.ports import free_port
 from ..._core.subprocesses import find_program, run_command
-from .sshd_config import parse_sshd_config
+from .sshd_config import SshdConfig, parse_sshd_config
 
 _POLICY_FILE = "/etc/crypto-policies/back-ends/opensshserver.config"  # RHEL and its kin
 _POLICY_NAMES = (
@@ -43,7 +43,7 @@ def find_sshd() -> str:
     path = find_program("sshd")
     if path is None:
         raise TransferFailed(
-            "There is no sshd on this host, and it has to answer the other end's ssh. Install the OpenSSH server "
+            "There is no sshd on this host, and it has to answer the peer's ssh. Install the OpenSSH server "
             "(openssh-server), or let the transfer connect the other way round (connect: pull or push)."
         )
     return path
@@ -60,15 +60,15 @@ def sshd_version(sshd: str) -> tuple[int, int]:
     return parse_version(run_command([sshd, "-V"]))
 
 
-def system_settings(sshd: str) -> dict[str, Any]:
-    """Give what the host's sshd is configured to; empty where this user may not ask (its host keys are root's)."""
+def system_settings(sshd: str) -> SshdConfig:
+    """Return what the host's sshd is configured to; empty if this user may not ask (its host keys are root's)."""
     return parse_sshd_config(run_command([sshd, "-T"]))
 
 
-def system_host_keys(settings: dict[str, Any]) -> list[str]:
-    """Give the public host keys (``type base64``) of the host's sshd, which listens under ``settings``.
+def system_host_keys(settings: SshdConfig) -> list[str]:
+    """Return the public host keys (``type base64``) of the host's sshd, which listens under ``settings``.
 
-    Raises TransferFailed where none can be read.
+    Raises TransferFailed if none can be read.
     """
     files = [f"{path}.pub" for path in settings.get("hostkey", [])] or sorted(glob.glob("/etc/ssh/ssh_host_*_key.pub"))
     keys = []
@@ -82,16 +82,16 @@ def system_host_keys(settings: dict[str, Any]) -> list[str]:
     if not keys:
         raise TransferFailed(
             f"No host key of this host's sshd can be read ({', '.join(files) or '/etc/ssh/ssh_host_*_key.pub'}), and "
-            " without them the other end cannot tell this host from an impostor. Make them with 'ssh-keygen -A', "
+            " without them the peer cannot tell this host from an impostor. Make them with 'ssh-keygen -A', "
             "or make the .pub files readable."
         )
     return keys
 
 
 def public_key_of(private: str) -> str:
-    """Give ``type base64`` of a private key in OpenSSH's own format, whose public part is not encrypted.
+    """Return ``type base64`` of a private key in OpenSSH's own format, whose public part is not encrypted.
 
-    Source: PROTOCOL.key of OpenSSH. Raises ValueError where the text is no such key.
+    Source: PROTOCOL.key of OpenSSH. Raises ValueError if the text is no such key.
     """
     try:
         body = private.split("-----BEGIN OPENSSH PRIVATE KEY-----")[1].split("-----END")[0]
@@ -211,7 +211,7 @@ class PrivateSshd:
         said = " / ".join(line for line in self._said if line) or "nothing"
         raise TransferFailed(
             f"No sshd could be started at {address or 'any address'} (port tried: {tried}). It said: {said}. "
-            "The other end has nothing to connect to. Name ports that are free on this host with port or port_range."
+            "The peer has nothing to connect to. Name ports that are free on this host with port or port_range."
         )
 
     def _start(self, config: str) -> bool:
@@ -267,7 +267,7 @@ class PrivateSshd:
 
 
 def make_privsep_folder(sshd: str, log: Callable[[str], None]) -> None:
-    """Make the empty folder that sshd wants as root, where there is none (it comes with the first start of sshd)."""
+    """Make the empty folder that sshd wants as root, if it is missing (it comes with the first start of sshd)."""
     if os.geteuid() != 0:
         return
     missing = re.search(r"Missing privilege separation directory: (/\S+)", run_command([sshd, "-T"]))
@@ -289,8 +289,8 @@ def use_pam(user: str) -> bool:
 
 
 def host_policy(sshd: str) -> list[str]:
-    """Give the host's choice of algorithms as sshd_config lines, so that a private sshd offers nothing it bans."""
-    settings = system_settings(sshd)
+    """Return the host's choice of algorithms as sshd_config lines, so that a private sshd offers nothing it bans."""
+    settings = cast(Mapping[str, Sequence[str]], system_settings(sshd))  # lists, as far as it is looked at
     lines = [f"{name} {','.join(settings[name.lower()])}" for name in _POLICY_NAMES if settings.get(name.lower())]
     if lines:
         return lines

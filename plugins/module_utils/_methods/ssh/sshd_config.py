@@ -7,7 +7,27 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence, cast
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class SshdConfig(TypedDict, total=False):
+        """What sshd -T or ssh -G prints, as far as it is looked at; all else is text."""
+
+        port: list[int]
+        hostkey: list[str]
+        ciphers: list[str]
+        macs: list[str]
+        kexalgorithms: list[str]
+        hostkeyalgorithms: list[str]
+        authorizedkeysfile: list[str]  # patterns
+        pubkeyauthentication: str
+        permitrootlogin: str
+        subsystem: dict[str, str]
+
+else:
+    SshdConfig = dict
 
 # sshd -T prints a line for each value of these
 _SEVERAL = frozenset(
@@ -20,7 +40,7 @@ def split_list(text: str) -> list[str]:
     return [name for name in re.split(r"[\s,]+", text) if name]
 
 
-def parse_sshd_config(text: str) -> dict[str, Any]:
+def parse_sshd_config(text: str) -> SshdConfig:
     """Read what ``sshd -T`` (or ``ssh -G``) prints: lower-case keyword, space, value.
 
     Comma lists of algorithms become lists, ports and the options that may stand several times too; ``subsystem``
@@ -45,11 +65,11 @@ def parse_sshd_config(text: str) -> dict[str, Any]:
             found[key] = split_list(value)
         else:
             found[key] = value
-    return found
+    return cast(SshdConfig, found)
 
 
 def authorized_keys_path(patterns: Sequence[str], user: str, home: str, uid: int) -> str | None:
-    """Give the first file in which sshd looks for a user's keys; None where it looks in none.
+    """Return the first file in which sshd looks for a user's keys; None if it looks in none.
 
     ``patterns`` is ``authorizedkeysfile`` of ``parse_sshd_config``. Tokens %h, %u, %U and %% as in sshd_config(5).
     """

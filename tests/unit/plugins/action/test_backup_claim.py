@@ -22,7 +22,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def other():
-    """Give a living process that is not this one."""
+    """Yield a living process that is not this one."""
     running = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield running
     running.kill()
@@ -34,8 +34,8 @@ def test_each_run_has_a_token_of_its_own(path):
     first = claim(path, mine)
     release(path, mine)
     second = claim(path, mine)
-    assert first["run"] and first["ended_run"] == ""
-    assert second["run"] != first["run"] and second["ended_run"] == first["run"]
+    assert first.run and first.ended_run == ""
+    assert second.run != first.run and second.ended_run == first.run
 
 
 def test_a_living_run_keeps_others_away(path, other):
@@ -47,37 +47,48 @@ def test_a_living_run_keeps_others_away(path, other):
         claim(path, process_of(os.getpid()), write=False)
     other.kill()
     other.wait()
-    assert claim(path, process_of(os.getpid()))["ended_run"] == first["run"]
+    assert claim(path, process_of(os.getpid())).ended_run == first.run
 
 
 def test_a_run_that_was_killed_and_not_collected_yet_is_dead(path, other):
     first = claim(path, process_of(other.pid))
     other.kill()
     os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
-    assert claim(path, process_of(os.getpid()))["ended_run"] == first["run"]
+    assert claim(path, process_of(os.getpid())).ended_run == first.run
 
 
 def test_another_process_with_the_same_number_is_not_the_run(path, other):
     process = process_of(other.pid)
-    first = claim(path, {**process, "started": "1"})
-    assert claim(path, process_of(os.getpid()))["ended_run"] == first["run"]
+    first = claim(path, process._replace(started="1"))
+    assert claim(path, process_of(os.getpid())).ended_run == first.run
 
 
 def test_nothing_is_known_of_a_run_on_another_node(path, other):
-    claim(path, {**process_of(other.pid), "node": "elsewhere"})
-    assert claim(path, process_of(os.getpid()))["ended_run"] == ""
+    claim(path, process_of(other.pid)._replace(node="elsewhere"))
+    assert claim(path, process_of(os.getpid())).ended_run == ""
 
 
 def test_check_mode_writes_nothing(path):
-    assert claim(path, process_of(os.getpid()), write=False)["run"]
+    assert claim(path, process_of(os.getpid()), write=False).run
     assert not os.path.exists(os.path.dirname(path))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_what_an_earlier_version_wrote_is_read(path):
+    mine = process_of(os.getpid())
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"run": "a-run", "process": {"node": mine.node, "pid": mine.pid, "started": "1"}}, file)
+    made = claim(path, mine)
+    assert made.ended_run == "a-run"
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file) == {"run": made.run, "process": mine._asdict()}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"run": "x", "process": {"pid": "7"}}'])
 def test_a_file_that_a_crash_left_is_written_anew(path, text):
     os.makedirs(os.path.dirname(path))
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     made = claim(path, process_of(os.getpid()))
     with open(path, encoding="utf-8") as file:
-        assert json.load(file)["run"] == made["run"] and made["ended_run"] == ""
+        assert json.load(file)["run"] == made.run and made.ended_run == ""

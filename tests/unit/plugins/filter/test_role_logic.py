@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +18,12 @@ import jinja2
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import find_answer
 from jinja2 import nodes
 
 ROOT = Path(__file__).resolve().parents[4]
-PLUGINS = "ansible_collections.longhaul.fleet.plugins.filter"
+ROOT_PACKAGE = "ansible_collections.longhaul.fleet"
+PLUGINS = f"{ROOT_PACKAGE}.plugins.filter"
 OURS = "longhaul.fleet."
 FILTERS = {path.stem: importlib.import_module(f"{PLUGINS}.{path.stem}") for path in ROOT.glob("plugins/filter/*.py")}
 LOGIC = sorted(name for name in FILTERS if name.endswith("_logic"))
@@ -27,7 +31,7 @@ OF_FILES = ("roles/*/*/*.yml", "roles/*/templates/*", "playbooks/*.yml", "extens
 
 
 class Use(NamedTuple):
-    """A filter of this collection in a template: where, which, the question, and the options, None where not named."""
+    """A filter of this collection in a template: where, which, the question, and the options, None if not named."""
 
     path: str
     name: str
@@ -105,9 +109,9 @@ def test_no_question_is_left_that_nobody_asks(name):
     assert set(FILTERS[name].QUESTIONS) == {use.question for use in USES if use.name == name}
 
 
-def options_of(answer: Any) -> dict[str, inspect.Parameter]:
-    """Return what a question takes beside what it is about."""
-    return dict(list(inspect.signature(answer).parameters.items())[1:])
+def options_of(where: str) -> dict[str, inspect.Parameter]:
+    """Return what a question, answered by the function at a place, takes beside what it is about."""
+    return dict(list(inspect.signature(find_answer(where)).parameters.items())[1:])
 
 
 @pytest.mark.parametrize("name", LOGIC)
@@ -130,3 +134,13 @@ def test_an_unknown_question_is_refused_with_those_that_are_known(name):
         ask({}, "weather")
     assert f"longhaul.fleet.{name} does not know the question 'weather'" in str(refused.value)
     assert ", ".join(sorted(FILTERS[name].QUESTIONS)) in str(refused.value)
+
+
+def test_a_template_without_questions_imports_none_of_what_answers_them():
+    """Each task's process loads all these files for the first filter in a template, whichever it is."""
+    imports = "; ".join(f"import {PLUGINS}.{name}" for name in FILTERS)
+    count = f"{imports}; import sys; print(*(name for name in sys.modules if {ROOT_PACKAGE!r} in name))"
+    said = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix(f"{ROOT_PACKAGE}.") for name in said.stdout.split()}
+    known = {f"plugins.filter.{name}" for name in FILTERS} | {"plugins.plugin_utils.role_logic"}
+    assert {name for name in loaded if name.startswith("plugins.") and name.count(".") > 1} == known

@@ -10,9 +10,11 @@ Imports within functions and for type checkers count, too.
 from __future__ import annotations
 
 import ast
+import io
 import re
+import zipfile
 from pathlib import Path
-from typing import Iterator
+from typing import Iterable, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins import module_utils
@@ -116,7 +118,7 @@ def test_the_table_has_no_circle_and_knows_every_package():
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("__init__.py")), ids=lambda path: str(path.parent.relative_to(ROOT)))
 def test_what_marks_a_package_holds_no_code(path):
-    """It does not travel to the hosts; there an empty one takes its place."""
+    """It is not sent to the hosts; there an empty one takes its place."""
     assert all(isinstance(node, ast.Expr) for node in ast.parse(path.read_text()).body)
 
 
@@ -126,26 +128,38 @@ def file_of(parts: tuple[str, ...]) -> Path | None:
     return found if found.is_file() else None
 
 
-def entry_points() -> set[Path]:
-    """Return the files from which everything starts on a host: what modules import, and what runs of the engine."""
+MODULES = sorted((ROOT.parent / "modules").glob("*.py"))
+
+
+def engine_entries() -> set[Path]:
+    """Return the files from which everything starts in the engine."""
     names = set()
-    for path in sorted((ROOT.parent / "modules").glob("*.py")):
-        text = path.read_text()
-        names.update(re.findall(rf'import_module\("{engine.PACKAGE}\.([\w.]+)"\)', text))
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ImportFrom) and ".module_utils." in f".{node.module}":
-                below = node.module.partition("module_utils.")[2]
-                names.update([below, *(f"{below}.{alias.name}" for alias in node.names)])
+    for path in MODULES:
+        names.update(re.findall(rf'import_module\("{engine.PACKAGE}\.([\w.]+)"\)', path.read_text()))
     for node in ast.walk(ast.parse(engine._MAIN)):
         if isinstance(node, ast.ImportFrom):
             names.update(f"{node.module[len(engine.PACKAGE) + 1 :]}.{alias.name}" for alias in node.names)
+    return files_of(names)
+
+
+def module_entries() -> set[Path]:
+    """Return the files that modules import."""
+    names = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and ".module_utils." in f".{node.module}":
+                below = node.module.partition("module_utils.")[2]
+                names.update([below, *(f"{below}.{alias.name}" for alias in node.names)])
+    return files_of(names)
+
+
+def files_of(names: Iterable[str]) -> set[Path]:
+    """Return the files among dotted names below module_utils."""
     return {found for found in (file_of(tuple(name.split("."))) for name in names) if found}
 
 
-def test_every_file_runs_on_a_host():
-    """What only the control node imports belongs into plugin_utils."""
-    entries = entry_points()
-    assert {ROOT / "_job/main.py", ROOT / "_methods/ssh/forced_command.py", ROOT / "_snapshot/prune.py"} <= entries
+def reached_from(entries: Iterable[Path]) -> set[Path]:
+    """Return the files that these import, directly or through others, and these themselves."""
     reached: set[Path] = set()
     waiting = list(entries)
     while waiting:
@@ -153,5 +167,20 @@ def test_every_file_runs_on_a_host():
         if path not in reached:
             reached.add(path)
             waiting += [found for _line, parts in imports(path) if (found := file_of(parts))]
+    return reached
+
+
+def test_every_file_runs_on_a_host():
+    """What only the control node imports belongs into plugin_utils."""
+    entries = engine_entries() | module_entries()
+    assert {ROOT / "_job/main.py", ROOT / "_methods/ssh/forced_command.py", ROOT / "_snapshot/prune.py"} <= entries
+    reached = reached_from(entries)
     there = {path for path in ROOT.rglob("*.py") if path.name != "__init__.py"}
     assert {str(path.relative_to(ROOT)) for path in there - reached} == set(OFF_HOST)
+
+
+def test_the_engine_holds_what_its_jobs_reach_and_nothing_else():
+    with zipfile.ZipFile(io.BytesIO(engine.pack_engine())) as packed:
+        names = {name for name in packed.namelist() if not name.endswith("__init__.py")}
+    reached = {f"{engine.PACKAGE}/{path.relative_to(ROOT)}" for path in reached_from(engine_entries())}
+    assert names == {"__main__.py", *reached}

@@ -154,7 +154,7 @@ def test_a_damaged_file_fails_the_check_and_is_named(host):
     os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))
     before = host.state()
     for check in (True, False):
-        found = host.run("check", check=check, check_share="1/1")
+        found = host.run("check", check=check, check_subset="1/1")
         assert found["failed"]
         assert (found["sound"], found["problems_total"], found["problems"][0]["path"]) == (False, 1, "a")
         assert f"'a' in {name}: its contents are" in found["msg"]
@@ -202,7 +202,7 @@ def test_a_whole_run_in_check_mode_leaves_nothing(host):
         ("begin", {"run": "x", "host": "../../etc"}, "name of a folder"),
         ("finish", {"run": "x"}, "begin one first"),
         ("check", {}, "nothing that a check could prove"),
-        ("check", {"check_share": "2/1"}, "share"),
+        ("check", {"check_subset": "2/1"}, "the subset"),
         ("accept", {"name": "x"}, "no name of a snapshot"),
         ("adopt_rsnapshot", {"rsnapshot_root": "/nonexistent"}, "cannot be opened"),
     ],

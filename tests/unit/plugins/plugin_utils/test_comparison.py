@@ -10,9 +10,16 @@ import os
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record_store import RecordStore, RecordWriter
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import SIDES, Comparison, ComparisonFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import (
+    SIDES,
+    Comparison,
+    ComparisonFailed,
+    parse_digest,
+    parse_quick_digest,
+)
 
 
 class Host:
@@ -48,16 +55,16 @@ def around(what):
 
 def test_small_equal_trees_take_one_execution_a_side(hosts, tmp_path):
     found = comparison(hosts, tmp_path).run(print, around("stop"), around("clear"))
-    assert (found["differences"], found["differences_total"], found["unstable"]) == ([], 0, 0)
-    assert found["counts"]["source"] == found["counts"]["dest"]
-    assert found["counts"]["source"]["entries"] == 2
+    assert (found.differences, found.differences_total, found.unstable) == ((), 0, 0)
+    assert found.counts["source"] == found.counts["dest"]
+    assert found.counts["source"]["entries"] == 2
     assert [hosts[side].asked for side in SIDES] == [[["stop", "quick_digest"]]] * 2
 
 
 def test_a_side_that_was_read_before_is_not_asked_again(hosts, tmp_path):
     compared = comparison(hosts, tmp_path)
-    (quick_digests,) = hosts["source"].run(compared.quick_digest_step("source", []))
-    compared.run(print, around("stop"), around("clear"), {"source": quick_digests})
+    (said,) = hosts["source"].run(compared.quick_digest_step("source", []))
+    compared.run(print, around("stop"), around("clear"), {"source": parse_quick_digest(said)})
     assert (hosts["source"].asked, hosts["dest"].asked) == ([["quick_digest"]], [["stop", "quick_digest"]])
 
 
@@ -67,7 +74,7 @@ def test_anything_else_is_left_to_jobs(hosts, tmp_path, why):
     if why == "differs":
         (tmp_path / "dest/file").write_text("longer text")
     if why == "took too long":
-        quick_digests = {"source": {"digest": None}}
+        quick_digests = {"source": None}
     if why == "cannot be read":
         (tmp_path / "dest/file").unlink()
         (tmp_path / "dest").rmdir()
@@ -118,6 +125,31 @@ def test_names_that_the_destination_alone_has_are_no_difference_of_links(tmp_pat
     hosts = {side: Reader(side, tmp_path / f"spool-{side}") for side in SIDES}
     roots = {side: str(tmp_path / side) for side in SIDES}
     found = Comparison(hosts, roots, "pair", ["size", "links"]).run(print)
-    assert [(one["path"], one["fields"]) for one in found["differences"]] == [("y", ["links"])]
-    assert found["differences_total"] == 1
+    assert [(one["path"], one["fields"]) for one in found.differences] == [("y", ["links"])]
+    assert found.differences_total == 1
     assert ("absent" in hosts["dest"].asked) == (portion == 1)
+
+
+DIGEST = {"entries": 1, "types": {"f": 1}, "bytes": 5, "sums": "", "errors": [], "errors_total": 0}
+
+
+def test_a_digest_is_read():
+    found = parse_digest(dict(DIGEST, errors=[{"path": "a", "reason": "denied"}], errors_total=1))
+    assert (found.counts, found.errors_total) == ({"entries": 1, "types": {"f": 1}, "bytes": 5}, 1)
+    assert found.errors[0]["path"] == "a" and parse_quick_digest({"digest": None}) is None
+
+
+@pytest.mark.parametrize(
+    "more", [{"entries": "1"}, {"types": {"f": "1"}}, {"types": []}, {"sums": None}, {"errors": [{"path": "a"}]}]
+)
+def test_what_is_no_digest_is_refused(more):
+    with pytest.raises(WrongShape):
+        parse_quick_digest({"digest": {**DIGEST, **more}})
+
+
+def test_a_source_that_lists_nothing_it_is_asked_for_is_not_asked_for_ever(hosts, tmp_path, monkeypatch):
+    digests = {side: parse_digest(dict(DIGEST, errors_total=0)) for side in SIDES}
+    monkeypatch.setattr("ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison._differing", lambda _: [1])
+    monkeypatch.setattr(hosts["source"], "run", lambda *_steps: [{"buckets": [], "entries": "", "unstable": ""}])
+    with pytest.raises(WrongShape, match="listed none"):
+        comparison(hosts, tmp_path)._differences(digests)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is made for one transfer is good for its purpose, and made anew each time."""
+"""Credentials of one transfer are fit for their purpose, and new each time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils import credentials
 
 
 def context(part: str, own: tuple[str, str], other: str) -> Context:
-    """Give one end with its own key and certificate, and the certificate that it expects."""
+    """Return one end with its own key and certificate, and the certificate that it expects."""
     secrets = {tls.KEY: own[0], tls.CERTIFICATE: own[1], tls.PEER: other}
     return Context("dest", part, b"/", {}, "/tmp", secrets=secrets)
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import subprocess
@@ -19,6 +20,8 @@ from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
+
+REPOSITORY = Path(__file__).resolve().parents[4]
 
 
 def test_it_holds_what_transfers_need_and_nothing_else():
@@ -34,6 +37,28 @@ def test_it_holds_what_transfers_need_and_nothing_else():
     assert not [name for name in names if not name.endswith(".py")]
 
 
+def test_what_only_a_type_checker_reads_stays_here_and_no_line_moves():
+    """Of two trees of a module the one in the archive has lost the bodies of type-only blocks, and no other code."""
+    folder = REPOSITORY / "plugins/module_utils"
+    lost = 0
+    with zipfile.ZipFile(io.BytesIO(pack_engine())) as packed:
+        for name in packed.namelist():
+            text, original = packed.read(name).decode(), folder / name[len("longhaul/") :]
+            if not original.is_file() or original.name == "__init__.py":
+                continue
+            ours, theirs = ast.parse(original.read_text()), ast.parse(text)
+            for one in ours.body:
+                if isinstance(one, ast.If) and isinstance(one.test, ast.Name) and one.test.id == "TYPE_CHECKING":
+                    lost += 1
+                    one.body = [
+                        ast.Pass(lineno=one.lineno + 1, end_lineno=one.lineno + 1, col_offset=4, end_col_offset=8)
+                    ]
+            for one in (*ast.walk(ours), *ast.walk(theirs)):
+                one.end_lineno = one.end_col_offset = None  # those of such a block are others
+            assert ast.dump(theirs, include_attributes=True) == ast.dump(ours, include_attributes=True), name
+    assert lost > 10
+
+
 def test_its_modules_are_found_without_the_collection(tmp_path):
     engine = tmp_path / "engine.pyz"
     engine.write_bytes(base64.b64decode(engine_argument()))
@@ -45,13 +70,14 @@ def test_its_modules_are_found_without_the_collection(tmp_path):
 
 @pytest.fixture(name="two_pythons", scope="module")
 def _two_pythons() -> tuple[str, str]:
-    """Give the oldest and the newest Python of this machine."""
+    """Return the oldest and the newest Python of this machine."""
     found = find_pythons()
     if len(found) < 2:
         pytest.skip(f"cannot run here: there is no other Python than {sorted(found)}")
     return found[min(found)], found[max(found)]
 
 
+@pytest.mark.often(3)
 @pytest.mark.parametrize("source_is", ["older", "newer"])
 @pytest.mark.parametrize(
     ("method", "serving", "changes"),

@@ -6,16 +6,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
-from ansible_collections.longhaul.fleet.plugins.plugin_utils import typed_passwords
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner, _with_advice
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands
+from ansible_collections.longhaul.fleet.plugins.plugin_utils import host_runner, typed_passwords
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.become_timeout import READING
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, HostRunner, _with_advice
 
 SUDO = {"ansible_become": True}
 
@@ -97,3 +101,77 @@ def test_what_ansible_says_comes_with_what_to_do(text: str, words: list[str]) ->
     assert said.startswith(text.rstrip("."))
     assert all(word in said for word in words), said
     assert words or said == text
+
+
+LATE = AnsibleConnectionFailure("Timeout (12s) waiting for privilege escalation prompt: ")
+Runner = Callable[..., Any]
+
+
+@pytest.fixture(name="runner")
+def _runner(monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Return a function that makes a runner of what its executions meet, in order: an error, or results."""
+
+    def make(*meets: Any, pipelining: bool = False) -> HostRunner:
+        def execute(**_arguments: Any) -> dict[str, Any]:
+            met = next(left)
+            if isinstance(met, Exception):
+                raise met
+            return {"results": met}
+
+        left = iter(meets)
+        made = HostRunner.__new__(HostRunner)
+        made.name, made.variables, made._parent = "old", {}, host_runner.os.getppid()
+        made._action = mock.Mock()
+        made._action._execute_module.side_effect = execute
+        made._action._is_pipelining_enabled.return_value = pipelining
+        return made
+
+    monkeypatch.setattr(host_runner, "engine_argument", lambda: "")
+    monkeypatch.setattr(host_runner, "PAUSE", 0)
+    monkeypatch.setattr(host_runner, "_DISPLAY", mock.Mock())
+    return make
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_what_changes_nothing_is_run_again_where_become_was_late(runner: Runner, late: int) -> None:
+    made = runner(*[LATE] * late, [{"a": 1}])
+    assert made.run({"do": "probe"}, {"do": "describe"}) == [{"a": 1}]
+    calls = host_runner._DISPLAY.warning.call_args_list
+    assert len(calls) == late and all("old did not answer for become in time" in str(call) for call in calls)
+
+
+def test_become_that_stays_late_fails_as_ever(runner: Runner) -> None:
+    made = runner(*[LATE] * 4)
+    with pytest.raises(HostFailed, match="old: Timeout .*too slow to ask for the password.* and run the task again"):
+        made.run({"do": "probe"})
+    assert made._action._execute_module.call_count == 3
+
+
+@pytest.mark.parametrize(
+    ("step", "pipelining", "again"),
+    [("start", False, False), ("stop", False, False), ("start", True, True), ("poll", False, True)],
+)
+def test_what_may_have_run_is_run_again_only_where_it_cannot_have(
+    runner: Runner, step: str, pipelining: bool, again: bool
+) -> None:
+    """Without pipelining the module is on the host before become is asked."""
+    made = runner(LATE, [{}], pipelining=pipelining)
+    if again:
+        assert made.run({"do": "poll"}, {"do": step}) == [{}]
+    else:
+        with pytest.raises(HostFailed, match="privilege escalation"):
+            made.run({"do": "poll"}, {"do": step})
+
+
+@pytest.mark.parametrize(
+    "error", [AnsibleError("Incorrect sudo password"), AnsibleConnectionFailure("Failed to connect")]
+)
+def test_another_failure_is_not_tried_again(runner: Runner, error: AnsibleError) -> None:
+    made = runner(error, [{}], pipelining=True)
+    with pytest.raises(HostFailed):
+        made.run({"do": "probe"})
+    host_runner._DISPLAY.warning.assert_not_called()
+
+
+def test_every_step_that_is_run_again_is_one() -> None:
+    assert set(commands._STEPS) >= READING

@@ -14,7 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.parallel import run
 
 
 def test_both_run_at_once_and_each_gives_its_own():
-    meeting = threading.Barrier(2, timeout=10)  # one alone would wait in vain
+    meeting = threading.Barrier(2, timeout=10)  # one alone would wait until the timeout
 
     def work(side):
         meeting.wait()

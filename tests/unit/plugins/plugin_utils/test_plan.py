@@ -14,6 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal, make_endpoint
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import first_look, make_plan, needs_all, transfer_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.probe import parse_probe
 
 PROGRAMS = {
     "rsync": {
@@ -25,7 +26,12 @@ PROGRAMS = {
     },
     "tar": {"path": "/usr/bin/tar", "flavour": "gnu", "text": "tar (GNU tar) 1.34"},
     "nc": {"path": "/usr/bin/nc", "dialect": "openbsd"},
-    "ssh": {"path": "/usr/bin/ssh", "ciphers": ["aes128-gcm@openssh.com", "aes128-ctr", "3des-cbc"], "configured": []},
+    "ssh": {
+        "path": "/usr/bin/ssh",
+        "version": "OpenSSH_9.2p1",
+        "ciphers": ["aes128-gcm@openssh.com", "aes128-ctr", "3des-cbc"],
+        "configured": [],
+    },
     "scp": {"path": "/usr/bin/scp", "legacy_flag": True},
     "sftp": {"path": "/usr/bin/sftp"},
     "sftp_server": {"path": "/usr/lib/openssh/sftp-server"},
@@ -36,7 +42,7 @@ NO_STREAM = {"stream": "its port is closed"}
 
 
 def path(kind="directory", real="/srv/data", **more):
-    """Give what a probe says of a path with room and permissions."""
+    """Return the probe of a path with free space and permissions."""
     found = {
         "given": real,
         "real": real,
@@ -54,7 +60,7 @@ def path(kind="directory", real="/srv/data", **more):
 
 
 def end(side, name=None, at=None, variables=None, connection="ssh", **more):
-    """Give an endpoint with every program, a listening sshd and root."""
+    """Return an endpoint with every program, a listening sshd and root."""
     probe = {
         "python": [3, 11, 2],
         "system": "Linux",
@@ -70,16 +76,19 @@ def end(side, name=None, at=None, variables=None, connection="ssh", **more):
         "link_mbit": 10000,
         "path": at or path(),
         "programs": copy.deepcopy(PROGRAMS),
+        "selinux": False,
+        "owners": {},
+        "methods": list(METHODS),
         "sshd": {"listening": [22], "config": {}, "home": "/root"},
         "rsyncd_module": None,
         "no_folders": [],
         "job": {"running": False, "request": {}, "status": {}},
     }
-    return make_endpoint(name or side, side, variables or {}, connection, dict(probe, **more))
+    return make_endpoint(name or side, side, variables or {}, connection, parse_probe(dict(probe, **more)))
 
 
 def options(**given):
-    """Give the module's options with their defaults."""
+    """Return the module's options with their defaults."""
     spec = spec_from_documentation(DOCUMENTATION)
     defaults = {name: option.get("default") for name, option in spec.items()}
     return dict(defaults, **{"src": "/srv/data/", "dest": "/srv/data", **given})
@@ -520,6 +529,18 @@ def test_a_daemon_module_must_contain_the_root():
         plan(to_end=end("dest", rsyncd_module={"path": "/elsewhere"}), method="rsyncd", rsyncd_module="m")
     with pytest.raises(Refusal, match="no rsync daemon module"):
         plan(method="rsyncd", rsyncd_module="m")
+
+
+def test_a_daemon_module_with_older_copies_is_told():
+    """An administrator's module may hold them, unlike that of a daemon of ours; who may write to it can change them."""
+    configured = {"method": "rsyncd", "rsyncd_module": "m", "link_dest": ["/srv/older"], "encryption": "none"}
+    holds = end("dest", rsyncd_module={"path": "/srv", "config": "/etc/rsyncd.conf"})
+    (warning,) = plan(to_end=holds, **configured).warnings
+    assert all(text in warning for text in ("link_dest", "the module m on dest", "source", "could change the older"))
+    without = {**configured, "link_dest": []}
+    assert plan(to_end=holds, **without).warnings == ()
+    reads = end("source", rsyncd_module={"path": "/srv", "config": "/etc/rsyncd.conf"})
+    assert plan(from_end=reads, connect="pull", **configured).warnings == ()  # our side makes the links
 
 
 def test_a_destination_with_selinux_gets_advice_that_a_shell_can_read():

@@ -11,10 +11,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import Filters
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import repair
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import Compared
 
 SETTINGS = {
     "delta": "auto",
@@ -63,7 +65,7 @@ def test_a_repair_leaves_nothing_to_rsync():
 
 @pytest.fixture(name="tree")
 def tree_of_hard_names(tmp_path):
-    """Give a folder with a file of each hard name, in a folder of that name and beside it, and more of the like."""
+    """Return a folder with a file of each hard name, in a folder of that name and beside it, and more of the like."""
     for name in (*NAMES, b"other", b"xx", b"qq"):
         folder = os.path.join(os.fsencode(tmp_path), name)
         os.mkdir(folder)
@@ -107,17 +109,16 @@ def test_rules_let_these_paths_through_and_nothing_else(tree, name):
 def test_a_change_that_nothing_explains_is_told_from_others(one, is_silent):
     assert repair.silent([one]) == (["a"] if is_silent else [])
     result = {}
-    found = {"differences": [one], "differences_total": 1}
-    repair.note_repaired(result, found, {"differences": [], "differences_total": 0})
+    repair.note_repaired(result, Compared({}, None, [one], 1), Compared({}))
     assert (result["repaired"], result["repaired_total"]) == (["a"], 1)
     (warning,) = result["warnings"]
     assert ("memory" in warning) == is_silent and ("Quiesce" in warning) != is_silent
 
 
 def test_what_still_differs_was_not_repaired():
-    found = {"differences": [difference("a"), difference("b")], "differences_total": 2}
+    found = Compared({}, None, [difference("a"), difference("b")], 2)
     result = {"warnings": ["before"]}
-    repair.note_repaired(result, found, {"differences": [difference("b")], "differences_total": 1})
+    repair.note_repaired(result, found, Compared({}, None, [difference("b")], 1))
     assert (result["repaired"], result["repaired_total"]) == (["a"], 1)
     assert result["warnings"][0] == "before" and len(result["warnings"]) == 2
 
@@ -137,8 +138,7 @@ def test_a_repair_counts_as_a_change():
         "changes_total": 1,
         "changes_truncated": False,
     }
-    outcome = dict.fromkeys(("files_created", "files_deleted", "attributes_changed"), 0)
-    outcome.update(changed=True, bytes_sent=5, files_updated=2, changes=["two", "three"], changes_total=2)
+    outcome = Outcome(bytes_sent=5, files_updated=2, changes=["two", "three"], changes_total=2)
     repair.add_repair(result, outcome, 2)
     assert result["changed"] and result["changes"] == ["one", "two"] and result["changes_truncated"]
     assert result["changes_total"] == 3

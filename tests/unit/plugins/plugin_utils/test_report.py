@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import shape_result, shorten_changes
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import shape_result, shorten_changes, with_earlier
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
 
-def result(method: str, outcome: dict[str, Any], relabel: str = "") -> dict[str, Any]:
-    """Give the result of a transfer that was planned with two streams."""
+def result(method: str, outcome: Outcome | None, relabel: str = "") -> dict[str, Any]:
+    """Return the result of a transfer that was planned with two streams."""
     plan: Any = SimpleNamespace(
         transfer_id="0" * 16,
         choice=SimpleNamespace(method=method, reason="it was named"),
@@ -25,19 +27,21 @@ def result(method: str, outcome: dict[str, Any], relabel: str = "") -> dict[str,
         line_rate=0,
         relabel=relabel,
     )
-    return shape_result(plan, {"outcome": outcome}, "finished" if outcome else "running", {"transfer": 9.0})
+    state = "finished" if outcome else "running"
+    said = Outcome.from_json(json.loads(json.dumps(outcome.as_dict()))) if outcome else None
+    return shape_result(plan, Status(state, outcome is None, outcome=said), state, {"transfer": 9.0})
 
 
 def test_relabelling_is_advised_where_something_was_made():
-    assert result("stream", Outcome(files_created=1).as_dict(), "run restorecon")["warnings"] == ["run restorecon"]
-    assert "warnings" not in result("stream", Outcome(attributes_changed=1).as_dict(), "run restorecon")
-    assert "warnings" not in result("stream", Outcome(files_created=1).as_dict())
+    assert result("stream", Outcome(files_created=1), "run restorecon")["warnings"] == ["run restorecon"]
+    assert "warnings" not in result("stream", Outcome(attributes_changed=1), "run restorecon")
+    assert "warnings" not in result("stream", Outcome(files_created=1))
 
 
 @pytest.mark.parametrize(("used", "said"), [(8, 8), (0, 2)])
 def test_the_streams_that_were_used_are_returned(used, said):
-    assert result("stream", Outcome(streams=used).as_dict())["streams"] == said
-    assert result("stream", {})["streams"] == 2  # while it runs
+    assert result("stream", Outcome(streams=used))["streams"] == said
+    assert result("stream", None)["streams"] == 2  # while it runs
 
 
 def test_a_failure_for_nothing_but_changing_files_is_told_from_others():
@@ -47,7 +51,7 @@ def test_a_failure_for_nothing_but_changing_files_is_told_from_others():
             outcome.unstable(f"log{number}", "unstable: sent 2 times")
         for number in range(others):
             outcome.error(f"closed{number}", "Permission denied")
-        return result("stream", outcome.as_dict())["only_unstable"]
+        return result("stream", outcome)["only_unstable"]
 
     assert said()
     assert not said(unstable=0) and not said(others=1) and not said(failure="max_delete allows 0 to be deleted")
@@ -56,13 +60,13 @@ def test_a_failure_for_nothing_but_changing_files_is_told_from_others():
 def test_the_bottleneck_is_judged_by_the_streams_that_were_used():
     ends = {side: {"wall": 10.0, "processor": 30.0, "cores": 8, "roles": {}} for side in ("source", "dest")}
     for used, name in ((1, "source_cpu"), (8, "none")):
-        assert result("rsync", Outcome(streams=used, spent=ends).as_dict())["bottleneck"]["name"] == name
+        assert result("rsync", Outcome(streams=used, spent=ends))["bottleneck"]["name"] == name
     links = {"send": [80.0, 1.0]}, {"receive": [80.0, 1.0]}
     ends = {
         side: {"wall": 10.0, "processor": 1.0, "cores": 8, "roles": {"link": spent}}
         for side, spent in zip(("source", "dest"), links)
     }
-    found = result("stream", Outcome(streams=8, spent=ends).as_dict())["bottleneck"]
+    found = result("stream", Outcome(streams=8, spent=ends))["bottleneck"]
     assert found["name"] == "network" and "over 8 connections" in found["evidence"]
 
 
@@ -71,10 +75,19 @@ def test_a_result_lists_as_many_changes_as_a_terminal_has_room_for(count, left):
     outcome = Outcome()
     for number in range(count):
         outcome.change(f">f+++++++++ {number}", 200)
-    shortened = result("stream", outcome.as_dict())
+    shortened = result("stream", outcome)
     assert shortened["changes_truncated"] is (count > 200)
     shorten_changes(shortened)
     assert shortened["changes"] == [f">f+++++++++ {number}" for number in range(left)]
     assert shortened["changes_total"] == count
     assert shortened["changes_truncated"] is (count > left)
-    shorten_changes({})  # of a failure before anything was known
+
+
+def test_what_an_earlier_run_did_that_nobody_waited_for_counts_too():
+    earlier = Outcome(files_created=3, bytes_sent=30, changes=["old"], changes_total=1, deleted=["x"])
+    status = Status("finished", False, outcome=Outcome(files_total=5, files_updated=1, bytes_sent=1, changes=["new"]))
+    both = with_earlier(status, earlier).outcome
+    assert (both.files_created, both.files_updated, both.files_unchanged, both.bytes_sent) == (3, 1, 1, 31)
+    assert (both.changed, both.changes, both.changes_total, both.deleted) == (True, ["old", "new"], 1, ["x"])
+    assert with_earlier(status, Outcome(bytes_sent=5)) is status and with_earlier(status, None) is status
+    assert status.outcome.files_created == 0

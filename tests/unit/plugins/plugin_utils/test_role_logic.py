@@ -9,7 +9,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import as_data, make_filter
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils import role_logic, units
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import as_data, find_answer, make_filter
 
 
 class Colour(Enum):
@@ -28,7 +30,14 @@ def test_an_answer_becomes_data():
     assert answer["given"] is given, "what belongs to the user stays the same object"
 
 
-def test_a_question_gets_its_value_and_options():
-    ask = make_filter("test_logic", {"sum": lambda value, more=0: (value, more)})
+def test_what_answers_is_found_by_its_place():
+    assert find_answer("plugin_utils.units.format_bytes") is units.format_bytes
+    with pytest.raises(ImportError):
+        find_answer("plugin_utils.nothing.format_bytes")
+
+
+def test_a_question_gets_its_value_and_options(monkeypatch):
+    monkeypatch.setattr(role_logic, "find_answer", {"here.total": lambda value, more=0: (value, more)}.get)
+    ask = make_filter("test_logic", {"sum": "here.total"})
     assert ask(1, "sum") == [1, 0]
     assert ask(1, "sum", more=2) == [1, 2]

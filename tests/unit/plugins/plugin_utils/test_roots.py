@@ -18,7 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import Roots,
 
 @pytest.fixture(name="zone")
 def _zone(tmp_path: Path) -> Path:
-    """Give a folder with a source ``t``, a symlink into it, and a destination ``out`` beside something precious."""
+    """Return a folder with a source ``t``, a symlink into it, and a destination ``out`` beside something precious."""
     (tmp_path / "t" / "a").mkdir(parents=True)
     (tmp_path / "t" / "a" / "b").write_text("1")
     (tmp_path / "elsewhere").mkdir()
@@ -29,8 +29,8 @@ def _zone(tmp_path: Path) -> Path:
 
 
 def roots(src: str, dest: str) -> Roots:
-    source = describe_with_child({"path": src})
-    target = describe_with_child({"path": dest, "child": child_name(src)})
+    source = describe_with_child(src, None)
+    target = describe_with_child(dest, child_name(src))
     return resolve_roots(src, dest, source, target, ("old", "new"))
 
 

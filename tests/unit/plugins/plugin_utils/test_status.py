@@ -12,10 +12,30 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import parse
 
 def test_a_status_is_read_as_it_is():
     said = {"state": "running", "alive": True, "progress": {"bytes_done": 5}, "of a later version": 1}
-    assert parse_status(said) == said
+    status = parse_status(said)
+    assert (status.state, status.alive, status.progress.bytes_done, status.outcome) == ("running", True, 5, None)
+    status = parse_status({"state": "finished", "alive": False, "outcome": {"bytes_sent": 7, "errors_total": 1}})
+    assert (status.outcome.bytes_sent, status.outcome.errors_total) == (7, 1)
 
 
-@pytest.mark.parametrize("said", [{}, {"state": "running"}, {"alive": True}, {"state": 1, "alive": True}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"outcome": [1]},
+        {"outcome": {"bytes_sent": "7"}},
+        {"outcome": {"errors": ["a path"]}},
+        {"progress": {"bytes_done": None}},
+        {"then": {}},
+        {"failure": 1},
+        {"ready": []},
+    ],
+)
+def test_what_no_job_says_is_refused_whatever_else_it_says(more):
+    with pytest.raises(ValueError, match="no status of a job"):
+        parse_status({"state": "running", "alive": True, **more})
+
+
+@pytest.mark.parametrize("said", [[], None, {}, {"state": "running"}, {"alive": True}, {"state": 1, "alive": True}])
 def test_what_is_no_status_is_refused(said):
     with pytest.raises(ValueError, match="no status of a job"):
         parse_status(said)

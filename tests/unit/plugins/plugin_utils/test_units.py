@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import units
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import parse_progress
 
 
 @pytest.mark.parametrize(
@@ -37,13 +38,13 @@ def test_times_are_written(seconds, text):
 
 
 def test_progress_says_share_rate_and_time_left():
-    progress = {"bytes_done": 2**30, "bytes_total": 4 * 2**30, "files_done": 7}
+    progress = parse_progress({"bytes_done": 2**30, "bytes_total": 4 * 2**30, "files_done": 7})
     line = units.progress_line("a -> b", progress, 2**28)
     assert line == "a -> b: 1.0 GiB of 4.0 GiB (25 %), 7 files, 256.0 MiB/s, 0:00:12 left"
 
 
 def test_progress_promises_nothing_that_is_not_known():
-    assert "left" not in units.progress_line("a -> b", {"bytes_done": 5, "phase": "scanning"}, 0.0)
-    known = {"bytes_done": 5, "bytes_total": 9}
+    assert "left" not in units.progress_line("a -> b", parse_progress({"bytes_done": 5, "phase": "scanning"}), 0.0)
+    known = parse_progress({"bytes_done": 5, "bytes_total": 9})
     assert units.progress_line("a -> b", known, 0.0) == "a -> b: 5 B of 9 B (55 %), 0 files, 0 B/s"
     assert units.progress_line("a -> b", known, None) == "a -> b: 5 B of 9 B (55 %), 0 files"

@@ -115,7 +115,7 @@ def test_the_parser_checks_each_setting_for_its_type():
 
 def test_the_documentation_lists_each_setting_with_its_type():
     text = ARCHITECTURE.read_text(encoding="utf-8")
-    rows = text[text.index("Settings, the same at both ends") :].split("\n\n")[1]
+    rows = text[text.index("Settings, the same on both sides") :].split("\n\n")[1]
     documented = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", rows, re.MULTILINE))
     assert documented == {
         name: SIMPLE.get(kind, "table") + (", optional" if name in OPTIONAL else "")

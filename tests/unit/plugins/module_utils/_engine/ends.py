@@ -27,7 +27,7 @@ ALL = ["owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", 
 
 
 def settings(method: str, **changes: Any) -> dict[str, Any]:
-    """Give the settings of a plan, with what is to differ from the defaults."""
+    """Return the settings of a plan with some values other than the defaults."""
     return {
         "id": ID,
         "method": method,
@@ -80,7 +80,7 @@ class Pair:
         self.peer: dict[str, Any] = {}
         self.env: dict[str, dict[str, str]] = {"source": {}, "dest": {}}
         self.pythons = {"source": sys.executable, "dest": sys.executable}
-        self.engine = ""  # the archive that both ends run from; empty where that is the collection
+        self.engine = ""  # the archive that both ends run from; empty if that is the collection
         self.worth: int | None = None  # small files from which on other processes write; None: as many as always
 
     def use_ssh(self) -> None:
@@ -101,7 +101,7 @@ class Pair:
         self.secrets["drive"] = {"identity": (keys / "driver").read_text()}
 
     def use_tls(self) -> None:
-        """Give both ends of a stream certificates that were made for them."""
+        """Set certificates for both sides of a stream."""
         credentials = importlib.import_module("ansible_collections.longhaul.fleet.plugins.plugin_utils.credentials")
         made = {part: credentials.certificate(part) for part in ("serve", "drive")}
         for part, other in (("serve", "drive"), ("drive", "serve")):

@@ -47,7 +47,7 @@ RECORDS = st.builds(
 
 
 def entry(name: bytes, size: int) -> Entry:
-    """Give a regular file's entry."""
+    """Return a regular file's entry."""
     return Entry(name, "f", 0o644, 0, 0, size, 1, 2, 3, 4, 1, 0, 0)
 
 
@@ -303,7 +303,7 @@ def test_a_few_blocks_are_not_worth_another_run(tmp_path):
 
 @pytest.fixture(name="image")
 def file_to_write_into(tmp_path):
-    """Give a file below a folder, and what opens it to be written to: it becomes 3 bytes long."""
+    """Yield a file below a folder, and what opens it to be written to: it becomes 3 bytes long."""
     path = tmp_path / "folder/image"
     path.parent.mkdir()
     path.write_bytes(b"old version")

@@ -13,6 +13,7 @@ import time
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import StagingLeft
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, launcher, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.reporter import Reporter
 
@@ -23,7 +24,7 @@ CLEAR = {"do": "clear", "id": ID, "side": "source"}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Give the folder of a job in a state root of the test's own."""
+    """Return the folder of a job in the test's own state root."""
     monkeypatch.setattr(state, "state_root", lambda: str(tmp_path / "state"))
     made = state.JobFolder(ID, "source")
     made.create()
@@ -138,3 +139,21 @@ def test_a_wait_ends_with_a_state_or_its_time(folder):
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"do": "dance"},
+        {},
+        ["clear"],
+        {"do": "clear", "id": ID},
+        {"do": "stop", "id": ID, "side": "source"},
+        {"do": "probe", "id": ID, "side": "source", "path": "/", "methods": "stream", "ssh_ports": []},
+        {"do": "start", "id": ID, "side": "source", "kind": "job", "request": [], "until": []},
+    ],
+)
+def test_nothing_is_done_where_one_step_cannot_be_read(folder, step):
+    with pytest.raises(WrongShape):
+        commands.run_steps([CLEAR, step], GIVEN)
+    assert os.path.isdir(folder.path)

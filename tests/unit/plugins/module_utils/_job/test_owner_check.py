@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A file system that keeps no owners is found out before anything travels.
+"""A file system that keeps no owners is found out before anything is sent.
 
 NFS and CIFS are not in every kernel, so a FUSE file system refuses chown as their servers do.
 """

@@ -93,6 +93,21 @@ def test_a_torn_status_file_is_no_status():
     assert folder.status == {}
 
 
+@pytest.mark.parametrize("request_file", ["[1]", '{"root": 5, "settings": "stream", "peer_name": "old1"}', "null"])
+@pytest.mark.parametrize("status_file", ["[]", '{"state": ["running"], "pid": "7", "progress": 1}'])
+def test_a_damaged_file_hides_no_other_job_and_ends_nobody(request_file, status_file):
+    damaged, sound = a_folder("source"), a_folder("dest")
+    for name, text in (("request.json", request_file), ("status.json", status_file)):
+        with open(damaged.file(name), "w", encoding="ascii") as stream:
+            stream.write(text)
+    sound.request, sound.status = {"root": "/srv", "part": "serve"}, {"state": "failed", "pid": 8}
+    at_source, at_dest = state.list_jobs()
+    assert (at_dest["root"], at_dest["state"], at_dest["pid"]) == ("/srv", "failed", 8)
+    assert (at_source["root"], at_source["method"], at_source["pid"]) == ("", "", 0)
+    assert at_source["state"] == "interrupted" and at_source["progress"] == {}
+    assert state.source_reader(b"/srv") is None
+
+
 @pytest.mark.parametrize(
     "side, root, reads",
     [

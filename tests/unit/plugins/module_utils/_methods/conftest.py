@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(name="trees")
 def _trees(tmp_path: Path) -> tuple[Path, Path, Path]:
-    """Give an empty source, an empty destination, and a folder for the jobs that is not there yet."""
+    """Return an empty source, an empty destination, and a folder for the jobs that is not there yet."""
     source, dest = tmp_path / "source", tmp_path / "dest"
     source.mkdir()
     dest.mkdir()

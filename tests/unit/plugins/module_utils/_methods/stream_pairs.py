@@ -24,7 +24,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: need
 
 
 def make_pair(trees: Trees, serving: str = "dest", encrypt: bool = False, **changes: Any) -> Pair:
-    """Give the two ends of one transfer, not started yet."""
+    """Return the two ends of one transfer, not started yet."""
     source, dest, work = trees
     pair = Pair(work, source, dest, settings("stream", encrypt=encrypt, **changes), serving)
     if encrypt:
@@ -51,12 +51,12 @@ def expect_same(trees: Trees, outcome: dict[str, Any]) -> None:
 
 
 def noise(number: int, size: int) -> bytes:
-    """Give bytes that do not compress, the same for the same number."""
+    """Return bytes that do not compress, the same for the same number."""
     return random.Random(number).getrandbits(8 * size).to_bytes(size, "big")
 
 
 def partial_folder(pair: Pair) -> Path:
-    """Give the folder with what has arrived of large files."""
+    """Return the folder with what has arrived of large files."""
     return Path(pair.roots["dest"], f".longhaul-{pair.plan['id']}", "partial")
 
 

@@ -24,7 +24,7 @@ SAYS = {
 
 @pytest.fixture
 def ran(tmp_path, monkeypatch):
-    """Give the file in which the programs write that they were run, where none but ours are found."""
+    """Return the file in which the programs write that they were run, where none but ours are found."""
     record = tmp_path / "ran"
     record.touch()
     for name, text in SAYS.items():

@@ -35,6 +35,7 @@ def pair_of(trees, method, **changes):
     return pair
 
 
+@pytest.mark.often(3)
 @needs_root
 @pytest.mark.parametrize("serial", ["one", "several"])
 @pytest.mark.parametrize("method", METHODS)

@@ -65,6 +65,7 @@ def by_rsync(source: Path, folder: Path, preserve: list[str]) -> None:
     subprocess.run(["rsync", "-rl", *(OPTIONS[name] for name in preserve), f"{source}/", str(folder)], check=True)
 
 
+@pytest.mark.often(8)
 @pytest.mark.parametrize("parent", ["plain", "setgid", "default ACL"])
 @pytest.mark.parametrize(
     "preserve",
@@ -105,6 +106,7 @@ def test_what_is_new_is_as_rsync_makes_it(trees, method, preserve, parent):
         assert not (dest / "suid").stat().st_mode & 0o6000
 
 
+@pytest.mark.often(4)
 @pytest.mark.parametrize("parent", ["plain", "setgid", "default ACL"])
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_updated_keeps_its_mode(trees, method, parent):

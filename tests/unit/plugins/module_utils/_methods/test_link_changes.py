@@ -21,7 +21,7 @@ COUNTED = ("files_created", "files_updated", "files_deleted", "attributes_change
 
 @pytest.fixture(name="transfer", params=["stream", "tar_nc"])
 def _transfer(request, trees: tuple[Path, Path, Path]):
-    """Give what predicts a transfer, runs it, and expects that another one changes nothing."""
+    """Return what predicts a transfer, runs it, and expects that another one changes nothing."""
     source, dest, work = trees
 
     def once(**changes: Any) -> dict[str, Any]:
@@ -59,6 +59,7 @@ def link(folder: Path, *groups: str) -> None:
             os.link(folder / group[0], folder / name)
 
 
+@pytest.mark.often(6)
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize(
     ("source", "dest"),
@@ -72,6 +73,7 @@ def test_files_that_are_separate_at_the_source_become_so(trees, transfer, source
     assert done["bytes_sent"] == 0 and done["changed"]
 
 
+@pytest.mark.often(3)
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize("changed", ["a", "b"])
 def test_a_link_that_was_broken_at_the_source_keeps_its_own_attributes(trees, transfer, changed, checksum):

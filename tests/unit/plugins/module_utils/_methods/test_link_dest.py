@@ -46,7 +46,7 @@ class Snapshots:
 
     def take(self, **changes) -> dict:
         """Transfer into the new snapshot."""
-        outcome = self._pair(self.new, link_dest=[str(self.old)], **changes).run()
+        outcome = self._pair(self.new, **{"link_dest": [str(self.old)], **changes}).run()
         assert outcome.get("errors") == [], outcome
         return outcome
 
@@ -56,6 +56,7 @@ def _snapshots(request, trees):
     return Snapshots(trees, request.param)
 
 
+@pytest.mark.often(2)
 @needs_root
 def test_an_older_snapshot_stays_as_it_is_when_attributes_change(snapshots):
     snapshots.take()
@@ -108,6 +109,7 @@ def test_what_is_there_with_another_content_gives_way_to_the_older_file(trees, m
     assert predicted["bytes_sent"] == done["bytes_sent"] == 0
 
 
+@pytest.mark.often(2)
 def test_contents_that_change_leave_an_older_snapshot_alone(snapshots):
     snapshots.take()
     before = recorded(snapshots.old)
@@ -116,3 +118,22 @@ def test_contents_that_change_leave_an_older_snapshot_alone(snapshots):
     snapshots.take(preserve=ALL)
     assert differences(before, snapshots.old) == []
     assert differences(snapshots.source, snapshots.new) == []
+
+
+def test_writing_in_place_leaves_an_older_snapshot_alone(trees):
+    """No plan has both options; a second transfer into a tree with files of older ones has this one alone."""
+    snapshots = Snapshots(trees, "stream")
+    snapshots.take()
+    large = snapshots.source / "sub" / "large"
+    for contents, changes in ((b"L" + LARGE[1:], {}), (b"l" + LARGE[1:-1], {"link_dest": []})):
+        assert (snapshots.new / "sub" / "large").samefile(snapshots.old / "sub" / "large")
+        before, inode = recorded(snapshots.old), (snapshots.old / "sub" / "large").stat()
+        large.write_bytes(contents)
+        large.chmod(0o600)
+        snapshots.take(inplace=True, **changes)
+        after = (snapshots.old / "sub" / "large").stat()
+        assert differences(before, snapshots.old) == []
+        assert (after.st_ino, after.st_mode, after.st_mtime_ns) == (inode.st_ino, inode.st_mode, inode.st_mtime_ns)
+        assert differences(snapshots.source, snapshots.new) == []
+        (snapshots.new / "sub" / "large").unlink()
+        os.link(snapshots.old / "sub" / "large", snapshots.new / "sub" / "large")

@@ -57,6 +57,7 @@ def blocks(folder):
     return {path.name: path.stat().st_blocks for path in folder.iterdir()}
 
 
+@pytest.mark.often(3)
 @pytest.mark.parametrize("worth", [None, 1], ids=["one process", "several processes"])
 @pytest.mark.parametrize("method", METHODS)
 def test_holes_of_small_and_large_files_stay(trees, method, worth):

@@ -29,7 +29,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods
 
 
 @needs_root
-@pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize("serving", ["dest", "source"])
 @pytest.mark.parametrize("encrypt", [False, True])
 def test_every_hard_name_and_type_arrives(trees, serving, encrypt):
@@ -123,7 +123,7 @@ def test_a_small_file_that_keeps_changing_is_listed_too(trees, small):
     assert (dest / "a" / "-rf").exists()
 
 
-@pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize(("serving", "victim"), [("dest", "source"), ("dest", "dest"), ("source", "dest")])
 def test_after_a_kill_a_rerun_goes_on_inside_the_file(trees, victim, serving):
     source, dest, _work = trees
@@ -151,7 +151,7 @@ def test_after_a_kill_a_rerun_goes_on_inside_the_file(trees, victim, serving):
     assert not transfer(trees, serving)["changed"]
 
 
-@pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize("damage", ["torn", "flipped", "other", "short"])
 def test_a_damaged_journal_is_not_believed(trees, damage):
     source, dest, _work = trees
@@ -305,7 +305,7 @@ def test_holes_stay_and_come_with_a_delta(trees):
     assert (dest / "image").read_bytes() == bytes(20 * MIB)
 
 
-@pytest.mark.long
+@pytest.mark.newest
 def test_a_data_connection_that_is_cut_costs_nothing_but_time(trees):
     """A relay stands between the ends and cuts data connections, again and again."""
     source, dest, _work = trees

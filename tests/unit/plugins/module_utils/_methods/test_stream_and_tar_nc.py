@@ -24,7 +24,7 @@ COUNTED = ("files_created", "files_updated", "files_deleted", "attributes_change
 
 @pytest.fixture(name="make_pair", params=["stream", "tar_nc"])
 def _make_pair(request, trees: tuple[Path, Path, Path]) -> Callable[..., Pair]:
-    """Give what makes the two ends of one transfer, not started yet."""
+    """Return what makes the two ends of one transfer, not started yet."""
     source, usual, work = trees
 
     def make(dest: Path = usual, **changes: Any) -> Pair:
@@ -35,7 +35,7 @@ def _make_pair(request, trees: tuple[Path, Path, Path]) -> Callable[..., Pair]:
 
 @pytest.fixture(name="transfer")
 def _transfer(make_pair: Callable[..., Pair]) -> Callable[..., dict[str, Any]]:
-    """Give what runs one transfer."""
+    """Return what runs one transfer."""
     return lambda **changes: make_pair(**changes).run()
 
 

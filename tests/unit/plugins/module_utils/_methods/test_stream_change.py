@@ -87,7 +87,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {  # and what is said o
 }
 
 
-@pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize(("change", "said"), CHANGES.values(), ids=CHANGES.keys())
 def test_a_file_changes_between_its_offer_and_its_turn(trees, change, said):
     source, dest, _work = trees
@@ -110,7 +110,7 @@ def test_a_file_changes_between_its_offer_and_its_turn(trees, change, said):
     expect_same(trees, transfer(trees, delete=True))
 
 
-@pytest.mark.long
+@pytest.mark.newest
 def test_a_file_is_rewritten_while_it_is_sent(trees):
     """As long as before, and given the time that it had: only the ctime says that what arrived is a mixture."""
     source, _dest, _work = trees
@@ -150,7 +150,7 @@ def test_both_ends_count_what_is_small_large_and_there_already(trees, serving):
     expect_counted_once(again, again.run())
 
 
-@pytest.mark.long
+@pytest.mark.newest
 def test_a_directory_is_renamed_during_the_scan(trees):
     """Large files fill what may be under way, so the scan stands still in the middle of the tree."""
     source, dest, _work = trees
@@ -172,7 +172,7 @@ def test_a_directory_is_renamed_during_the_scan(trees):
     expect_same(trees, again)
 
 
-@pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize("is_scanned", [False, True])
 def test_a_parent_is_swapped_for_a_symlink_at_the_source(trees, tmp_path, is_scanned):
     source, dest, _work = trees
@@ -196,7 +196,7 @@ def test_a_parent_is_swapped_for_a_symlink_at_the_source(trees, tmp_path, is_sca
     assert (dest / "z").is_symlink()
 
 
-@pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize("size", [100, 2 * MIB], ids=["small", "large"])
 def test_a_parent_is_swapped_for_a_symlink_at_the_destination(trees, tmp_path, size):
     source, dest, _work = trees

@@ -40,7 +40,7 @@ needs_fuse = pytest.mark.skipif(bool(faulty.why_not()), reason=f"cannot run here
 
 @pytest.fixture(name="behind")
 def a_folder_behind(tmp_path: Path) -> Path:
-    """Give the folder that a faulty file system shows."""
+    """Return the folder that a faulty file system shows."""
     (tmp_path / "behind").mkdir()
     return tmp_path / "behind"
 
@@ -131,7 +131,7 @@ def test_an_end_that_may_open_few_files(trees, side):
 
 
 @needs_fuse
-@pytest.mark.long
+@pytest.mark.newest
 def test_a_receiver_with_a_slow_disk_is_not_a_dead_one(trees, behind):
     source, dest, _work = trees
     (source / "image").write_bytes(noise(1, 4 * MIB))
@@ -142,7 +142,7 @@ def test_a_receiver_with_a_slow_disk_is_not_a_dead_one(trees, behind):
     assert time.monotonic() - begun > 8 and not outcome["resumed"]
 
 
-@pytest.mark.long
+@pytest.mark.newest
 @pytest.mark.parametrize("side", ["source", "dest"])
 def test_an_end_that_stands_still_for_a_while_is_not_a_dead_one(trees, side):
     source, _dest, _work = trees
@@ -174,7 +174,7 @@ def test_one_of_several_data_connections_is_reset(trees, encrypt):
     assert "work goes to the others" in pair.stderr("dest") + pair.stderr("source")
 
 
-@pytest.mark.long
+@pytest.mark.newest
 def test_a_partial_file_of_an_older_version_is_of_no_use(trees):
     source, dest, _work = trees
     size = 96 * MIB
@@ -225,7 +225,8 @@ time.time_ns = lambda: real["time_ns"]() + step() * 10**9
 """
 
 
-@pytest.mark.long
+@pytest.mark.often(1)
+@pytest.mark.newest
 @pytest.mark.parametrize("seconds", [-20 * 365 * 86400, -30, 30, 20 * 365 * 86400])
 def test_clocks_that_step_meanwhile(trees, tmp_path, seconds):
     """The machine's own clock is not touched: both ends read one that steps."""
@@ -251,7 +252,7 @@ def test_clocks_that_step_meanwhile(trees, tmp_path, seconds):
 
 
 @needs_root
-@pytest.mark.long
+@pytest.mark.newest
 def test_the_power_fails_between_data_and_journal(trees, tmp_path):
     """What the disk holds at that moment is what the file system wrote to its device: a copy of that starts again."""
     source, dest, work = trees

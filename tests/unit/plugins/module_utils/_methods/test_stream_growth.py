@@ -27,7 +27,7 @@ ENDS = [("dest", False), ("dest", True), ("source", False), ("source", True)]  #
 
 
 def make_pair(trees: Trees, serving: str, encrypt: bool, size: int, **changes: Any) -> Pair:
-    """Give the two ends of one transfer of a large file and a small one; the serving end has been started."""
+    """Return the two ends of one transfer of a large file and a small one; the serving end has been started."""
     source = trees[0]
     if not (source / "image").exists():
         (source / "image").write_bytes(noise(1, size // 4) * 4)

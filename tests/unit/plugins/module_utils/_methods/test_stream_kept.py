@@ -33,7 +33,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods
 
 @pytest.fixture(name="open_trees")
 def _open_trees() -> Iterator[tuple[Path, Path, Path]]:
-    """Give trees that another user gets to. Each run of pytest closes the folder of all temporary ones again."""
+    """Yield trees that another user gets to. Each run of pytest closes the folder of all temporary ones again."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         source, dest = Path(folder, "source"), Path(folder, "dest")
@@ -42,7 +42,7 @@ def _open_trees() -> Iterator[tuple[Path, Path, Path]]:
         yield source, dest, Path(folder, "work")
 
 
-@pytest.mark.long
+@pytest.mark.newest
 def test_a_crowded_directory(trees):
     source, dest, _work = trees
     (source / "crowd").mkdir()
@@ -191,7 +191,7 @@ def test_groups_without_root(open_trees):
 @needs_root
 @pytest.mark.parametrize("kept", [[], ["specials"], ["devices"]])
 def test_devices_without_root(open_trees, kept):
-    """FIFOs and sockets are kept where the plan leaves out devices; an end that must make these, too, reports each."""
+    """FIFOs and sockets are kept where the plan leaves out devices; a side that must make these, too, reports each."""
     source, dest, _work = open_trees
     make_tree(source)
     os.mknod(source / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
@@ -212,7 +212,7 @@ def test_devices_without_root(open_trees, kept):
 
 @needs_root
 @pytest.mark.parametrize("side", ["source", "dest"])
-@pytest.mark.long
+@pytest.mark.newest
 def test_a_umask_has_no_say(trees, side):
     source, _dest, _work = trees
     make_hard_tree(source, many=20)

@@ -33,7 +33,7 @@ BESIDE = "processes write small files beside"
 
 
 def make_pair(trees: Trees, *arguments: Any, **changes: Any) -> Pair:
-    """Give the two ends of one transfer, not started yet, which may write with two processes."""
+    """Return the two ends of one transfer, not started yet, which may write with two processes."""
     return stream_pairs.make_pair(trees, *arguments, streams=2, **changes)
 
 

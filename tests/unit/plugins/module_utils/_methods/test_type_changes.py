@@ -80,6 +80,7 @@ ENDING = [(method, make) for method in METHODS for make in KINDS if (method, mak
 each_kind = pytest.mark.parametrize(("pair", "make"), ENDING, indirect=["pair"])
 
 
+@pytest.mark.often(4)
 @each_kind
 def test_what_the_rules_protect_survives_what_replaces_its_folder(pair, make):
     make(pair.source / "a")
@@ -101,6 +102,7 @@ def test_what_the_rules_protect_survives_what_replaces_its_folder(pair, make):
     assert not pair.transfer(delete=True, rules=["- *.keep"])["changed"]
 
 
+@pytest.mark.often(4)
 @each_kind
 def test_the_limit_of_deletions_counts_what_is_replaced(pair, make):
     make(pair.source / "a")
@@ -118,6 +120,7 @@ def test_the_limit_of_deletions_counts_what_is_replaced(pair, make):
     assert not pair.transfer(delete=True, max_delete=0)["changed"]
 
 
+@pytest.mark.often(4)
 @each_kind
 def test_without_delete_a_folder_with_contents_stays(pair, make):
     make(pair.source / "a")

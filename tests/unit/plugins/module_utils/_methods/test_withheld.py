@@ -37,6 +37,7 @@ def seems_equal(source, dest, preserve):
     return not differing_buckets(*digests)
 
 
+@pytest.mark.often(4)
 @pytest.mark.parametrize("worth", [None, 1], ids=["one process", "several processes"])
 @pytest.mark.parametrize("preserve", [["permissions", "times"], ["permissions", "times", "xattrs"]], ids=" ".join)
 @pytest.mark.parametrize("method", METHODS)

@@ -21,7 +21,7 @@ NO_TIMES = [name for name in ALL if name != "times"]
 
 @pytest.fixture(name="transfer", params=["stream", "tar_nc", "scp", "sftp", "rsync"])
 def _transfer(request, tmp_path: Path):
-    """Give what runs one transfer from ``source`` to ``dest``, which are there."""
+    """Return what runs one transfer from ``source`` to ``dest``, which are there."""
     over = rsync_pair.Pair(tmp_path)
 
     def run(dest: Path = over.dest, **changes: Any) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_reach_tells_open_from_closed():
 
 
 def test_a_destination_that_does_not_exist_yet(tmp_path):
-    said = preflight.look("dest", str(tmp_path / "new" / "tree"), "", 22)
+    said = preflight.discover("dest", str(tmp_path / "new" / "tree"), "", 22)
     room = os.statvfs(tmp_path)
     assert (said["base"], said["exists"], said["problems"]) == (str(tmp_path), False, [])
     assert abs(said["bytes_free"] - room.f_bavail * room.f_frsize) < 2**30
@@ -97,18 +97,18 @@ def test_what_stands_in_the_way(tmp_path, side, make, words):
     path = tmp_path / "x"
     if make:
         path.write_text("")
-    (problem,) = preflight.look(side, str(path / "tree" if make else path), "", 22)["problems"]
+    (problem,) = preflight.discover(side, str(path / "tree" if make else path), "", 22)["problems"]
     assert words in problem
 
 
 @pytest.mark.parametrize("fstype, words", [("nfs4", "no_root_squash"), ("cifs", "POSIX extensions"), ("ext4", None)])
 def test_a_network_file_system_says_what_it_may_not_keep(tmp_path, monkeypatch, fstype, words):
     monkeypatch.setattr(preflight, "read_mounts", lambda: f"server:/export {tmp_path} {fstype} rw 0 0\n")
-    warnings = preflight.look("dest", str(tmp_path / "new"), "", 22)["warnings"]
+    warnings = preflight.discover("dest", str(tmp_path / "new"), "", 22)["warnings"]
     assert [words in warning for warning in warnings] == ([True] if words else [])
-    assert preflight.look("source", str(tmp_path), "", 22)["warnings"] == []
+    assert preflight.discover("source", str(tmp_path), "", 22)["warnings"] == []
 
 
 def test_what_it_says_of_any_path_can_be_json(tmp_path):
     path = str(tmp_path / "a 'b' $HOME \n")
-    assert json.loads(json.dumps(preflight.look("source", path, "", 22)))["path"] == path
+    assert json.loads(json.dumps(preflight.discover("source", path, "", 22)))["path"] == path

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def link(name: str, **more: Any) -> dict[str, Any]:
-    """Give a network card, or what ``more`` makes of it."""
+    """Return a network card, or what ``more`` makes of it."""
     made = {
         "name": name,
         "kind": "physical",
@@ -32,12 +32,12 @@ def link(name: str, **more: Any) -> dict[str, Any]:
 
 
 def address(text: str, dynamic: bool = False) -> dict[str, Any]:
-    """Give an address of a link."""
+    """Return an address of a link."""
     return {"address": text, "dynamic": dynamic, "scope": "global"}
 
 
 def host(*links: dict[str, Any], manager: str | None = "netplan", **more: Any) -> dict[str, Any]:
-    """Give a host on which every manager is installed and ``manager`` has what nobody else has."""
+    """Return a host on which every manager is installed and ``manager`` has what nobody else has."""
     has: dict[str, dict[str, Any]] = {
         name: {"present": True} for name in ("netplan", "networkd", "networkmanager", "ifupdown", "ifcfg", "freebsd")
     }

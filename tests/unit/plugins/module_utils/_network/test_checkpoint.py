@@ -21,9 +21,32 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint
     armed_names,
     ended_sentence,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.live import way_back
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.live import parse_state, way_back
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.request import (
+    Application,
+    CommandResult,
+    Ending,
+    Request,
+    Timer,
+    Wanted,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.saved import is_as_saved, restore, save
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.timer import timer_lives
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import address, link
+
+ARMED_BY_0_1_0 = (
+    '{"token": "ab12", "wanted": {"paths": ["/etc/netplan/95.yaml"], "links": ["eth0"], "made": [], '
+    '"commands": [["netplan", "apply"]], "timeout": 180}, "files": [{"path": "/etc/netplan/95.yaml", '
+    '"type": "absent", "highest": "/etc/netplan/95.yaml"}, {"path": "/etc/x", "mode": 420, "uid": 0, "gid": 0, '
+    '"mtime": 1234567890123456789, "xattrs": {"user.a": "YQ=="}, "type": "file", "content": "2"}], '
+    '"state": {"system": "Linux", "links": {"eth0": {"name": "eth0", "kind": "physical", "mtu": 1500, '
+    '"min_mtu": 68, "max_mtu": 9216, "up": true, "mac": "02:00:00:00:00:01", "master": null, "parent": null, '
+    '"addresses": [{"address": "10.0.0.1/24", "dynamic": false, "scope": "global", "broadcast": null}], '
+    '"ports": [], "children": [], "speed": 10000, "driver": "virtio_net"}}, '
+    '"routes": ["-4 default via 10.0.0.254 dev eth0"]}, "made": [], "commands": [["netplan", "apply"]], '
+    '"boot_commands": [["netplan", "generate"]], "deadline": 1790000000.25, '
+    '"timer": {"kind": "systemd", "unit": "longhaul-revert-one.timer"}, "survives_reboot": "systemd"}'
+)
 
 
 def snapshot(top):
@@ -112,14 +135,14 @@ def test_one_that_cannot_be_put_back_does_not_hold_up_the_others(tree):
     records = save([str(tree / "network/one"), str(tree / "network/two")], str(kept))
     (tree / "network/one").unlink()
     (tree / "network/two").unlink()
-    (kept / records[0]["content"]).unlink()
+    (kept / records[0].content).unlink()
     with pytest.raises(OSError, match="network/one"):
         restore(records, str(kept))
     assert (tree / "network/two").read_text() == "two\n"
 
 
 def state(*links, routes=(), system="Linux"):
-    return {"system": system, "links": {one["name"]: one for one in links}, "routes": list(routes)}
+    return parse_state({"system": system, "links": {one["name"]: one for one in links}, "routes": list(routes)})
 
 
 def back(before, after, made=()):
@@ -182,37 +205,79 @@ def test_freebsd():
     ]
 
 
+def request(**more):
+    wanted = Wanted(["/etc/x"], ["eth0"], [], [["true"]], 60)
+    return Request("t", wanted, [], state(link("eth0")), [], [["true"]], [], **more)
+
+
 def test_a_checkpoint_is_armed_as_long_as_its_folder_says_so(tmp_path):
     one = Checkpoint("one", str(tmp_path / "root"))
-    assert one.request is None and one.last == {} and armed_names(one.root) == [] and one.seconds_left() == 0
+    assert one.request is None and one.last is None and armed_names(one.root) == [] and one.seconds_left() == 0
     one.create()
     assert armed_names(one.root) == []  # an arming that did not come to its end
-    one.write("checkpoint.json", {"deadline": 100.0})
+    one.write_request(request(deadline=100.0))
     assert armed_names(one.root) == ["one"] and one.seconds_left(40.0) == 60 and one.seconds_left(200.0) == 0
     assert stat.S_IMODE(os.stat(one.folder).st_mode) == 0o700
     with one.locked():
         one.close("reverted", "timer", ["eth0 is gone"])
     assert armed_names(one.root) == [] and not os.path.exists(one.folder)
-    assert one.last["outcome"] == "reverted" and one.last["by"] == "timer"
+    assert one.last.outcome == "reverted" and one.last.by == "timer" and one.last.errors == ["eth0 is gone"]
+
+
+def test_what_is_armed_is_read_back(tree):
+    one = Checkpoint("one", str(tree.parent / "root"))
+    one.create()
+    kept = save([str(tree / "network"), str(tree / "missing/file")], one.files)
+    armed = request(timer=Timer("process", pid=7), deadline=5.5, survives_reboot="cron")._replace(files=kept)
+    one.write_request(armed)
+    assert one.request == armed and {record.type for record in kept} == {"folder", "file", "link", "absent"}
+    assert one.applied == Application()
+    job = Application([["true"], ["false"]], (CommandResult(["true"], 0, "", 0.5),))
+    one.write_applied(job)
+    assert one.applied == job
+
+
+def test_what_an_earlier_version_armed_is_read(tmp_path):
+    one = Checkpoint("one", str(tmp_path / "root"))
+    one.create()
+    Path(one.folder, "checkpoint.json").write_text(ARMED_BY_0_1_0)
+    found = one.request
+    assert found.timer == Timer("systemd", "longhaul-revert-one.timer") and found.deadline == 1790000000.25
+    assert found.files[0].highest == "/etc/netplan/95.yaml" and found.state.links["eth0"].addresses[0].fixed
+    # and what is written now is the same, byte for byte
+    one.write_request(found)
+    assert Path(one.folder, "checkpoint.json").read_text() == ARMED_BY_0_1_0
+
+
+def test_another_shape_is_refused_with_the_way_out(tmp_path):
+    one = Checkpoint("one", str(tmp_path / "root"))
+    one.create()
+    Path(one.folder, "checkpoint.json").write_text('{"token": 5}')
+    with pytest.raises(CheckpointError, match="checkpoint.json cannot be read: wanted is None.* put back"):
+        assert one.request
+    Path(one.folder, "checkpoint.json").write_text("{")  # a crash while it was written
+    assert one.request is None
+
+
+def test_an_arming_that_was_interrupted_has_no_timer():
+    assert not timer_lives(Timer("none")) and timer_lives(Timer("process", pid=os.getpid()))
 
 
 def test_what_could_not_be_put_back_is_kept_until_the_next_time(tmp_path):
     one = Checkpoint("one", str(tmp_path / "root"))
     for keep in (True, False):
         one.create()
-        one.write("checkpoint.json", {"deadline": 1.0})
+        one.write_request(request())
         one.close("reverted", "timer", ["x"], keep=keep)
         assert os.path.isdir(f"{one.kept}/files") == keep and armed_names(one.root) == []
 
 
 def test_how_it_ended_is_said():
-    last = {"outcome": "reverted", "by": "timer", "at": 100.0, "errors": []}
+    last = Ending("reverted", "timer", 100.0, [])
     assert ended_sentence("x", last, 130.0) == "the checkpoint x was reverted by its own timer 30 s ago"
-    assert "was confirmed 5 s ago" in ended_sentence(
-        "x", {**last, "outcome": "confirmed", "by": "request", "at": 125}, 130
-    )
-    assert ended_sentence("x", {**last, "errors": ["a", "b"]}, 130.0).endswith("with errors: a; b")
-    assert "was ever armed" in ended_sentence("x", {}, 0)
+    assert "was confirmed 5 s ago" in ended_sentence("x", last._replace(outcome="confirmed", by="request", at=125), 130)
+    assert ended_sentence("x", last._replace(errors=["a", "b"]), 130.0).endswith("with errors: a; b")
+    assert "was ever armed" in ended_sentence("x", None, 0)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "-x", "a b", "x" * 65])

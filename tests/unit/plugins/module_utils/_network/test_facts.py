@@ -10,6 +10,7 @@ import json
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._network import facts, managers
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import Address
 
 IP = [
     {"ifname": "lo", "flags": ["LOOPBACK", "UP"], "mtu": 65536, "min_mtu": 0, "max_mtu": 0, "addr_info": []},
@@ -70,45 +71,40 @@ NETWORKCTL = """\
 
 def test_links_of_linux():
     links = facts.parse_ip_links(json.dumps(IP))
-    assert [(name, one["kind"]) for name, one in links.items()] == [
+    assert [(name, one.kind) for name, one in links.items()] == [
         ("lo", "loopback"),
         ("eth0", "physical"),
         ("bond0", "bond"),
         ("bond0.30", "vlan"),
         ("lh0", "veth"),
     ]
-    assert links["lo"]["max_mtu"] is None and links["eth0"]["max_mtu"] == 9216
-    assert links["bond0"]["ports"] == ["eth0"] and links["bond0"]["children"] == ["bond0.30"]
-    assert links["lh0"]["parent"] is None
-    assert links["bond0"]["addresses"][0] == {
-        "address": "10.0.0.5/24",
-        "dynamic": True,
-        "scope": "global",
-        "broadcast": None,
-    }
+    assert links["lo"].max_mtu is None and links["eth0"].max_mtu == 9216
+    assert links["bond0"].ports == ("eth0",) and links["bond0"].children == ("bond0.30",)
+    assert links["lh0"].parent is None
+    assert links["bond0"].addresses[0] == Address("10.0.0.5/24", dynamic=True, scope="global", broadcast=None)
     assert facts.link_of_address(links, "::ffff:10.0.0.5") == "bond0"
     assert facts.link_of_address(links, "10.0.0.6") is None
 
 
 def test_links_of_freebsd():
     links = facts.parse_ifconfig(IFCONFIG)
-    assert {name: (one["kind"], one["mtu"], one["up"]) for name, one in links.items()} == {
+    assert {name: (one.kind, one.mtu, one.up) for name, one in links.items()} == {
         "em0": ("physical", 9000, True),
         "lo0": ("loopback", 16384, True),
         "lagg0": ("bond", 9000, True),
         "lagg0.30": ("vlan", 9000, True),
     }
-    assert links["lagg0"]["ports"] == ["em0"] and links["lagg0.30"]["parent"] == "lagg0"
-    assert links["lagg0"]["addresses"][0]["address"] == "10.20.0.12/24"
-    assert [one["scope"] for one in links["lagg0"]["addresses"]] == ["global", "link"]
+    assert links["lagg0"].ports == ("em0",) and links["lagg0.30"].parent == "lagg0"
+    assert links["lagg0"].addresses[0].address == "10.20.0.12/24"
+    assert [one.scope for one in links["lagg0"].addresses] == ["global", "link"]
 
 
 def test_routes():
     text = '[{"dst":"10.0.0.9","dev":"eth0","prefsrc":"10.0.0.5","flags":[],"uid":0,"cache":[]}]'
-    assert facts.parse_route_get(text) == {"dev": "eth0", "source": "10.0.0.5", "gateway": None}
-    assert facts.parse_route_get("RTNETLINK answers: Network is unreachable")["dev"] is None
+    assert facts.parse_route_get(text) == ("eth0", "10.0.0.5", None)
+    assert facts.parse_route_get("RTNETLINK answers: Network is unreachable").dev is None
     said = "   route to: 10.0.0.9\n    gateway: 10.0.0.1\n  interface: em0\n"
-    assert facts.parse_freebsd_route(said) == {"dev": "em0", "source": None, "gateway": "10.0.0.1"}
+    assert facts.parse_freebsd_route(said) == ("em0", None, "10.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -128,22 +124,21 @@ def test_clouds(firmware, cloud_id, cloud):
 
 
 def test_who_manages_what():
-    evidence = {
-        "networkctl": managers.parse_networkctl(NETWORKCTL),
-        "nmcli": {
+    evidence = managers.Evidence(
+        networkctl=managers.parse_networkctl(NETWORKCTL),
+        nmcli={
             **managers.parse_nmcli_devices("eth3:connected:Wired\\: one:u-3\neth4:connected:netplan-eth4:u-4"),
             **managers.parse_nmcli_devices("eth5:unmanaged::\neth8:connected (externally):eth8:u-8\nbad"),
         },
-        "nm_files": managers.parse_nmcli_files(
+        nm_files=managers.parse_nmcli_files(
             "u-3:/etc/NetworkManager/system-connections/Wired.nmconnection\n"
             "u-4:/run/NetworkManager/system-connections/netplan-eth4.nmconnection"
         ),
-        "interfaces": {"eth5": {"file": "/etc/network/interfaces", "methods": ["inet dhcp"]}},
-        "ifcfg": {"eth6": "/etc/sysconfig/network-scripts/ifcfg-eth6"},
-        "freebsd": None,
-    }
+        interfaces={"eth5": managers.Stanzas("/etc/network/interfaces", ["inet dhcp"])},
+        ifcfg={"eth6": "/etc/sysconfig/network-scripts/ifcfg-eth6"},
+    )
     found = managers.managers_of([f"eth{n}" for n in range(9)], evidence)
-    assert [found[f"eth{n}"]["manager"] for n in range(9)] == [
+    assert [found[f"eth{n}"].manager for n in range(9)] == [
         "netplan",
         "networkd",
         None,
@@ -154,10 +149,10 @@ def test_who_manages_what():
         None,
         None,
     ]
-    assert found["eth0"]["id"] == "lan" and found["eth0"]["renderer"] == "networkd"
-    assert found["eth3"]["connection"] == "Wired: one"
-    assert found["eth4"]["renderer"] == "NetworkManager" and found["eth4"]["id"] == "eth4"
-    assert managers.managers_of(["em0"], {"freebsd": {"em0": None}})["em0"]["manager"] == "freebsd"
+    assert found["eth0"].detail["id"] == "lan" and found["eth0"].detail["renderer"] == "networkd"
+    assert found["eth3"].detail["connection"] == "Wired: one"
+    assert found["eth4"].detail["renderer"] == "NetworkManager" and found["eth4"].detail["id"] == "eth4"
+    assert managers.managers_of(["em0"], managers.Evidence(freebsd=True))["em0"].manager == "freebsd"
 
 
 @pytest.mark.parametrize(
@@ -171,8 +166,7 @@ def test_who_manages_what():
     ],
 )
 def test_the_manager_of_new_links(managed, connection, hints, expected):
-    found = {name: {"manager": manager} for name, manager in managed.items()}
-    assert managers.default_manager(found, connection, hints) == expected
+    assert managers.default_manager(managed, connection, hints) == expected
 
 
 @pytest.mark.parametrize(

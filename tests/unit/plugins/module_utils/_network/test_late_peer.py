@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._network import pinging
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.facts import Route
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import parse_link
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import Answer
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import link
+
+ROUTE = Route("lh0", "10.77.0.1", None)
+LINK = parse_link(link("lh0", mtu=9000))
 
 
 @pytest.fixture(name="path")
@@ -18,8 +24,8 @@ def _path(monkeypatch):
     def put(late: int, carries: int) -> None:
         calls = iter(range(1000))
         monkeypatch.setattr(pinging, "check_ping", lambda system: None)
-        monkeypatch.setattr(pinging, "look_at_route", lambda address, system: {"dev": "lh0", "source": "10.77.0.1"})
-        monkeypatch.setattr(pinging, "look_at_links", lambda system: {"lh0": {"mtu": 9000, "addresses": []}})
+        monkeypatch.setattr(pinging, "find_route", lambda address, system: ROUTE)
+        monkeypatch.setattr(pinging, "read_links", lambda system: {"lh0": LINK})
         monkeypatch.setattr(pinging.time, "sleep", lambda seconds: None)
 
         def answer(_address: str, size: int, count: int, _system: str) -> Answer:
@@ -34,7 +40,7 @@ def _path(monkeypatch):
 def test_a_peer_that_comes_up_at_any_moment_passes(path, late):
     path(late, 9000)
     found = pinging.test_path("10.77.0.2", None, 3, patience=60)
-    assert (found["verdict"], found["largest"], found["received"]) == ("passed", 9000, 3)
+    assert (found.verdict, found.largest, found.received) == ("passed", 9000, 3)
 
 
 @pytest.mark.parametrize("late", range(6))
@@ -42,4 +48,4 @@ def test_a_peer_that_comes_up_at_any_moment_passes(path, late):
 def test_one_that_carries_less_is_a_black_hole(path, late, carries):
     path(late, carries)
     found = pinging.test_path("10.77.0.2", None, 3, patience=60)
-    assert (found["verdict"], found["largest"], found["received"]) == ("black_hole", carries, 0)
+    assert (found.verdict, found.largest, found.received) == ("black_hole", carries, 0)

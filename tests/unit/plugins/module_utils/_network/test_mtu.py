@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import parse_link_table
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import depth, mtu_steps
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import FAMILY, link
 
+LINKS = parse_link_table(FAMILY)
+
 
 def order(mtu: int, now: int) -> list[str]:
-    links = {name: dict(one, mtu=now) for name, one in FAMILY.items()}
+    links = {name: link._replace(mtu=now) for name, link in LINKS.items()}
     return [argv[4] for argv in mtu_steps(dict.fromkeys(links, mtu), links)]
 
 
@@ -19,10 +22,10 @@ def test_parents_are_raised_first_and_lowered_last():
     assert order(9000, 1500) == ["eth0", "eth1", "bond0", "bond0.30"]
     assert order(1500, 9000) == ["bond0.30", "bond0", "eth0", "eth1"]
     assert order(1500, 1500) == []
-    assert depth("bond0.30", FAMILY) == 2 and depth("missing", FAMILY) == 0
+    assert depth("bond0.30", LINKS) == 2 and depth("missing", LINKS) == 0
 
 
 def test_steps_for_freebsd_and_for_links_that_are_not_there():
-    assert mtu_steps({"em0": 9000, "em9": 9000}, {"em0": link("em0")}, "FreeBSD") == [
+    assert mtu_steps({"em0": 9000, "em9": 9000}, parse_link_table({"em0": link("em0")}), "FreeBSD") == [
         ["ifconfig", "em0", "mtu", "9000"]
     ]

@@ -13,7 +13,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping impor
     next_sizes,
     parse_ping,
     ping_argv,
-    worst,
 )
 
 GOOD = "3 packets transmitted, 3 received, 0% packet loss, time 602ms\n"
@@ -94,11 +93,3 @@ def test_the_search_ends_at_the_largest_in_a_few_rounds(largest):
         rounds += 1
     assert passes == largest and rounds <= 5
     assert rounds <= 2 or largest not in (576, 1500, 4352)
-
-
-def test_only_what_did_not_pass_is_told():
-    bad = {"from": "a", "to": "b", "passed": False, "message": "lost", "largest": 1500}
-    assert worst([bad, {**bad, "passed": True}, {**bad, "largest": None}]) == [
-        "a to b: lost. The largest that passes has 1500 bytes",
-        "a to b: lost",
-    ]

@@ -10,7 +10,7 @@ import os
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import subprocesses
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import look_at_ping
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import find_ping
 
 IPUTILS = "#!/bin/sh\necho 'Usage: ping [-aAbB] [-M pmtudisc] destination' >&2; exit 2\n"
 BUSYBOX = "#!/bin/sh\necho 'Usage: ping [-c COUNT] HOST' >&2; exit 1\n"
@@ -25,4 +25,4 @@ def test_what_is_there_is_looked_at(tmp_path, monkeypatch, ping, usable, manager
             os.chmod(tmp_path / name, 0o755)
     monkeypatch.setattr(subprocesses, "_SYSTEM_FOLDERS", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert look_at_ping("Linux") == {"usable": usable, "package": package}
+    assert find_ping("Linux") == (usable, package)

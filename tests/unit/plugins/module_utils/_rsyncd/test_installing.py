@@ -77,9 +77,9 @@ def a_place():
 
 def test_a_second_time_changes_nothing(place):
     first = place.apply(place.module(), options={"port": 8730})
-    assert first.changed and first.result()["restart_needed"]
+    assert first.changed and first.result().restart_needed
     second = place.apply(place.module(), options={"port": 8730})
-    assert not second.changed and not second.result()["restart_needed"]
+    assert not second.changed and not second.result().restart_needed
     assert second.diff() == []
     assert not any(place.scratch.iterdir())
 
@@ -87,8 +87,8 @@ def test_a_second_time_changes_nothing(place):
 def test_a_changed_module_needs_no_restart_and_a_changed_port_does(place):
     place.apply(place.module())
     changed = place.apply(place.module(comment="new"))
-    assert changed.changed and not changed.result()["restart_needed"]
-    assert place.apply(place.module(comment="new"), options={"port": 8730}).result()["restart_needed"]
+    assert changed.changed and not changed.result().restart_needed
+    assert place.apply(place.module(comment="new"), options={"port": 8730}).result().restart_needed
 
 
 def test_modules_are_removed_and_those_that_are_not_named_stay(place):
@@ -100,8 +100,8 @@ def test_modules_are_removed_and_those_that_are_not_named_stay(place):
 def test_modules_that_stay_are_told_with_what_they_need(place):
     place.apply(place.module(read_only=False, hosts_allow=["::1"]), place.module(name="gone"))
     result = place.apply(place.module(name="new"), {"name": "gone", "state": "absent"}).result()
-    assert [values["name"] for values in result["modules"]] == ["new"]
-    assert [(values["name"], values["read_only"]) for values in result["kept"]] == [("data", False)]
+    assert [values["name"] for values in result.modules] == ["new"]
+    assert [(values["name"], values["read_only"]) for values in result.kept] == [("data", False)]
 
 
 def test_a_file_of_others_is_not_removed(place):
@@ -116,6 +116,50 @@ def test_the_module_of_another_service_is_not_taken(place):
     assert f"is written in {place.config} already" in place.refused(place.module())
     place.apply(place.module(), mode="whole")  # it is gone then
     assert "Da ta" not in place.config.read_text()
+
+
+def test_a_daemon_with_a_root_of_its_own_is_refused(place):
+    """What the role finds and writes on the host, rsync would look for below that root."""
+    refusal = "daemon_chroot is /srv/jail, so rsync would look for the paths and files of all modules below it"
+    assert refusal in place.refused(place.module(), options={"daemon_chroot": "/srv/jail"})
+    place.config.write_text("daemon chroot = /srv/jail\n")
+    assert refusal in place.refused(place.module())
+    place.apply(place.module(), mode="whole")
+
+
+@needs_root
+def test_modules_of_a_daemon_that_is_not_root_ask_for_none_of_its_rights(place):
+    """rsync ends with "setgroups failed" where a module names a group."""
+    place.data.chmod(0o755)
+    asked = place.apply(place.module(), options={"daemon_uid": "nobody"})
+    place.config.write_text("daemon uid = nobody\n")
+    for installing in (asked, place.asked(place.module())):
+        (values,) = installing.modules
+        assert (values["use_chroot"], values["uid"], "gid" in values) == (False, "nobody", False)
+
+
+@needs_root
+@pytest.mark.parametrize("mode", ["include", "whole"])
+def test_modules_of_a_daemon_that_becomes_root_again_have_its_rights(place, mode):
+    place.data.chmod(0o755)
+    place.apply(place.module(), options={"daemon_uid": "nobody"}, mode=mode)
+    (values,) = place.apply(place.module()).modules
+    assert (values["use_chroot"], values["uid"], "gid" in values) == (True, "nobody", True)
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ({"use_chroot": True}, "cannot use chroot"),
+        ({"uid": "root"}, "cannot become another user or group"),
+        ({"gid": ["mail"]}, "cannot become another user or group"),
+        ({"auth_users": ["alice"]}, "cannot read the passwords"),
+    ],
+)
+def test_what_a_daemon_that_is_not_root_cannot_do_is_refused(place, module, said):
+    changes = {"options": {"daemon_uid": "nobody"}, "users": ["alice"], "secrets_file": str(place.folder / "secrets")}
+    refusal = place.refused(place.module(**module), **changes)
+    assert "the daemon runs as nobody (daemon_uid), who" in refusal and said in refusal
 
 
 def test_an_option_that_rsyncd_conf_sets_itself_is_refused(place):
@@ -188,8 +232,9 @@ def test_without_rsync_it_is_predicted(place):
     "options",
     [
         {"proxy_protocol": True, "proxy_protocol_hosts": ["127.0.0.1"]},
-        {"daemon_chroot": "/nonexistent"},
+        {"daemon_chroot": "/"},
         {"daemon_uid": "nobody"},
+        {"daemon_gid": grp.getgrgid(NOBODY.pw_gid).gr_name},
         {"motd_file": "/etc/hostname"},
         {"pid_file": "/run/x.pid", "address": "127.0.0.1", "listen_backlog": 9, "socket_options": ["SO_KEEPALIVE"]},
     ],
@@ -226,7 +271,7 @@ def test_a_missing_directory_is_made_only_when_asked_for(place):
     path = place.folder / "new/deep"
     assert f"the path {path} does not exist" in place.refused(place.module(path=str(path)))
     installing = place.apply(place.module(path=str(path), create_path=True, path_mode="0750"))
-    assert installing.result()["created"] == [str(path)]
+    assert installing.result().created == [str(path)]
     assert (path.stat().st_mode & 0o7777, path.stat().st_uid) == (0o750, NOBODY.pw_uid)
     assert not place.apply(place.module(path=str(path), create_path=True)).changed
 

@@ -84,7 +84,7 @@ class Bench:
         return diagnosis
 
     def codes(self, **changes) -> dict[str, str]:
-        """Give code → text."""
+        """Return a mapping from code to text."""
         return {finding.code: finding.text for finding in self.find(**changes).findings}
 
     def close(self) -> None:
@@ -294,6 +294,21 @@ def test_a_host_that_is_kept_out_is_tried_by_a_private_daemon(bench):
     assert diagnosis.modules[0] == {
         "name": "data", "path": str(bench.data), "read": True, "write": True, "private": True, "options": True
     }  # fmt: skip
+
+
+@needs_root
+def test_a_daemon_behind_a_proxy_is_tried_by_a_private_one(bench):
+    """It would take what rsync says for a proxy's word, and hang up."""
+    bench.start("read only = no", "hosts allow = 127.0.0.1", start="proxy protocol = yes")
+    diagnosis = bench.find()
+    assert [(finding.code, finding.severity) for finding in diagnosis.findings] == [("behind_proxy", "note")]
+    assert (diagnosis.modules[0]["write"], diagnosis.modules[0]["private"]) == (True, True)
+
+
+def test_a_daemon_behind_a_proxy_that_does_not_run(bench):
+    text = f"port = {bench.port}\naddress = 127.0.0.1\nproxy protocol = yes\n[data]\npath = {bench.data}\n"
+    bench.config.write_text(text)
+    assert "nothing that speaks rsync answers" in bench.codes()["not_running"]
 
 
 @needs_root

@@ -68,7 +68,7 @@ class Bench:
         return self.folder.joinpath(name, *parts)
 
     def data(self, name):
-        """Give {path: contents, target or None} of a snapshot."""
+        """Return {path: contents, target or None} of a snapshot."""
         return contents(self.path(name, "data"))
 
     def complete(self):
@@ -122,7 +122,7 @@ def transfer(source, dest, link_dest=()):
 
 
 def same(one, other):
-    """Say what the quick check says."""
+    """Return the values of the quick check."""
     found = [os.lstat(path) for path in (one, other)]
     kinds = {stat.S_IFMT(status.st_mode) for status in found}
     if kinds == {stat.S_IFLNK}:

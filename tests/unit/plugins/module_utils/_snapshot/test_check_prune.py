@@ -134,14 +134,14 @@ def test_shares_cover_everything_and_only_then_it_is_verified(bench):
     read = []
     for _run in range(3):
         with bench.series() as series:
-            assert listing(series, bench.now)[0]["verified"] is None
+            assert listing(series, bench.now)[0].verified is None
         read.append(run(bench, share=(1, 3)).files_read)
         bench.now += DAY
     assert sum(read) == 40
     assert all(read)
     with bench.series() as series:
         item = listing(series, bench.now)[0]
-    assert (item["verified"], item["checked"]) == (NOON + DAY, NOON + 3 * DAY)  # since the oldest share
+    assert (item.verified, item.checked) == (NOON + DAY, NOON + 3 * DAY)  # since the oldest share
     flip(bench.path(ONE, "data/07"))
     kinds = []
     for _run in range(3):
@@ -152,7 +152,7 @@ def test_shares_cover_everything_and_only_then_it_is_verified(bench):
 def test_what_a_check_found_is_remembered_until_a_check_of_the_same_depth(three):
     run(three)
     with three.series() as series:
-        assert [item["verified"] for item in listing(series, three.now)] == [three.now] * 3
+        assert [item.verified for item in listing(series, three.now)] == [three.now] * 3
     verified = three.now
     three.now += DAY
     flip(three.path(THREE, "data/apart"))
@@ -160,8 +160,8 @@ def test_what_a_check_found_is_remembered_until_a_check_of_the_same_depth(three)
     run(three, "structure")
     with three.series() as series:
         items = listing(series, three.now)
-    assert [item["damaged"] for item in items] == [[], [], ["apart"]]
-    assert [item["verified"] for item in items] == [three.now, three.now, verified]
+    assert [item.damaged for item in items] == [[], [], ["apart"]]
+    assert [item.verified for item in items] == [three.now, three.now, verified]
 
 
 def test_a_check_that_records_nothing_reads_the_same_share_again(bench):

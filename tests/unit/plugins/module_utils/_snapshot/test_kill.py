@@ -81,7 +81,7 @@ def assert_sound(bench, expected):
 
 
 def each_kill(prepare, work, judge, most=400):
-    """For every step: prepare anew, kill there, judge. Gives how many kills there were."""
+    """For every step: prepare again, kill there, judge. Return the number of kills."""
     for at in range(most):
         bench = prepare(at)
         was_killed = killed(bench, at, functools.partial(work, bench))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The life of a snapshot: begun, interrupted, gone on with, finished, set aside; on real trees."""
+"""The life of a snapshot: begun, interrupted, resumed, finished, set aside; on real trees."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def test_a_hard_tree_becomes_a_snapshot_with_all_of_it_in_the_manifest(bench):
     assert found[b"pipe"].entry.type == "p"
     assert found[b"plain"].content == found[b"dir/twin"].content != found[b"dir/sub/deep"].content
     assert found[b"sparse"].entry.size == 5 << 20
-    figures = {key: done.facts[key] for key in ("entries", "files", "bytes", "new_files", "new_bytes", "gone")}
+    figures = {
+        key: getattr(done.facts.figures, key) for key in ("entries", "files", "bytes", "new_files", "new_bytes", "gone")
+    }
     # plain has two names: once among the new bytes
     assert figures == {
         "entries": 13,
@@ -82,8 +84,8 @@ def test_a_nightly_run_reads_only_what_is_new(bench, monkeypatch):
     after = records(bench, SECOND)
     assert after[b"a"].content == before[b"a"].content != b""
     assert after[b"b"].content != before[b"b"].content
-    assert (done.facts["new_files"], done.facts["new_bytes"]) == (2, 10)
-    assert (done.facts["gone"], done.facts["before"]) == (1, 4)
+    assert (done.facts.figures.new_files, done.facts.figures.new_bytes) == (2, 10)
+    assert (done.facts.figures.gone, done.facts.figures.before) == (1, 4)
     assert os.path.samefile(bench.path(FIRST, "data/d/c"), bench.path(SECOND, "data/d/c"))
     assert not os.path.samefile(bench.path(FIRST, "data/b"), bench.path(SECOND, "data/b"))
 
@@ -185,7 +187,7 @@ def test_beginning_and_finishing_again_change_nothing(bench):
         assert not begin(series, "one", NOON + 90).changed
         assert finish(series, "one", NOON + 100).changed
         repeated = finish(series, "one", NOON + 200)
-        assert (repeated.changed, repeated.name, repeated.facts["finished"]) == (False, FIRST, NOON + 100)
+        assert (repeated.changed, repeated.name, repeated.facts.finished) == (False, FIRST, NOON + 100)
         os.unlink(bench.path("latest"))
         assert finish(series, "one", NOON + 200, check=True).changed
         assert finish(series, "one", NOON + 200).changed  # latest was missing
@@ -277,7 +279,7 @@ def test_the_text_of_symbolic_links_may_be_counted_or_not(bench, counted):
     with pytest.raises(Refused, match="4 bytes where the transfer counted 5"):
         bench.backup(expected_bytes=5)
     done = bench.backup(expected_entries=3, expected_bytes=counted)
-    assert (done.facts["bytes"], "link_bytes" in done.facts) == (4, False)
+    assert (done.facts.figures.bytes, "link_bytes" in done.facts.dump()) == (4, False)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +309,7 @@ def test_a_job_that_shrank_is_set_aside_and_nothing_is_pruned(bench):
     with bench.series() as series:
         with pytest.raises(Refused, match="set aside"):
             prune(series, Policy(last=1), bench.now)
-        assert [(item["name"], item["state"], bool(item["reason"])) for item in listing(series, bench.now)] == [
+        assert [(item.name, item.state, bool(item.reason)) for item in listing(series, bench.now)] == [
             (FIRST, "complete", False),
             (SECOND, "complete", False),
             ("aside-" + THIRD, "aside", True),
@@ -346,5 +348,5 @@ def test_a_file_that_became_a_folder_is_gone_and_a_changed_one_is_not(bench):
     (bench.source / "b").unlink()
     os.symlink("x", bench.source / "b")
     bench.write("c", b"22", NOON)
-    facts = bench.backup().facts
-    assert (facts["gone"], facts["before"]) == (1, 3)
+    figures = bench.backup().facts.figures
+    assert (figures.gone, figures.before) == (1, 3)

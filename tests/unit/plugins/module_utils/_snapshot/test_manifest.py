@@ -15,6 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry_codec import ManifestError
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import manifest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.manifest import (
+    About,
     ManifestReader,
     ManifestWriter,
     order,
@@ -31,7 +32,7 @@ paths = st.lists(parts, min_size=1, max_size=4).map(b"/".join)
 
 def written(found, totals=None, algorithm="sha256"):
     file = io.BytesIO()
-    writer = ManifestWriter(file, algorithm, {"host": "h", "job": "j"})
+    writer = ManifestWriter(file, About(algorithm, "h", "j"))
     for entry, content in found:
         writer.add(entry, content)
     writer.finish(totals or {"entries": len(found)})
@@ -51,7 +52,7 @@ def test_what_goes_in_comes_out(found):
     reader, records = read(written(wanted, {"entries": 7}))
     assert records == wanted
     assert reader.totals == {"entries": 7}
-    assert reader.about == {"algorithm": "sha256", "host": "h", "job": "j"}
+    assert reader.about == About("sha256", "h", "j")
 
 
 def test_the_order_is_that_of_a_walk(tmp_path):
@@ -134,7 +135,7 @@ def test_memory_does_not_grow_with_the_number_of_entries(tmp_path, monkeypatch):
     def peak(count):
         tracemalloc.start()
         with open(tmp_path / "manifest", "wb", buffering=1 << 12) as file:
-            writer = ManifestWriter(file, "sha256", {})
+            writer = ManifestWriter(file, About("sha256", "", ""))
             writer.add(ROOT, b"")
             for number in range(count):
                 writer.add(FILE._replace(path=b"some/folder/%09d" % number), bytes(32))

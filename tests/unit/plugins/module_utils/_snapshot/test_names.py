@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names, the next time, and the share of a check."""
+"""Names, the next time, and the subset of a check."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_names_of_hosts_and_jobs_that_lead_elsewhere_are_refused(text):
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 5), st.lists(paths, max_size=30))
 def test_every_path_has_its_turn_within_the_runs(count, of, skipped, found):
     count, of = min(count, of), max(count, of)
-    turn = {}
+    turn = None
     for _run in range(skipped):
         _part, turn = subset.next_subset(count, of, turn)
     read = []
@@ -122,13 +122,20 @@ def test_parts_are_about_equal():
 
 
 def test_another_number_of_parts_or_damaged_memory_begins_anew():
-    for last in ({"of": 5, "next": 3}, {"of": 7, "next": 9}, {"of": 7, "next": "x"}, {}):
+    for last in (subset.Turn(5, 3), subset.Turn(7, 9), None):
         assert subset.next_subset(1, 7, last)[0].parts == {0}
+
+
+def test_whose_turn_it_is_is_read_back():
+    turn = subset.next_subset(2, 7, subset.Turn(7, 6))[1]
+    assert subset.parse_turn(turn.dump()) == turn == (7, 1)
+    with pytest.raises(ValueError, match="next is 'x'"):
+        subset.parse_turn({"of": 7, "next": "x"})
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/7", "8/7", "1/0", "-1/7", "1/7 ", "a/b", "1/٧"])
 def test_shares_that_are_none_are_refused(text):
-    with pytest.raises(Refused, match="share"):
+    with pytest.raises(Refused, match="the subset"):
         subset.parse(text)
     assert subset.parse("2/7") == (2, 7)
 

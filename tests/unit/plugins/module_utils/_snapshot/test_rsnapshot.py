@@ -20,7 +20,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapsho
 
 
 def stats(top):
-    """Give what a change of any kind would change; the number of links and so the ctime of files may grow."""
+    """Return what a change of any kind would change; the number of links and so the ctime of files may grow."""
     found = {}
     for folder, folders, files in os.walk(top):
         for name in ["", *folders, *files]:
@@ -93,9 +93,9 @@ def test_a_backup_goes_on_from_there(bench, old):
     os.utime(bench.source / "file", ns=(0, os.stat(old / "hourly.0/web1/srv/file").st_mtime_ns))
     bench.source.joinpath("file").chmod((old / "hourly.0/web1/srv/file").stat().st_mode & 0o7777)
     done = bench.backup()
-    assert done.facts["base"] == names.name_of(NOON)
+    assert done.facts.base == names.name_of(NOON)
     assert os.path.samefile(bench.path(done.name, "data/file"), old / "hourly.0/web1/srv/file")
-    assert done.facts["new_files"] == 0
+    assert done.facts.figures.new_files == 0
 
 
 def test_adopting_again_changes_nothing_and_takes_what_is_new(bench, old):

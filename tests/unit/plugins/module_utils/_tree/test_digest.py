@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Two trees are compared by what little travels between their hosts."""
+"""Two trees are compared by what little is sent between their hosts."""
 
 from __future__ import annotations
 
@@ -434,3 +434,17 @@ def test_a_portion_is_never_empty_however_small_the_limit(twins):
     os.chmod(twins / "d" / "f", 0o600)
     counts, _differences = compare(twins, portion=0)
     assert counts["differs"] == 2  # two names of one file
+
+
+@pytest.mark.parametrize(
+    "explained, details",
+    [
+        ({}, []),
+        ({"ask": [], "found": [{"key": "00"}], "extras": []}, []),
+        ({"ask": ["00"], "found": [], "extras": []}, [{"key": "00", "path": 7, "values": {}}]),
+        ({"ask": [7], "found": [], "extras": []}, []),
+    ],
+)
+def test_what_a_host_says_of_its_entries_is_checked(explained, details):
+    with pytest.raises(RecordStoreError, match="what a host says of its entries is damaged"):
+        report(explained, details)

@@ -51,7 +51,7 @@ def look(fd, name):
 
 
 def transplant(fd, source, dest, preserve=ALL, ids=None, new=False):
-    """Give ``dest`` what ``source`` has, and see that nothing is left to do; gives the problems."""
+    """Copy the attributes of ``source`` to ``dest``, check that nothing is left to do, and return the problems."""
     ids = ids or IdMap()
     wanted = look(fd, source)
     problems = apply(fd, dest.encode(), wanted, None if new else look(fd, dest), preserve, ids)
@@ -297,7 +297,7 @@ def test_setuid_is_not_lent_to_another_owner(tmp_path, folder, as_nobody):
     os.chown(tmp_path / "s", 1000, 1000)
     os.chmod(tmp_path / "s", 0o6755)
     wanted = look(folder, "s")
-    # Root that shall not preserve the owner would make it a file that runs as root.
+    # If root does not preserve the owner, it would become a file that runs as root.
     preserve = ALL - {"owner", "group"}
     problems = apply(folder, b"d", wanted, None, preserve)
     assert problems == [SETID_WITHHELD]

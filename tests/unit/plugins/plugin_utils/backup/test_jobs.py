@@ -46,7 +46,7 @@ def job(**changes) -> dict:
                 after=[{"host": "localhost", "command": ["x"]}],
             )
         ],
-        [job(stale_after="36h", check_share="1/7", bwlimit="10M", shrink_limit=100)],
+        [job(stale_after="36h", check_subset="1/7", bwlimit="10M", shrink_limit=100)],
     ],
 )
 def test_good_jobs_have_no_problem(jobs):
@@ -82,7 +82,7 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(keep={"dayly": 7})], ["no rule dayly"]),
         ([job(keep={"within": "a week"})], ["within is 'a week'"]),
         ([job(stale_after="2 days")], ["stale_after is '2 days'"]),
-        ([job(check_share="7")], ["the share '7'"]),
+        ([job(check_subset="7")], ["the subset '7'"]),
         ([job(bwlimit="fast")], ["bwlimit", "'fast' is no rate"]),
         ([job(shrink_limit=101)], ["shrink_limit is 101"]),
         ([job(before=[{"name": "nothing"}])], ["exactly one of command and tasks"]),

@@ -40,7 +40,7 @@ MADE = {"switch": {"done": True, "steps": 2}}
             ["1 of its steps", "old is stopped", "migrate_phase=cutover", "migrate_reset=true"],
             ["serves"],
         ),
-        ({**BEGUN, "quiesced": True}, ["next step: -e migrate_phase=cutover"], ["named above", "serves"]),
+        ({**BEGUN, "quiesced": True}, ["continue the switch: -e migrate_phase=cutover"], ["named above", "serves"]),
         ({**MADE, "phases": {"verify": {}}}, ["Done"], ["migrate_phase"]),
         (MADE, ["not compared", "migrate_phase=verify"], []),
         ({**FAILED, **MADE}, ["switch was made and is not undone"], ["serves"]),

@@ -240,7 +240,7 @@ def test_nothing_is_to_do_where_everything_is_as_wanted():
 def test_a_bond_with_other_parameters_is_built_anew():
     facts = running_bond(mode="balance-rr")
     plan = make_plan([BOND], facts)
-    assert plan["live"] == ["bond0: its parameters differ, so it is built anew"]
+    assert plan["live"] == ["bond0: its parameters differ, so it is rebuilt"]
     assert commands([BOND], facts)["apply"] == [
         "ip link delete dev bond0",
         "netplan generate",

@@ -58,7 +58,7 @@ def test_what_holds_for_every_row(wish, place):
     assert list(steps) == [step for step in Step if step in steps], "in their order, none twice"
     assert steps[-1] is Step.TRANSFER
     if wish is Wish.BESIDE:
-        assert (Step.LOOK in steps) == (place is Place.UNSEEN), "it is looked at once"
+        assert (Step.STAT in steps) == (place is Place.UNSEEN), "it is looked at once"
         assert (Step.PREDICT in steps) == (place in (Place.UNSEEN, Place.OCCUPIED)), "and compared where something is"
     else:
         assert steps == (Step.TRANSFER,)

@@ -30,7 +30,7 @@ ZSTD = {"algorithm": "zstd", "level": None}
 
 
 def noise(seed, size):
-    """Give bytes that cannot be packed, the same for the same seed. (Python 3.8 has no randbytes.)"""
+    """Return bytes that cannot be packed, the same for the same seed. (Python 3.8 has no randbytes.)"""
     return random.Random(seed).getrandbits(8 * size + 1).to_bytes(size + 1, "big")[1:]
 
 
@@ -49,7 +49,7 @@ def loading_anew(monkeypatch):
 
 
 def lying(frame, size):
-    """Give the frame with another size of its contents in its head, in the 4 bytes that text of some 100 KB has."""
+    """Return the frame with another size of its contents in its head, in the 4 bytes that text of some 100 KB has."""
     assert frame[4] & 0xC0 == 0x80 and frame[4] & 0x20, "not a frame with one segment and 4 bytes for its size"
     return frame[:5] + struct.pack("<I", size) + frame[9:]
 
@@ -88,7 +88,7 @@ def test_every_kind_of_memory_is_taken(kind):
 def test_memory_that_was_read_from_can_be_used_again():
     data = bytearray(TEXT)
     packed = bytearray(zstd.compress(data, 1))
-    data.clear()  # raises BufferError where something holds on to it
+    data.clear()  # raises BufferError if something holds on to it
     found = zstd.decompress(packed, len(TEXT))
     packed.clear()
     assert found == TEXT

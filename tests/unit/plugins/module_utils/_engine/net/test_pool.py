@@ -44,7 +44,7 @@ class Links:
             pass
 
     def numbers(self) -> list[int]:
-        """Give the numbers of those that there are."""
+        """Return the numbers of the connections."""
         return sorted(link.number for link in self.streams.links())
 
 

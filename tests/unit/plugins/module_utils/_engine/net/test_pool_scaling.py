@@ -29,7 +29,7 @@ def full(_count: int) -> float:
 
 
 def run(growth: Growth, line: Line, seconds: float = 60, **more: Any) -> list[int]:
-    """Give the numbers that there were, one after the other; ``more`` is what a sample says beside the rate."""
+    """Return the numbers that there were, one after the other; ``more`` is what a sample says beside the rate."""
     said = {"waiting": 0.95, "processor": 0.1, "engaged": True, **more}
     numbers = [growth.count]
     for _tick in range(int(seconds / TICK)):

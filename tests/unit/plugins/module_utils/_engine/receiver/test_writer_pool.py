@@ -34,7 +34,7 @@ DAY = 1_700_000_000_000_000_000  # an mtime
 
 
 def make_context(folder: Path, **changes: Any) -> Context:
-    """Give a destination, ready to be written to."""
+    """Return a writable destination."""
     root = folder / "root"
     context = Context("dest", "serve", os.fsencode(root), settings("stream", **changes), str(folder))
     os.makedirs(os.path.join(context.staging, b"tmp"))
@@ -49,7 +49,7 @@ class Crew:
         self.writers = WriterPool(context, self.events.put, count)
 
     def next(self) -> Any:
-        """Give the next event."""
+        """Return the next event."""
         return self.events.get(timeout=20)
 
 
@@ -62,13 +62,13 @@ def _crew(tmp_path: Path) -> Iterator[Crew]:
 
 
 def entry(path: str, content: bytes, mode: int = 0o640, **changes: Any) -> Entry:
-    """Give a regular file of this user."""
+    """Return a regular file of this user."""
     plain = Entry(os.fsencode(path), "f", mode, os.geteuid(), os.getegid(), len(content), DAY, 2, 3, 4, 1, 0, 0)
     return plain._replace(**changes)
 
 
 def piece(*files: tuple[Entry, bytes]) -> list[Any]:
-    """Give what is handed over of files whose places are empty."""
+    """Return the batch for files that do not exist yet."""
     return [(10 + number, item, None, memoryview(content)) for number, (item, content) in enumerate(files)]
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Small files that come from a real disk, and are asked for before their turn."""
+"""Read-ahead for small files that come from a real disk."""
 
 from __future__ import annotations
 

@@ -7,17 +7,25 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import messages
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameError
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import (
     Ack,
     Begin,
+    Bye,
     End,
+    Failed,
+    Fetched,
+    Fewer,
     Got,
     Hash,
+    Hello,
+    Ping,
+    Raw,
+    Ready,
+    Scanned,
     Sent,
     Sums,
-    Totals,
+    Total,
     Want,
 )
 
@@ -25,8 +33,8 @@ SHA = {"block": 4096, "sums": "AAAA", "algorithm": "blake2b"}
 
 # What the versions that are in use send: these bytes stay.
 PAYLOADS = [
-    (Totals(7, 1 << 40), b'{"files":7,"bytes":1099511627776}'),
-    (Totals(7, 0, clean=False), b'{"clean":false,"files":7,"bytes":0}'),
+    (Total(7, 1 << 40), b'{"files":7,"bytes":1099511627776}'),
+    (Scanned(7, 0, False), b'{"clean":false,"files":7,"bytes":0}'),
     (Want(3, [0, 2], {2: 10}, {2: [[10, 20]]}), b'{"id":3,"index":[0,2],"have":{"2":10},"ranges":{"2":[[10,20]]}}'),
     (
         Want(3, [1], {}, {}, {1: SHA}),
@@ -39,6 +47,14 @@ PAYLOADS = [
     (Got(3, 1, [[0, 5]]), b'{"id":3,"index":1,"ranges":[[0,5]]}'),
     (Begin(3, tar=True), b'{"id":3,"tar":true}'),
     (End(3, 10, 77), b'{"id":3,"bytes":10,"crc":77}'),
+    (Hello(1, "ab" * 8, False), b'{"version":1,"id":"abababababababab","check":false}'),
+    (Ready(3), b'{"id":3}'),
+    (Fetched(3), b'{"id":3}'),
+    (Fewer(2), b'{"streams":2}'),
+    (Raw(4), b'{"index":4}'),
+    (Failed("a\udcff"), b'{"reason":"a\\udcff"}'),
+    (Ping(), b""),
+    (Bye(), b""),
 ]
 
 
@@ -49,18 +65,9 @@ def test_each_message_has_the_bytes_it_always_had(message, payload):
 
 
 def test_messages_that_are_written_and_read_in_their_own_way():
-    assert messages.dump_hello(1, "ab" * 8, check=False) == b'{"version":1,"id":"abababababababab","check":false}'
     assert Begin(3).dump() == b'{"id":3}'
     assert Begin.parse(b'{"id":3}').tar is False
-    assert messages.dump_id(3) == b'{"id":3}'
-    assert messages.parse_id(b'{"id":3}') == 3
-    assert messages.dump_streams(2) == b'{"streams":2}'
-    assert messages.parse_streams(b'{"streams":2}') == 2
-    assert messages.dump_index(4) == b'{"index":4}'
-    assert messages.parse_index(b'{"index":4}') == 4
-    assert messages.dump_reason("a\udcff") == b'{"reason":"a\\udcff"}'
-    assert messages.parse_reason(b'{"reason":"a\\udcff"}') == "a\udcff"
-    assert messages.parse_reason(b"{}") == "the other end failed"
+    assert Failed.parse(b"{}").reason == "the peer failed"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_messages_that_are_written_and_read_in_their_own_way():
 def test_positions_outside_of_a_shard_are_refused(kind, payload):
     message = kind.parse(payload)
     with pytest.raises(FrameError, match="that its shard does not have"):
-        message.within(5)
+        message.check(5)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +106,8 @@ def test_positions_outside_of_a_shard_are_refused(kind, payload):
         (Sums, b'{"id":1,"sums":[]}'),
         (Ack, b'{"id":1,"again":{},"matched":0}'),
         (Sent, b'{"id":1,"problems":{},"sums":{}}'),
-        (Totals, b'{"files":-1,"bytes":0}'),
-        (Totals, b'{"files":1,"bytes":9223372036854775808}'),
+        (Total, b'{"files":-1,"bytes":0}'),
+        (Total, b'{"files":1,"bytes":9223372036854775808}'),
         (Got, b'{"id":1,"ranges":[]}'),
         (End, b'{"id":1,"bytes":1}'),
         (End, b"[]"),

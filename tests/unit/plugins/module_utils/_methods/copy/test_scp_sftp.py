@@ -163,7 +163,7 @@ def _wait_for(reached, seconds: float = 40) -> None:
 
 
 def _wait_still(folder: Path) -> None:
-    """Wait until what still runs at the other end has noticed."""
+    """Wait until processes of the peer have noticed."""
     before = -1
     while True:
         now = sum(path.stat().st_size for path in folder.glob("*"))

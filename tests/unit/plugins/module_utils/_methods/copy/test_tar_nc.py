@@ -10,6 +10,8 @@ import os
 import random
 import shutil
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import NotReady, Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import run_through
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and devices need root")
 
@@ -240,6 +243,28 @@ def test_ipv6(trees, dialect):
     outcome = pair.run()
     assert outcome.get("errors") == [], outcome
     assert differences(source, dest) == []
+
+
+def test_a_tree_deeper_than_python_recurses_leaves_nothing_staged(trees):
+    """Nor does it need a descriptor for each level, as the removal of newer Pythons does."""
+    source, dest, work = trees
+    deepest = source.joinpath(*["d"] * (sys.getrecursionlimit() + 200))
+    subprocess.run(["mkdir", "-p", deepest], check=True)  # which neither pathlib nor os.makedirs can do
+    for number in range(3):
+        (deepest / f"f{number}").write_bytes(os.urandom(1000))
+    pair = Pair(work, source, dest, settings("tar_nc"))
+    run_through(pair, "dest", "ulimit -n 256")
+    try:
+        outcome = pair.run()
+        assert outcome.get("errors") == [] and not outcome["failure"], outcome
+        arrived = dest / deepest.relative_to(source)
+        assert {path.name: path.read_bytes() for path in arrived.iterdir()} == {
+            path.name: path.read_bytes() for path in deepest.iterdir()
+        }
+        assert os.listdir(dest) == ["d"]
+        assert "cannot be removed" not in (work / "job-dest" / "stderr").read_text()
+    finally:
+        subprocess.run(["rm", "-rf", source, dest], check=True)  # pytest cannot
 
 
 def test_a_busy_port_gives_way_to_the_next_and_none_is_a_clear_error(trees):

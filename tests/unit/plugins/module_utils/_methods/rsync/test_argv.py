@@ -162,7 +162,7 @@ def test_what_was_sent_whatever_its_time_is_not_sent_again(run):
         ("-e", "connection"),
         ("--rsh=sh", "connection"),
         ("--rsync-path=sh -c id", "method"),
-        ("-M--fake-super", "other end"),
+        ("-M--fake-super", "the peer"),
         ("--remove-source-files", "source"),
         ("--out-format=%n", "account"),
         ("--log-file=/etc/passwd", "account"),

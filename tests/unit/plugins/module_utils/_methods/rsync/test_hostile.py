@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import server_command
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ID, Pair, settings
@@ -27,7 +28,7 @@ def a_pair(tmp_path: Path) -> Pair:
 
 
 def state(folder: Path) -> list[tuple[str, str]]:
-    """Give everything below a folder with what is in it, but for the staging folder."""
+    """Return everything below a folder with what is in it, but for the staging folder."""
     found = [path for path in sorted(folder.rglob("*")) if ".longhaul-" not in str(path.relative_to(folder))]
     return [(str(path), path.read_text() if path.is_file() else str(path.lstat().st_mode)) for path in found]
 
@@ -108,6 +109,64 @@ def test_a_single_file_is_all_that_is_sent(pair):
     outcome = pair.over_shell("pull", only=name)
     assert (outcome.failure, outcome.errors) == ("", [])
     assert [Path(path).name for path, _text in state(pair.dest)] == [name]
+
+
+def test_an_older_snapshot_is_not_written_to(pair):
+    """A later run may ask for anything: a file that an honest one has linked to the older one is not written to."""
+    older, name = pair.folder / "older", "a"
+
+    def recorded() -> tuple[object, ...]:
+        status = (older / name).stat()
+        return (older / name).read_text(), status.st_ino, status.st_mode, status.st_mtime_ns
+
+    older.mkdir()
+    for folder, text in ((older, "the older text"), (pair.source, "the older text")):
+        (folder / name).write_text(text)
+        os.utime(folder / name, (1_000_000_000, 1_000_000_000))
+    linked = ["-rlt", "--numeric-ids", "--link-dest=/longhaul/link/0"]
+    plan = {"preserve": ["times"], "link_dest": [str(older)]}
+    assert run(pair, "dest", linked, **plan) == 0
+    assert (pair.dest / name).samefile(older / name)
+    before = recorded()
+    (pair.source / name).write_text("ENCRYPTED, pay")
+    (pair.source / name).chmod(0o600)
+    for planned in (plan, {**plan, "inplace": True}):
+        for options in ([*linked, "--inplace"], ["-rlt", "--numeric-ids", "--inplace"], [*linked, "--append-verify"]):
+            assert run(pair, "dest", options, **planned) != 0
+            assert recorded() == before
+    assert run(pair, "dest", linked, **plan) == 0
+    assert recorded() == before and (pair.dest / name).read_text() == "ENCRYPTED, pay"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="cannot run here: descriptors have no paths")
+def test_what_takes_the_place_of_the_staging_folder_leads_nowhere(pair):
+    """The serving rsync is told where to stage before its client says anything, and by descriptor."""
+    for name in ("a", "b"):
+        (pair.source / name).write_text("new text")
+    given = settings(preserve=["times"])
+    staging, moved, outside = pair.staged(given), pair.folder / "moved", pair.folder / "outside"
+    context = pair.context("dest", "serve", given)
+    asked = "rsync --server -ltre.iLsfxCIvu --numeric-ids --temp-dir /longhaul/tmp --partial-dir /longhaul/partial . ./"
+    argv = server_command.server_argv(asked, "dest", server_command.own_folders(context), given)
+    staging.rename(moved)
+    for name in ("tmp", "partial"):
+        (outside / name).mkdir()
+        for folder in (outside, moved):
+            (folder / name / "a").write_text("of an earlier run")
+            os.utime(folder / name, ns=(0, 0))
+    staging.symlink_to(outside)
+    shell = pair.folder / "shell"
+    shell.write_text(f"#!/bin/sh\ncd {pair.dest} && exec {os.fsdecode(b' '.join(argv))}\n")
+    shell.chmod(0o755)
+    client = ["rsync", "--no-protect-args", "-rlt", f"--rsh={shell}", f"{pair.source}/", "peer:./"]
+    descriptors = server_command.own_descriptors(context)
+    ended = subprocess.run(client, env=environment(), capture_output=True, check=False, pass_fds=descriptors)
+    pair.close()
+    assert ended.returncode == 0, ended.stderr
+    assert [(pair.dest / name).read_text() for name in ("a", "b")] == ["new text"] * 2
+    assert (moved / "tmp").stat().st_mtime_ns and not (moved / "partial" / "a").exists()  # they were worked in
+    assert [(outside / name).stat().st_mtime_ns for name in ("tmp", "partial")] == [0, 0]
+    assert [(outside / name / "a").read_text() for name in ("tmp", "partial")] == ["of an earlier run"] * 2
 
 
 def test_a_planted_staging_folder_leads_nowhere(pair):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which commands of the other end are served, and as what: those that the plan leads to, and no others."""
+"""Which commands of the peer are served, and as what: those that follow from the plan, and no others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def serve(command: str, side: str = "dest", **changes: object) -> list[bytes]:
 
 @functools.lru_cache(maxsize=None)
 def _sent(argv: tuple[str, ...]) -> str:
-    """Give what the real rsync sends to a remote shell."""
+    """Return what the real rsync sends to a remote shell."""
     with tempfile.TemporaryDirectory() as folder:
         shell = Path(folder, "shell.py")
         said = Path(folder, "said")
@@ -57,14 +57,14 @@ def _sent(argv: tuple[str, ...]) -> str:
 
 
 def sent(side: str, run: Run, **changes: object) -> str:
-    """Give the command that an honest driving end asks the serving end (``side``) for."""
+    """Return the command that an honest driving end asks the serving end (``side``) for."""
     other = {"source": "dest", "dest": "source"}[side]
     argv = build_argv(settings(**changes), other, b"/tmp", Far(address="peer:./", shell="SHELL"), run)
     return _sent(tuple(argv))
 
 
 def runs(side: str, plan: dict, names: str) -> list[Run]:
-    """Give the runs that make up a transfer, as rsync_passes makes them."""
+    """Return the runs that make up a transfer, as rsync_passes makes them."""
     far = side == "source"
     delete = bool(plan.get("delete")) and plan.get("only") is None
     whole = Run(files_from=":/longhaul/list/only" if far else names) if plan.get("only") else Run()
@@ -175,7 +175,7 @@ def test_an_honest_end_is_served_with_each_option_of_the_user(number, option, si
 @pytest.mark.parametrize("side", ["source", "dest"])
 @pytest.mark.parametrize("option", USER)
 def test_an_option_of_nobody_is_refused(option, side):
-    """What a user could have asked for, and did not, the other end may not ask for either."""
+    """The peer may not use options that the user did not set, even if the user could have set them."""
     honest, asked = (sent(side, Run(), rsync_opts=more, preserve=["times"]) for more in ([], [option]))
     if sorted(asked.split()) == sorted(honest.split()):
         return  # the server is told nothing of it
@@ -296,6 +296,8 @@ def test_what_the_plan_has_not_is_refused(more, side):
         ("-ltre.iLsfxCIvu", {"rsync_opts": ["--existing"]}),
         ("-ltre.iLsfxCIvu", {"rsync_opts": ["--update"]}),
         ("-ltre.iLsfxCIvu --inplace --temp-dir /longhaul/tmp", {"inplace": True, "partial": True}),
+        ("-ltre.iLsfxCIvu --inplace --link-dest /longhaul/link/0", {"inplace": True, **LINKED}),
+        ("-ltre.iLsfxCIvu --inplace", {"inplace": True, **LINKED}),
         ("-ltrne.iLsfxCIvu --temp-dir /longhaul/tmp", {"check": True, "partial": True}),
         ("-lotre.iLsfxCIvu --numeric-ids", {"owner_map": OWNERS, "preserve": ["owner", "times"]}),
         ("-lotre.iLsfxCIvu --usermap=1001:0,1002:1001", {"owner_map": OWNERS, "preserve": ["owner", "times"]}),
@@ -304,6 +306,39 @@ def test_what_the_plan_has_not_is_refused(more, side):
 def test_what_the_plan_has_may_not_be_left_out_or_stretched(words, plan):
     with pytest.raises(CommandRefused):
         serve(f"rsync --server {words} . ./", **{**HARMLESS, **plan})
+
+
+STAGED = ("--temp-dir", "--partial-dir")
+FOLDER_OPTIONS = (*STAGED, "--link-dest", "--compare-dest", "--copy-dest", "--backup-dir", "--files-from", "--log-file")
+FOLDERS_OF_THE_PLAN = (
+    "--temp-dir /longhaul/tmp --partial-dir=/longhaul/partial --link-dest /longhaul/link/0 --link-dest=/longhaul/link/1"
+)
+
+
+@pytest.mark.parametrize("form", ["{}={}", "{} {}", "{}='{}'", "{} '{}'"])
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        *((option, place) for option in FOLDER_OPTIONS for place in ("/etc", "/backup/2", "tmp", "../x", "")),
+        *(
+            (option, place)
+            for option in STAGED
+            for place in ("/longhaul/link/0", "/longhaul/tmp/", "/longhaul/tmp/../x")
+        ),
+        *(("--temp-dir", "/longhaul/partial"), ("--partial-dir", ".rsync-partial")),
+        *(("--link-dest", "/longhaul/link/2"), ("--link-dest", "./")),
+        *((option, "/longhaul/link/0") for option in FOLDER_OPTIONS if option != "--link-dest"),
+        *((option, "/longhaul/tmp") for option in FOLDER_OPTIONS if option != "--temp-dir"),
+        *((option, "/etc") for option in ("-T", "--tmp-dir", "--temp", "--partial", "--backup", "-b", "--suffix")),
+    ],
+)
+def test_a_folder_of_another_kind_is_refused_though_the_plan_has_folders(option, place, form):
+    """The plan leads to a folder each for staging and for older copies, which stand for themselves alone."""
+    plan = {"preserve": ["times"], "partial": True, **LINKED}
+    command = f"rsync --server -ltre.iLsfxCIvu --numeric-ids {{}}{FOLDERS_OF_THE_PLAN} . ./"
+    assert serve(command.format(""), **plan)
+    with pytest.raises(CommandRefused):
+        serve(command.format(form.format(option, place) + " "), **plan)
 
 
 @pytest.mark.parametrize("name", ["directories", "shard-0", "shard-2", "x", "../only", ""])

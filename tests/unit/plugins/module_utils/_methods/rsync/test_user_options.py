@@ -156,7 +156,7 @@ def test_each_option_becomes_a_word_with_its_long_name(given, expected):
         ("--no-delete", "use delete"),
         ("--no-y", "nothing sets"),
         ("--no-compress", "use compress"),
-        ("--no-protect-args", "other end checks"),
+        ("--no-protect-args", "peer checks"),
         ("--no-such-thing", "known to be safe"),
         ("--FUZZY", "known to be safe"),
         ("--", "known to be safe"),
@@ -314,7 +314,7 @@ def test_what_needs_verify_none_would_fail_the_comparison(pair, option, method, 
     if PROOF.get(name) == "older":
         make_older(pair.dest)
         os.utime(pair.dest / "sub" / "new")
-    if name == "--munge-links" and connect == "push":  # it acts at the end that connects
+    if name == "--munge-links" and connect == "push":  # it takes effect on the connecting side
         os.symlink("/rsyncd-munged/small", pair.source / "munged")
     preserve = [word for word in ALL if (word, name) != ("acls", "--no-perms")]  # ACLs bring modes with them
     outcome = pair.over(method, connect, rsync_opts=[option], delete=True, preserve=preserve)

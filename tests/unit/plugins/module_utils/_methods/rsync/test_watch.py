@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An rsync that waits for ever is ended; one that is slow, or busy at the other end, is not."""
+"""An rsync that waits for ever is ended; one that is slow, or busy on the peer, is not."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def rsyncs_at(pair: Pair) -> list[str]:
     return found
 
 
+@pytest.mark.often(2)
 @needs_proc
 @pytest.mark.parametrize(
     ("method", "connect"), [("rsync", "push"), ("rsync", "pull"), ("rsyncd", "push"), ("rsyncd", "pull")]
@@ -85,6 +86,7 @@ def test_a_folder_that_the_rules_protect_makes_it_wait_no_longer(pair):
     assert (pair.dest / "a" / "kept").exists()
 
 
+@pytest.mark.often(1)
 @pytest.mark.parametrize("method", ["rsync", "rsyncd"])
 def test_a_slow_run_that_moves_is_left_alone(pair, method):
     (pair.source / "slow").write_bytes(os.urandom(28 * 1024))
@@ -107,7 +109,7 @@ class Clock:
 def stalls(clock: Clock, watch: Watch, seconds: int) -> bool:
     for _second in range(seconds):
         clock.now += 1
-        if watch.look(0):
+        if watch.check(0):
             return True
     return False
 

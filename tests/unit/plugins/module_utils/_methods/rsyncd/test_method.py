@@ -263,7 +263,7 @@ def test_which_symlinks_a_daemon_without_chroot_keeps(path, target, kept):
 @pytest.mark.parametrize("side", ["dest", "source"])
 @pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="needs a Python that every user may run")
 def test_a_daemon_of_an_ordinary_user(side, monkeypatch):
-    """The tree arrives as it is, or is refused with what to do: symlinks are never rewritten in silence."""
+    """The tree arrives as it is, or is refused with what to do: symlinks are never rewritten silently."""
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     "a".encode("idna")  # loaded now: this Python's own folder may be closed to that user
     with tempfile.TemporaryDirectory() as folder:

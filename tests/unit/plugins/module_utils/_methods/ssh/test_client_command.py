@@ -200,11 +200,11 @@ MESSAGES = [
     ("c2: line 1: Bad configuration option: blah\nc2: terminating, 1 bad configuration options\n", "c2: Bad .*blah"),
     (
         "Unable to negotiate with 127.0.0.21 port 45161: no matching cipher found. Their offer: arcfour,3des-cbc\n",
-        "share no cipher. The other end offers arcfour,3des-cbc",
+        "share no cipher. The peer offers arcfour,3des-cbc",
     ),
     (
         "Unable to negotiate with 127.0.0.21 port 1: no matching host key type found. Their offer: ssh-ed25519\n",
-        "share no host key type. The other end offers ssh-ed25519",
+        "share no host key type. The peer offers ssh-ed25519",
     ),
     (
         "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 127.0.0.22 port 7723\n",

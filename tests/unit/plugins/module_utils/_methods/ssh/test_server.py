@@ -44,7 +44,7 @@ GATE = str(Path(_methods.__file__).parent / "ssh" / "forced_command.py")
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory) -> Path:
-    """Give a folder with the key pairs host, driver and stranger."""
+    """Return a folder with the key pairs host, driver and stranger."""
     folder = tmp_path_factory.mktemp("keys")
     for name in ("host", "driver", "stranger"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(folder / name)], check=True)
@@ -101,7 +101,7 @@ def run(argv: list[str], command: str, data: bytes = b"", address: str = HERE) -
 
 @pytest.fixture()
 def private(tmp_path, keys):
-    """Give the argv of a client, connected to a private server."""
+    """Yield the argv of a client, connected to a private server."""
     context = context_for(tmp_path / "job", keys)
     server = SshServer(context, handler)
     server.said = context.log.__self__
@@ -128,7 +128,7 @@ def is_alive(pid: int) -> bool:
 
 
 def processes_naming(text: str) -> list[int]:
-    """Give the processes in whose command line a text stands."""
+    """Return the processes with this text in their command line."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -374,7 +374,7 @@ def test_sshd_and_its_programs_die_with_a_killed_job(tmp_path, keys):
 
 @pytest.fixture()
 def user():
-    """Give a user with a home folder, a talking login shell and no password, for as long as a test runs."""
+    """Yield a user with a home folder, a talking login shell and no password, for as long as a test runs."""
     name = f"lhtest{os.getpid()}"
     home = Path("/tmp") / name
     subprocess.run(["useradd", "-m", "-d", str(home), "-s", "/bin/bash", "-k", "/nonexistent", name], check=True)
@@ -413,7 +413,7 @@ def test_an_ordinary_user_serves_privately(user, keys, tmp_path):
 
 @pytest.fixture()
 def system(tmp_path, keys):
-    """Give the port of an sshd that stands for the host's own; it reads %h/.ssh or, for root, a file of the test's."""
+    """Yield the port of an sshd that stands for the host's own; it reads %h/.ssh or, for root, a file of the test's."""
     sshd.make_privsep_folder(sshd.find_sshd(), lambda _text: None)
     port = free_port(THERE)
     config = tmp_path / "sshd_config"

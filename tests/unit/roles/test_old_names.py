@@ -2,17 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The toggles of the roles have one pattern for their names, and their old names still count, with a warning."""
+"""What was renamed still counts under its old name, with a warning; the toggles of the roles have one pattern."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import pytest
 import yaml
-from ansible_collections.longhaul.fleet.plugins.filter import migrate_logic, nic_logic, rsyncd_logic
-from ansible_collections.longhaul.fleet.plugins.plugin_utils import toggles
+from ansible_collections.longhaul.fleet.plugins.filter import backup_logic, migrate_logic, nic_logic, rsyncd_logic
+from ansible_collections.longhaul.fleet.plugins.plugin_utils import old_names
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 FILTERS = (migrate_logic, nic_logic, rsyncd_logic)
@@ -33,7 +34,7 @@ def warned(monkeypatch) -> list[tuple[str, str]]:
             assert collection_name == "longhaul.fleet"
             found.append((msg, version))
 
-    monkeypatch.setattr(toggles, "Display", Display)
+    monkeypatch.setattr(old_names, "Display", Display)
     return found
 
 
@@ -79,3 +80,24 @@ def test_what_a_role_manages_is_named_after_it():
             thing = name.rpartition("_")[2]
             if thing in ("packages", "service", "firewall", "selinux"):
                 assert name == f"{path.parents[1].name}_manage_{thing}"
+
+
+def test_a_backup_job_may_have_the_old_name_of_a_key(warned):
+    ask = backup_logic.FilterModule().filters()["backup_logic"]
+    groups = {"all": ["web", "vault"]}
+    job: dict[str, Any] = {
+        "name": "data",
+        "host": "web",
+        "src": "/srv",
+        "repository": {"host": "vault", "path": "/b"},
+        "keep": {"last": 1},
+    }
+
+    def subset(**keys: str) -> str:
+        assert ask([{**job, **keys}], "problems", groups=groups) == []
+        return ask([{**job, **keys}], "runs", groups=groups)[0]["check_subset"]
+
+    assert (subset(check_subset="1/3"), subset(), warned) == ("1/3", "", [])
+    assert (subset(check_share="1/7"), subset(check_share="1/7", check_subset="1/3")) == ("1/7", "1/3")
+    assert "the subset '7'" in ask([{**job, "check_share": "7"}], "problems", groups=groups)[0]
+    assert set(warned) == {("The key check_share is called check_subset now. Use check_subset.", "0.3.0")}

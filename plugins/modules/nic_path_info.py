@@ -8,40 +8,41 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: nic_path_test
-short_description: Prove that packets of a given size pass to another host
+module: nic_path_info
+short_description: Test whether packets of a given size reach another host
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Sends packets that must not be fragmented, and tells apart what stops them. That is the link of this host, a router that says so, or
-    a layer-2 black hole, in which large packets vanish without a word.
-  - Proves the direction from this host to the other one. The answer may be fragmented on its way back, so run it on both hosts.
+  - Sends packets that must not be fragmented, and determines what stops them. That is the link of this host, a router
+    that reports it, or a layer-2 black hole, which silently drops large packets.
+  - Tests the direction from this host to the other one. The answer may be fragmented on its way back, so run it on both
+    hosts.
   - Needs C(ping) (that of iputils on Linux), and that ICMP echo is not blocked.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.info
 options:
   address:
-    description: The address of the other host, IPv4 or IPv6.
+    description: Address of the other host, IPv4 or IPv6.
     type: str
     required: true
   mtu:
     description:
-      - The size of the packets, with their IP headers. Without it, the MTU of the link that they leave by.
+      - Size of the packets, with their IP headers. By default the MTU of the outgoing link.
     type: int
   count:
-    description: How many packets of that size are sent. One that is answered is enough.
+    description: Number of packets of that size that are sent. One answer is enough.
     type: int
     default: 3
   patience:
     description:
-      - Seconds in which a peer that gives no answer at all is tried again. An IPv6 address that was just set cannot be used at once,
-        and a switch port that just came up with the spanning tree protocol takes up to 50 seconds.
+      - Seconds during which a peer that does not answer at all is tried again. A new IPv6 address cannot be used at
+        once, and a switch port with the spanning tree protocol takes up to 50 seconds to come up.
     type: float
     default: 0
   required:
-    description: Whether the task fails where the packets do not pass.
+    description: Whether the task fails if the packets do not pass.
     type: bool
     default: true
 seealso:
@@ -49,13 +50,13 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Prove that jumbo frames pass to the other host
-  longhaul.fleet.nic_path_test:
+- name: Test that jumbo frames reach the other host
+  longhaul.fleet.nic_path_info:
     address: 10.20.0.12
     mtu: 9000
 
 - name: Find the largest packet that passes
-  longhaul.fleet.nic_path_test:
+  longhaul.fleet.nic_path_info:
     address: 2001:db8::12
     required: false
   register: path
@@ -68,8 +69,8 @@ passed:
   type: bool
 verdict:
   description:
-    - V(passed), V(local) (the link of this host is too small), V(router) (a router on the way is), V(black_hole) (large packets vanish,
-      small ones pass) or V(unreachable) (nothing passes).
+    - V(passed), V(local) (the MTU of this host's link is too small), V(router) (that of a router on the path is),
+      V(black_hole) (only small packets pass) or V(unreachable) (nothing passes).
   returned: success
   type: str
   sample: black_hole
@@ -83,12 +84,12 @@ mtu:
   type: int
   sample: 9000
 largest:
-  description: The size of the largest packet that passes, V(null) where none does.
+  description: Size of the largest packet that passes, V(null) if none does.
   returned: success
   type: int
   sample: 1500
 link:
-  description: The link by which they left.
+  description: Outgoing link.
   returned: success
   type: str
   sample: eth1
@@ -98,7 +99,7 @@ link_mtu:
   type: int
   sample: 9000
 source:
-  description: The address of this host that they came from.
+  description: Source address on this host.
   returned: success
   type: str
   sample: 10.20.0.11
@@ -137,20 +138,20 @@ def main() -> None:
     try:
         version = ipaddress.ip_address(address).version
     except ValueError as error:
-        module.fail_json(msg=f"nic_path_test: {error}; give an address, since a name may stand for several")
+        module.fail_json(msg=f"nic_path_info: {error}; give an address, since a name may stand for several")
     least = SMALLEST_IPV6 if version == 6 else SMALLEST_IPV4
     if mtu is not None and not least <= mtu <= LARGEST:
-        module.fail_json(msg=f"nic_path_test: mtu is {mtu}; it must be from {least} to {LARGEST}")
+        module.fail_json(msg=f"nic_path_info: mtu is {mtu}; it must be from {least} to {LARGEST}")
     if count < 1:
-        module.fail_json(msg=f"nic_path_test: count is {count}; it must be at least 1")
+        module.fail_json(msg=f"nic_path_info: count is {count}; it must be at least 1")
     try:
         found = test_path(address, mtu, count, module.params["patience"])
     except (NoPing, RuntimeError) as error:
-        module.fail_json(msg=f"nic_path_test: {error}")
-    if module.params["required"] and not found["passed"]:
-        largest = f" The largest that passes has {found['largest']} bytes." if found["largest"] else ""
-        module.fail_json(msg=f"to {address}: {found['message']}.{largest}", **found)
-    module.exit_json(changed=False, **found)
+        module.fail_json(msg=f"nic_path_info: {error}")
+    if module.params["required"] and not found.passed:
+        largest = f" The largest that passes has {found.largest} bytes." if found.largest else ""
+        module.fail_json(msg=f"to {address}: {found.message}.{largest}", **found._asdict())
+    module.exit_json(changed=False, **found._asdict())
 
 
 if __name__ == "__main__":

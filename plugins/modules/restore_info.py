@@ -8,8 +8,8 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: restore_look
-short_description: "Internal: look at a path of a snapshot before it is restored"
+module: restore_info
+short_description: "Internal: check a path of a snapshot before it is restored"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -61,7 +61,7 @@ seealso:
 
 EXAMPLES = r"""
 - name: See whether a folder is intact
-  longhaul.fleet.restore_look:
+  longhaul.fleet.restore_info:
     repository: /srv/backup
     host: web1
     job: data
@@ -92,7 +92,7 @@ bytes:
   type: int
   sample: 26843545
 checked:
-  description: How deep it was looked, as in O(level). Empty where there is no manifest to compare with.
+  description: Depth of the check, as in O(level). Empty if there is no manifest to compare with.
   returned: success
   type: str
   sample: contents
@@ -155,7 +155,7 @@ def main() -> None:
         bytes=found.bytes,
         checked=found.checked,
         not_permitted=report.not_permitted,
-        problems=[problem.as_dict() for problem in report.problems.values()][:MAX_LISTED],
+        problems=[problem.dump() for problem in list(report.problems.values())[:MAX_LISTED]],
         problems_total=report.problems_total,
     )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: migrate_probe
-short_description: "Internal: look at one end of a migration"
+module: migrate_info
+short_description: "Internal: report what one side of a migration has"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
@@ -43,7 +43,7 @@ seealso:
 
 EXAMPLES = r"""
 - name: Ask the new host what it has
-  longhaul.fleet.migrate_probe:
+  longhaul.fleet.migrate_info:
     side: dest
     path: /srv/data
     peer: 192.0.2.11
@@ -57,10 +57,10 @@ found:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import look
+from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import discover
 
 
-def main():
+def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "side": {"type": "str", "choices": ["source", "dest"], "required": True},
@@ -70,7 +70,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    module.exit_json(changed=False, found=look(**module.params))
+    module.exit_json(changed=False, found=discover(**module.params))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,379 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which end may send which frame when: the conversation as a state machine, without I/O.
+
+Each end has a ``Conversation``, with a ``Lane`` for each connection. Bytes that arrive go into a lane and come out as
+messages; a message goes in and comes out as bytes. Both are held to the tables below. FrameError says what the peer did
+wrong, and Defect what this end was about to do wrong. A state changes before the bytes leave, so an answer never comes
+too early. Threads may share a conversation.
+"""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from typing import Callable, Dict, Iterator, Mapping, Optional, Union
+
+from ..._core.errors import TransferFailed
+from . import messages
+from .frames import DATA_TYPES, Decoder, Encoder, Frame, FrameError, FrameKind, Payload
+from .messages import Message, OfShard, Shard
+from .summary import Summary
+
+K = FrameKind
+
+
+class Role(Enum):
+    """Who speaks."""
+
+    SOURCE = "source"
+    DEST = "dest"
+
+
+class Contents(Enum):
+    """How the contents of files are sent. There is one connection, but for archives."""
+
+    BUNDLES = "bundles"  # small files in bundles, ranges of large ones over data connections: stream
+    ARCHIVES = "archives"  # an archive for each shard, over any of the connections: tar_nc
+    PROGRAM = "program"  # a program beside the conversation brings them: scp, sftp
+
+
+class Phase(Enum):
+    """How far an end is on a connection."""
+
+    SILENT = "silent"  # it has said nothing
+    OFFERING = "offering"  # the source offers shards
+    COUNTED = "counted"  # ... and has found all entries
+    SCANNED = "scanned"  # ... and every shard is acknowledged
+    ANSWERING = "answering"  # the destination answers
+    ACCOUNTED = "accounted"  # it has sent its account
+    BESIDE = "beside"  # on a connection other than the first
+    GONE = "gone"  # it has nothing more to say
+    FAILED = "failed"  # it has given up
+
+
+class Step(Enum):
+    """How far a shard is."""
+
+    OFFERED = "offered"
+    HASHING = "hashing"
+    HASHED = "hashed"
+    WANTED = "wanted"
+    BEGUN = "begun"
+    ENDED = "ended"
+    READY = "ready"
+    FETCHED = "fetched"
+    SENT = "sent"
+
+
+class Flow(Enum):
+    """What a connection carries of contents."""
+
+    IDLE = "idle"
+    FLOWING = "flowing"  # those of the shard that BEGIN named last
+
+
+def _stay(state: Phase, *kinds: FrameKind) -> dict[FrameKind, Phase]:
+    return dict.fromkeys(kinds, state)
+
+
+_CONTENTS = (K.BEGIN, K.RAW, K.DATA, K.DEFLATED, K.ZSTD, K.END, K.SENT)
+_OFFERS = (K.PING, K.SHARD, K.SUMS, K.READY, *_CONTENTS)
+_ANSWERS = (K.PING, K.HASH, K.WANT, K.FETCHED, K.GOT, K.ACK, K.FEWER)
+_ENDED: Mapping[Phase, Mapping[FrameKind, Phase]] = {Phase.GONE: {}, Phase.FAILED: {}}
+
+# What an end may send in a phase, and the phase that it is in then. FAILED may come on the first connection alone.
+PHASES: Mapping[Role, Mapping[Phase, Mapping[FrameKind, Phase]]] = {
+    Role.SOURCE: {
+        Phase.SILENT: {K.HELLO: Phase.OFFERING, K.PING: Phase.SILENT, K.FAILED: Phase.FAILED},
+        Phase.OFFERING: {**_stay(Phase.OFFERING, *_OFFERS), K.TOTAL: Phase.COUNTED, K.FAILED: Phase.FAILED},
+        Phase.COUNTED: {**_stay(Phase.COUNTED, *_OFFERS), K.SCANNED: Phase.SCANNED, K.FAILED: Phase.FAILED},
+        Phase.SCANNED: {K.PING: Phase.SCANNED, K.SUMMARY: Phase.ACCOUNTED, K.FAILED: Phase.FAILED},
+        Phase.ACCOUNTED: {K.PING: Phase.ACCOUNTED, K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
+        Phase.BESIDE: {**_stay(Phase.BESIDE, K.PING, *_CONTENTS), K.BYE: Phase.GONE},
+        **_ENDED,
+    },
+    Role.DEST: {
+        Phase.SILENT: {K.HELLO: Phase.ANSWERING, K.PING: Phase.SILENT, K.FAILED: Phase.FAILED},
+        Phase.ANSWERING: {**_stay(Phase.ANSWERING, *_ANSWERS), K.SUMMARY: Phase.ACCOUNTED, K.FAILED: Phase.FAILED},
+        Phase.ACCOUNTED: {**_stay(Phase.ACCOUNTED, K.PING, K.FEWER), K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
+        Phase.BESIDE: {K.PING: Phase.BESIDE, K.BYE: Phase.GONE},
+        **_ENDED,
+    },
+}
+
+# The phases, on the first connection, in which the receiver of a frame must be before it is sent. One that failed is
+# in any of them.
+NOT_BEFORE: Mapping[Role, Mapping[FrameKind, frozenset[Phase]]] = {
+    Role.SOURCE: {
+        **dict.fromkeys((K.SHARD, K.TOTAL, K.SCANNED), frozenset({Phase.ANSWERING, Phase.FAILED})),
+        K.SUMMARY: frozenset({Phase.ACCOUNTED, Phase.FAILED}),
+        K.BYE: frozenset({Phase.ACCOUNTED, Phase.GONE, Phase.FAILED}),
+    },
+    Role.DEST: {
+        K.SUMMARY: frozenset({Phase.SCANNED, Phase.FAILED}),
+        K.BYE: frozenset({Phase.ACCOUNTED, Phase.GONE, Phase.FAILED}),
+    },
+}
+
+# What may be sent about a shard, and how far the shard is then. None: it is not under way, not yet or no more.
+Steps = Dict[Optional[Step], Dict[FrameKind, Optional[Step]]]
+_AGREED: Steps = {
+    None: {K.SHARD: Step.OFFERED},
+    Step.OFFERED: {K.HASH: Step.HASHING, K.WANT: Step.WANTED, K.ACK: None},
+    Step.HASHING: {K.SUMS: Step.HASHED},
+    Step.HASHED: {K.WANT: Step.WANTED, K.ACK: None},
+}
+STEPS: Mapping[Contents, Steps] = {
+    Contents.BUNDLES: {
+        **_AGREED,
+        Step.WANTED: {K.BEGIN: Step.BEGUN, K.GOT: Step.WANTED, K.SENT: Step.SENT},
+        Step.BEGUN: {K.GOT: Step.BEGUN, K.SENT: Step.SENT},
+        Step.SENT: {K.GOT: Step.SENT, K.ACK: None},  # a range that was sent twice is confirmed twice
+    },
+    Contents.ARCHIVES: {
+        **_AGREED,
+        Step.WANTED: {K.BEGIN: Step.BEGUN},
+        Step.BEGUN: {K.END: Step.ENDED},
+        Step.ENDED: {K.SENT: Step.SENT},
+        Step.SENT: {K.ACK: None},
+    },
+    Contents.PROGRAM: {
+        **_AGREED,
+        Step.WANTED: {K.READY: Step.READY, K.SENT: Step.SENT},
+        Step.READY: {K.FETCHED: Step.FETCHED},
+        Step.FETCHED: {K.SENT: Step.SENT},
+        Step.SENT: {K.ACK: None},
+    },
+}
+
+# What of contents a connection may carry. SENT of the shard whose contents flow ends them; of another one it does not.
+FLOWS: Mapping[Contents, Mapping[Flow, Mapping[FrameKind, Flow]]] = {
+    Contents.BUNDLES: {
+        Flow.IDLE: {K.BEGIN: Flow.FLOWING},
+        Flow.FLOWING: {**dict.fromkeys((K.BEGIN, *sorted(DATA_TYPES)), Flow.FLOWING), K.SENT: Flow.IDLE},
+    },
+    Contents.ARCHIVES: {
+        Flow.IDLE: {K.BEGIN: Flow.FLOWING},
+        Flow.FLOWING: {**dict.fromkeys((K.RAW, K.DATA, K.DEFLATED), Flow.FLOWING), K.END: Flow.IDLE},
+    },
+    Contents.PROGRAM: {Flow.IDLE: {}, Flow.FLOWING: {}},
+}
+
+_OF_SHARDS = frozenset(kind for steps in STEPS.values() for allowed in steps.values() for kind in allowed)
+_OF_FLOWS = frozenset({K.BEGIN, K.RAW, K.END}) | DATA_TYPES
+_ANY_TIME = frozenset({K.PING, K.FAILED})
+_LAST_WORDS = frozenset({K.BYE, K.FAILED})
+_OVER = frozenset({Phase.GONE, Phase.FAILED})
+_NOTHING: frozenset[FrameKind] = frozenset()
+
+_PARSERS: dict[FrameKind, Callable[[Payload], Message]] = {
+    message.kind: message.parse
+    for message in (
+        *(messages.Hello, Shard, messages.Total, messages.Scanned, messages.Want, messages.Hash, messages.Sums),
+        *(messages.Sent, messages.Ack, messages.Got, messages.Begin, messages.Raw, messages.End, messages.Ready),
+        *(messages.Fetched, messages.Fewer, messages.Failed, messages.Ping, messages.Bye, Summary),
+    )
+}
+
+Said = Union[Message, Frame]  # contents are frames
+
+
+class Defect(TransferFailed):
+    """This end was about to send what its peer would refuse."""
+
+
+class _OutOfTurn(Exception):
+    """Has two arguments: the frame, and what was due."""
+
+
+class _Shard:
+    __slots__ = ("count", "step")
+
+    def __init__(self, count: int) -> None:
+        self.count = count  # entries
+        self.step: Step | None = None
+
+
+class Conversation:
+    """What one end knows of both: the shards under way, and how far each end is on each connection."""
+
+    def __init__(self, role: Role, contents: Contents) -> None:
+        self.role = role
+        self.peer = Role.DEST if role is Role.SOURCE else Role.SOURCE
+        self.shards: dict[int, _Shard] = {}  # those under way
+        self._contents = contents
+        self.flows, self._steps = FLOWS[contents], STEPS[contents]
+        self._lanes: list[Lane] = []
+        self._offered = 0  # the number of the last shard
+        self._lock = threading.Lock()
+
+    def lane(self, send_key: bytes | None = None, receive_key: bytes | None = None, checks: bool = True) -> Lane:
+        """Return the next connection. The keys and ``checks`` are those of Encoder and Decoder."""
+        phase = Phase.BESIDE if self._lanes else Phase.SILENT
+        lane = Lane(self, phase, Encoder(send_key, checks), Decoder(receive_key, checks))
+        self._lanes.append(lane)
+        return lane
+
+    def turn(self, lane: Lane, role: Role, said: Said) -> None:
+        """Take note of what an end sends. Raises _OutOfTurn, and FrameError for entries that a shard does not have."""
+        kind = said.kind
+        with self._lock:
+            flow = self.flows[lane.flow]
+            then = PHASES[role][lane.phases[role]].get(kind)
+            if then is None or not self._may_follow(role, kind) or (kind in _OF_FLOWS and kind not in flow):
+                raise self._out_of_turn(lane, role, said)
+            if isinstance(said, OfShard):
+                self._turn_of_shard(lane, role, said)
+            elif kind in _OF_SHARDS:
+                raise TypeError(f"{kind.name} as a frame, which does not say of which shard")
+            lane.enter(role, then)
+
+    def _may_follow(self, role: Role, kind: FrameKind) -> bool:
+        """Return whether the receiving side and the shards are as a frame of this kind requires."""
+        if (kind is K.SCANNED and self.shards) or (kind is K.FEWER and self._contents is not Contents.BUNDLES):
+            return False
+        needed = NOT_BEFORE[role].get(kind)
+        other = self.peer if role is self.role else self.role
+        return needed is None or self._lanes[0].phases[other] in needed
+
+    def _turn_of_shard(self, lane: Lane, role: Role, message: OfShard) -> None:
+        kind, number = message.kind, message.id
+        shard = self.shards.get(number)
+        if isinstance(message, Shard) and shard is None and number == self._offered + 1:
+            shard = _Shard(len(message.entries))
+        allowed = self._steps[shard.step] if shard is not None else {}
+        if shard is None or kind not in allowed:
+            raise self._out_of_turn(lane, role, message)
+        if (kind is K.END or shard.step is Step.ENDED) and number != lane.carried:  # it is on another connection
+            raise self._out_of_turn(lane, role, message)
+        if role is self.peer:
+            message.check(shard.count)
+        shard.step = allowed[kind]
+        if kind is K.SHARD:
+            self.shards[number], self._offered = shard, number
+        elif shard.step is None:
+            del self.shards[number]
+        flow = self.flows[lane.flow]
+        if kind in flow and (kind is not K.SENT or number == lane.carried):
+            lane.carry(flow[kind], number)
+
+    def _out_of_turn(self, lane: Lane, role: Role, said: Said) -> _OutOfTurn:
+        name = said.kind.name
+        if isinstance(said, Shard):
+            name += f" {said.id}"
+        elif isinstance(said, OfShard):
+            name += f" of shard {said.id}" + ("" if said.id in self.shards else ", which is not under way,")
+        due = [f"{kind.name} {self._offered + 1}" if kind is K.SHARD else kind.name for kind in self.due(lane, role)]
+        return _OutOfTurn(name, " or ".join(due) or "nothing")
+
+    def due(self, lane: Lane, role: Role) -> list[FrameKind]:
+        """Return what an end may send on a connection now, but for what it may send at any time."""
+        steps = {None, *(shard.step for shard in self.shards.values())}
+        of_shards = {kind for step in steps for kind in self._steps[step]}
+        return [
+            kind
+            for kind in PHASES[role][lane.phases[role]]
+            if kind not in _ANY_TIME
+            and self._may_follow(role, kind)
+            and (kind not in _OF_SHARDS or kind in of_shards)
+            and (kind not in _OF_FLOWS or kind in self.flows[lane.flow])
+        ]
+
+
+class Lane:
+    """One connection of a conversation. One thread may receive and one send at the same time."""
+
+    def __init__(self, conversation: Conversation, phase: Phase, encoder: Encoder, decoder: Decoder) -> None:
+        self._conversation, self._encoder, self._decoder = conversation, encoder, decoder
+        self.phases = dict.fromkeys(Role, phase)
+        self.flow = Flow.IDLE
+        self.carried = 0  # the shard whose contents flow
+        self._free_to_send = self._free_to_receive = _NOTHING  # contents, by which nothing changes
+        self.is_refused = False  # what the peer sends
+
+    def enter(self, role: Role, phase: Phase) -> None:
+        """Let an end be in a phase."""
+        if phase is not self.phases[role]:
+            self.phases[role] = phase
+            if phase in _OVER and role is Role.SOURCE:
+                self.flow, self._free_to_send, self._free_to_receive = Flow.IDLE, _NOTHING, _NOTHING
+
+    def carry(self, flow: Flow, shard: int) -> None:
+        """Let the contents of a shard flow, or end."""
+        self.flow, self.carried = flow, shard
+        free = DATA_TYPES & self._conversation.flows[flow].keys()
+        if self._conversation.role is Role.SOURCE:
+            self._free_to_send = free
+        else:
+            self._free_to_receive = free
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this end has nothing more to send."""
+        return self.phases[self._conversation.role] in _OVER
+
+    def send(self, said: Said) -> bytes:
+        """Return the bytes of a message; raises Defect, and TransferFailed where this end has sent its last."""
+        return b"".join(self.parts(said))
+
+    def parts(self, said: Said) -> tuple[bytes, Payload, bytes]:
+        """Return the bytes in parts, as ``Encoder.parts`` does."""
+        if said.kind in self._free_to_send:
+            return self._encoder.parts(said.kind, said.dump())
+        if self.is_over:
+            raise TransferFailed("the conversation is over")
+        payload = said.dump()
+        try:
+            self._conversation.turn(self, self._conversation.role, said)
+        except _OutOfTurn as error:
+            raise Defect("{} was about to be sent where {} was due: this is a defect".format(*error.args)) from error
+        return self._encoder.parts(said.kind, payload)
+
+    def receive(self, data: bytes) -> Iterator[Said]:
+        """Take bytes, in whatever pieces they arrive, and yield what they say.
+
+        Raises DamagedFrame if they are no frames. Any other FrameError is the peer's fault and not the connection's:
+        it can still be read, and only the peer's last words are yielded from then on.
+        """
+        return self._read(self._decoder.feed(data))
+
+    def get_buffer(self) -> memoryview:
+        """Return the place for the next bytes, as ``Decoder`` does."""
+        return self._decoder.get_buffer()
+
+    def buffer_updated(self, count: int) -> Iterator[Said]:
+        """Do what ``receive`` does for so many bytes that are in the buffer."""
+        return self._read(self._decoder.buffer_updated(count))
+
+    def reuse(self, payload: Payload) -> None:
+        """Take back the payload of a frame, as ``Decoder`` does."""
+        self._decoder.reuse(payload)
+
+    def _read(self, frames: Iterator[Frame]) -> Iterator[Said]:
+        for frame in frames:
+            kind = frame.kind
+            if self.is_refused:
+                if kind in _LAST_WORDS:
+                    yield _PARSERS[kind](frame.payload)
+            elif kind in self._free_to_receive:
+                yield frame
+            else:
+                said = self._judge(frame)
+                if kind is not K.PING:
+                    yield said
+
+    def _judge(self, frame: Frame) -> Said:
+        conversation = self._conversation
+        try:
+            said = _PARSERS[frame.kind](frame.payload) if frame.kind in _PARSERS else frame
+            conversation.turn(self, conversation.peer, said)
+        except _OutOfTurn as error:
+            self.is_refused = True
+            raise FrameError("{} arrived where {} was due".format(*error.args)) from error
+        except FrameError:
+            self.is_refused = True
+            raise
+        return said

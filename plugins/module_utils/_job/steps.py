@@ -1,0 +1,121 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps that the control node asks of a host, as they are sent. ``commands`` runs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Mapping, Union, cast
+
+from .._core.json_shape import WrongShape, as_object, check_members, member
+
+if TYPE_CHECKING:
+    from typing import Literal, TypedDict
+
+    from .request import DigestRequest
+
+    class Folder(TypedDict):
+        """Which job is meant: that of this transfer or comparison, on this side of it."""
+
+        id: str
+        side: str
+
+    class _MayProbe(Folder, total=False):
+        child: str  # a name inside the path that is described, too; empty: none
+        rsyncd_module: str | None
+        link_dest: list[str] | None
+        owners: Names | None
+
+    class Probe(_MayProbe):
+        do: Literal["probe"]
+        path: str  # absolute
+        methods: list[str]  # whose programs are looked at
+        ssh_ports: list[int]  # at which an sshd is looked for, where one of the methods uses ssh
+
+    class _MayDescribe(TypedDict, total=False):
+        child: str
+        owners: Names | None
+
+    class Describe(_MayDescribe):
+        do: Literal["describe"]
+        path: str
+
+    class _MayStart(Folder, total=False):
+        secrets: list[str]  # names of those that came along and that the job gets
+        replace: int | None  # the process of a job that the probe found and that makes way
+        then: list[Step]  # that follow at once where the job has finished by now
+
+    class Start(_MayStart):
+        """The results of ``then`` stand in the status under that name, and how long they took under then_seconds."""
+
+        do: Literal["start"]
+        kind: str  # job, digest or owners
+        request: Mapping[str, object]  # see request.py
+        until: list[str]  # states of a living job that are waited for
+        wait: float  # seconds, at most
+
+    class _MayPoll(Folder, total=False):
+        until: list[str]
+
+    class Poll(_MayPoll):
+        do: Literal["poll"]
+        wait: float
+
+    class Stop(Folder):
+        do: Literal["stop"]
+        succeeded: bool  # lets it drop partial files
+
+    class Clear(Folder):
+        do: Literal["clear"]
+
+    class QuickDigest(TypedDict):
+        do: Literal["quick_digest"]
+        request: DigestRequest
+        seconds: float
+        then: list[Step]  # that follow where the tree was read
+
+    class LookUpOwners(TypedDict):
+        do: Literal["look_up_owners"]
+        counted: Mapping[str, list[list[object]]]  # as the source counted them
+
+    class _Question(TypedDict, total=False):
+        changed_after_ns: int | None
+        buckets: list[int]  # listing
+        listing: Mapping[str, object]  # absent, explain
+        limit: int  # explain, as the next two
+        extras: bool
+        absent: list[str]
+        keys: list[str]  # details
+
+    class DrillDown(Folder, _Question):
+        do: Literal["drill_down"]
+        ask: str  # listing, absent, explain or details
+
+    Names = Mapping[str, list[str]]  # of users and groups
+    Step = Union[Probe, Describe, Start, Poll, Stop, Clear, QuickDigest, LookUpOwners, DrillDown]
+else:  # making such classes takes time at each execution
+    Step = dict
+
+_FOLDER: Mapping[str, type] = {"id": str, "side": str}
+_MEMBERS: Mapping[str, Mapping[str, type]] = {
+    "probe": {**_FOLDER, "path": str, "methods": list, "ssh_ports": list},
+    "describe": {"path": str},
+    "start": {**_FOLDER, "kind": str, "request": dict, "until": list},
+    "poll": _FOLDER,
+    "stop": {**_FOLDER, "succeeded": bool},
+    "clear": _FOLDER,
+    "quick_digest": {"request": dict, "then": list},
+    "look_up_owners": {"counted": dict},
+    "drill_down": {**_FOLDER, "ask": str},
+}
+
+
+def parse_step(value: object) -> Step:
+    """Return a step; raise WrongShape for one that is unknown here, or that lacks what it must have."""
+    values = as_object(value, "a step")
+    name = member(values, "do", str)
+    if name not in _MEMBERS:
+        raise WrongShape(f"there is no step {name} in this version of the engine")
+    check_members(values, _MEMBERS[name])
+    return cast(Step, values)

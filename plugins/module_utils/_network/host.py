@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is known of a host's network, in memory and as nic_info returns it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, cast
+
+from .._core.json_shape import as_object, member, optional, texts
+from .link import Link, parse_link_table
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ManagerFacts(TypedDict, total=False):
+        """What a manager is like on a host; which members there are depends on the manager."""
+
+        present: bool  # installed
+        configured: bool  # it has something to manage
+        running: bool  # networkmanager
+        suffix: str | None  # ifupdown: the ending of files that it includes; None if it includes none
+        ifenslave: bool  # ifupdown
+        files: dict[str, str]  # ifcfg: the contents by link
+        blocked: list[str]  # freebsd: files where the role needs folders
+
+else:  # a host makes no class that only a type checker reads
+    ManagerFacts = dict
+
+
+class Connection(NamedTuple):
+    """How Ansible came in; all None for a local connection."""
+
+    link: str | None = None
+    address: str | None = None
+    peer: str | None = None
+
+
+class OwnFile(NamedTuple):
+    """A file of the role nic: the item of ``nic_links`` that it belongs to, and the devices that it makes."""
+
+    entry: str
+    makes: list[str]
+
+
+class Host(NamedTuple):
+    """The network of a host."""
+
+    system: str
+    links: dict[str, Link]
+    connection: Connection
+    cloud: str | None
+    managers: Mapping[str, ManagerFacts]
+    default_manager: str | None
+    own_files: dict[str, OwnFile]
+
+    def dump(self) -> dict[str, Any]:
+        """Return what nic_info returns."""
+        return {
+            **self._asdict(),
+            "links": {name: link.dump() for name, link in self.links.items()},
+            "connection": self.connection._asdict(),
+            "own_files": {path: own._asdict() for path, own in self.own_files.items()},
+        }
+
+
+def parse_host(value: object) -> Host:
+    """Read what nic_info returned; raise WrongShape for anything else."""
+    values = as_object(value, "facts")
+    connection = as_object(values.get("connection"), "connection")
+    managers = as_object(values.get("managers"), "managers")
+    own_files = as_object(values.get("own_files"), "own_files")
+    return Host(
+        member(values, "system", str),
+        parse_link_table(values.get("links")),
+        Connection(*(optional(connection, name, str) for name in Connection._fields)),
+        optional(values, "cloud", str),
+        {name: cast(ManagerFacts, as_object(facts, name)) for name, facts in managers.items()},
+        optional(values, "default_manager", str),
+        {path: _parse_own_file(own) for path, own in own_files.items()},
+    )
+
+
+def _parse_own_file(value: object) -> OwnFile:
+    values = as_object(value, "a file of the role")
+    return OwnFile(member(values, "entry", str), texts(values, "makes"))

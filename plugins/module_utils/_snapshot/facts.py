@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ``snapshot.json`` and ``checked.json`` say of a snapshot; docs/snapshot-format.md describes both files.
+
+Old snapshots stay readable for ever: a member that an earlier version did not write is None or empty, and one that a
+later version adds is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._core.json_shape import as_object, member, optional, texts
+
+FORMAT = 1  # of a snapshot's folder
+TRANSFER, RSNAPSHOT = "transfer", "rsnapshot"  # where the tree of a snapshot comes from
+
+
+class Figures(NamedTuple):
+    """What a snapshot holds; see ``build_manifest.Totals``. None if its version did not count that."""
+
+    entries: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    new_files: int | None = None
+    new_bytes: int | None = None
+    gone: int | None = None
+    before: int | None = None
+    unreadable: int | None = None
+
+    def dump(self) -> dict[str, int]:
+        """Return what is known, for JSON."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Facts(NamedTuple):
+    """A snapshot, complete or not."""
+
+    host: str
+    job: str
+    origin: str  # TRANSFER or RSNAPSHOT
+    run: str  # the token of the run that writes it
+    time: int  # seconds since 1970
+    base: str = ""  # the name of the snapshot before; empty for the first
+    adopted: str | None = None  # rsnapshot's folder
+    finished: int | None = None  # seconds since 1970; None while it is unfinished, as are the following
+    aside: str | None = None  # why it was set aside; empty if it is complete
+    algorithm: str | None = None  # of the content hashes
+    figures: Figures = Figures()
+
+    def dump(self) -> dict[str, Any]:
+        """Return the facts as ``snapshot.json`` holds them."""
+        values = {"format": FORMAT, **self._asdict(), **self.figures.dump()}
+        del values["figures"]
+        return {name: value for name, value in values.items() if value is not None}
+
+
+class Shares(NamedTuple):
+    """When each part of the contents was last read without a problem, in seconds since 1970."""
+
+    of: int  # parts
+    times: dict[int, int]
+
+
+class Checked(NamedTuple):
+    """What the checks of a snapshot found. Times are in seconds since 1970."""
+
+    checked: int | None = None
+    level: str | None = None
+    verified: int | None = None  # since when all contents are known to be as they were
+    shares: Shares | None = None
+    damaged: list[str] = []
+
+    def dump(self) -> dict[str, Any]:
+        """Return it as ``checked.json`` holds it."""
+        shares = self.shares
+        times = {str(part): at for part, at in shares.times.items()} if shares else {}
+        return {**self._asdict(), "shares": {"of": shares.of, "times": times} if shares else {}}
+
+
+def parse_facts(value: object) -> Facts:
+    """Read what ``snapshot.json`` holds; raise WrongShape if that is nothing that any version wrote."""
+    values = as_object(value, "the file")
+    host, job, origin, run, base = (
+        optional(values, name, str) or "" for name in ("host", "job", "origin", "run", "base")
+    )
+    return Facts(
+        host,
+        job,
+        origin,
+        run,
+        member(values, "time", int),
+        base,
+        optional(values, "adopted", str),
+        optional(values, "finished", int),
+        optional(values, "aside", str),
+        optional(values, "algorithm", str),
+        Figures(*(optional(values, name, int) for name in Figures._fields)),
+    )
+
+
+def parse_checked(value: object) -> Checked:
+    """Read what ``checked.json`` holds; raise WrongShape if that is nothing that any version wrote."""
+    values = as_object(value, "the file")
+    shares = as_object(values.get("shares", {}), "shares")
+    return Checked(
+        optional(values, "checked", int),
+        optional(values, "level", str),
+        optional(values, "verified", int),
+        _parse_shares(member(shares, "of", int), member(shares, "times", dict)) if shares else None,
+        texts(values, "damaged") if "damaged" in values else [],
+    )
+
+
+def _parse_shares(of: int, times: dict[str, object]) -> Shares:
+    return Shares(of, {int(part): member(times, part, int) for part in times})
