@@ -16,7 +16,7 @@ import testinfra
 testinfra_hosts = ["ansible://backup-vault"]
 
 REPORTS = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "backup"
-# What is excluded, what the hook makes anew each time, and so the times of folders.
+# What is excluded, what the hook recreates each time, and so the times of folders.
 LEFT_OUT = "! -name '*.tmp' ! -name dumped"
 LISTING = (
     f"cd {{tree}} && find . -mindepth 1 {LEFT_OUT} -printf '%p %y %m %U:%G %l' -type f -printf ' %s %T@' -printf '\\n' "

@@ -76,7 +76,7 @@ def test_what_broke_was_removed(host):
 
 def test_the_black_hole_was_named(host):
     said = host.file("/root/black-hole").content_string
-    assert "the change was undone" in said and "a layer-2 black hole" in said
+    assert "the change was reverted" in said and "a layer-2 black hole" in said
     assert "The largest that passes has 8004 bytes" in said  # a veth leaves room for a VLAN tag
 
 

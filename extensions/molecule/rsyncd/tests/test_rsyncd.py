@@ -17,7 +17,8 @@ testinfra_hosts = ["ansible://all"]
 PEER = {"rsyncd-debian12": "rsyncd-debian13", "rsyncd-debian13": "rsyncd-debian12"}
 MODULES = {"rsyncd-debian12": "/etc/rsyncd.d", "rsyncd-debian13": "/etc/rsync-modules"}
 SECRETS = {"rsyncd-debian12": "/etc/rsyncd.d/longhaul.secrets", "rsyncd-debian13": "/etc/rsync-passwords"}
-PASSWORDS = {"alice": "alice-may-write", "bob": "bob-may-read"}
+PASSWORDS = {"alice": "alice-may-write", "bob": "bob-may-read", "carol": "carol-may-read"}
+GREEN = "gr\N{LATIN SMALL LETTER U WITH DIAERESIS}n"
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def name(host) -> str:
 
 @pytest.fixture
 def client(name):
-    """Give a function that runs rsync on the other host, as somebody, against this one."""
+    """Return a function that runs rsync on the other host, as some user, against this one."""
     other = testinfra.get_host(f"docker://{PEER[name]}")
 
     def run(arguments: str, user: str = "", password: str | None = None):
@@ -165,10 +166,29 @@ def test_the_inbox_takes_files_and_shows_none(client, host):
 def test_what_is_shown_is_what_may_be_seen(client, host):
     client.host.check_output("rm -rf /root/seen; mkdir /root/seen")
     assert client("-a URL/shown/ /root/seen/").rc == 0
-    assert client.host.check_output("ls /root/seen").split() == ["link", "open.secret", "plain"]
+    seen = client.host.run("ls /root/seen").stdout_bytes.decode("utf-8").split()
+    assert seen == ["again.secret", GREEN, "link", "open.secret", "plain"]
     assert client.host.check_output("stat -c %a /root/seen/plain") == "604"
     assert client.host.check_output("readlink /root/seen/link") == "/etc/hostname"
     assert "rsync on shown/" in host.check_output("journalctl --identifier shown --output cat --no-pager")
+
+
+def test_a_client_with_another_charset_gets_names_in_its_own(client):
+    client.host.check_output("rm -rf /root/seen; mkdir /root/seen")
+    assert client("-a --iconv=ISO-8859-1 URL/shown/ /root/seen/").rc == 0
+    assert GREEN.encode("iso-8859-1") in client.host.run("ls /root/seen").stdout_bytes.split()
+
+
+def test_owners_have_the_names_that_a_program_gives_them(client):
+    client.host.check_output("rm -rf /root/named")
+    fetched = client("-a URL/named/ /root/named/", "carol")
+    assert fetched.rc == 0, fetched.stderr
+    assert client.host.check_output("stat -c %U:%G /root/named/file") == "mail:mail"
+
+
+def test_the_daemon_tells_its_process(host):
+    said = host.file("/run/rsyncd-of-all.pid").content_string.strip()
+    assert said == host.check_output("systemctl show --property=MainPID --value rsync")
 
 
 def test_transfers_are_logged(client, host):

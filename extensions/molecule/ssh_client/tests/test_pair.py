@@ -25,7 +25,7 @@ def peer(host) -> str:
 
 @pytest.fixture
 def quickest(host) -> list[str]:
-    """Give the first ciphers as they should be on this processor; both hosts share it."""
+    """Return the expected first ciphers on this processor, which both hosts share."""
     flags = re.search(r"^(?:flags|Features)\s*:(.*)$", host.file("/proc/cpuinfo").content_string, re.MULTILINE)
     return WITH_AES if flags is None or "aes" in flags.group(1).split() else WITHOUT
 
@@ -36,7 +36,7 @@ def effective(host, name: str) -> dict[str, str]:
 
 
 def on_the_wire(host, name: str) -> str:
-    """Give the cipher that a real connection used."""
+    """Return the cipher that a real connection used."""
     ran = host.run(f"ssh -v -o BatchMode=yes {name} true")
     assert ran.rc == 0, ran.stderr
     return re.search(r"kex: client->server cipher: (\S+)", ran.stderr)[1]

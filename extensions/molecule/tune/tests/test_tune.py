@@ -12,7 +12,8 @@ from pathlib import Path
 
 DROP_IN = "/etc/ssh/ssh_config.d/10-longhaul.conf"
 PEER = {"tune-debian12": "tune-debian13", "tune-debian13": "tune-debian12"}
-REPORT = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "tune.md"
+FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
+REPORT = FOLDER / "tune.md"
 
 
 def test_each_host_is_tuned_for_the_other(host):
@@ -52,3 +53,12 @@ def test_the_report_has_both_directions_and_both_measurements():
     assert re.fullmatch(r"[+-]\d+ %", change)
     assert float(before.split()[0]) > 0
     assert float(after.split()[0]) > 0
+
+
+def test_without_measurements_the_paths_alone_are_reported(host):
+    lines = (FOLDER / "not-measured.md").read_text().splitlines()
+    (row,) = [line for line in lines if line.startswith("| tune-debian12 to tune-debian13 |")]
+    _empty, _pair, path, before, after, change, _end = (cell.strip() for cell in row.split("|"))
+    assert re.fullmatch(r"passed \(\d+\) there, passed \(\d+\) back", path)
+    assert (before, after, change) == ("not measured", "not measured", "")
+    assert not host.file("/srv/not-measured").exists
