@@ -4,9 +4,10 @@
 
 """Feed what reads from the wire with what a fuzzer finds by looking at which lines it reaches (atheris).
 
-``make fuzz ARGS="bytes 60"`` reads bytes with all decoders for 60 seconds, ``dest`` and ``source`` hold a conversation
-with a real end as a peer that knows the secret and lies. It stops at the first input that ends otherwise than it may,
-and leaves that input in ``.build/fuzz``; ``make fuzz ARGS="bytes .build/fuzz/crash-..."`` runs it again.
+``make fuzz ARGS="bytes 60"`` reads bytes with all decoders for 60 seconds. ``turns`` lets two ends without files and
+connections say what they may, or one of them what it may not. ``dest`` and ``source`` hold a conversation with a real
+end as a peer that knows the secret and lies. It stops at the first input that ends otherwise than it may, and leaves
+that input in ``.build/fuzz``; ``make fuzz ARGS="bytes .build/fuzz/crash-..."`` runs it again.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ with atheris.instrument_imports(include=["ansible_collections.longhaul"]):
         zstd,
     )
     from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import (
+        conversation,
         frames,
         handshake,
         hello,
@@ -41,7 +43,7 @@ with atheris.instrument_imports(include=["ansible_collections.longhaul"]):
     )
     from ansible_collections.longhaul.fleet.plugins.module_utils._model import entry_codec
     from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
-    from ansible_collections.longhaul.fleet.tests.support import liar
+    from ansible_collections.longhaul.fleet.tests.support import liar, walkers
 
 FOUND = Path(".build/fuzz")
 _REFUSALS = (frames.FrameError, handshake.HandshakeError, entry_codec.ManifestError)
@@ -68,14 +70,14 @@ def _manifest(data: bytes) -> None:
 
 
 def _shard(data: bytes) -> None:
-    shard = messages.parse_shard(data)
-    assert vars(messages.parse_shard(messages.dump_shard(shard))) == vars(shard)
+    payload = messages.Shard.parse(data).dump()
+    assert messages.Shard.parse(payload).dump() == payload
 
 
 def _bundle(data: bytes) -> None:
     kinds = (frames.FrameKind.DATA, frames.FrameKind.DEFLATED, frames.FrameKind.ZSTD)
     kind = kinds[data[0] % 3] if data else frames.FrameKind.DATA
-    shard = messages.parse_shard(data[1 + len(data) // 2 :])
+    shard = messages.Shard.parse(data[1 + len(data) // 2 :])
     list(bundles.contents([frames.Frame(kind, data[1 : 1 + len(data) // 2])], list(enumerate(shard.entries))))
 
 
@@ -133,7 +135,7 @@ class Chance:
 
 
 def converse(side: str) -> Callable[[bytes], None]:
-    """Give what lies to an end of that side."""
+    """Return the liar for that side."""
 
     def lie(data: bytes) -> None:
         chance = Chance(data)
@@ -150,8 +152,20 @@ def converse(side: str) -> Callable[[bytes], None]:
     return lie
 
 
+def take_turns(data: bytes) -> None:
+    """Let two ends talk, which must agree on everything, or let a peer lie to one."""
+    chance = Chance(data)
+    contents = chance.choice(list(conversation.Contents))
+    role = chance.choice([None, *conversation.Role])
+    if role is not None:
+        walkers.lie(contents, role, chance, turns=100)
+        return
+    ends = walkers.walk(contents, chance, turns=200)
+    assert (ends.source.sent, ends.dest.sent) == (ends.dest.received, ends.source.received)
+
+
 def _samples() -> Iterator[bytes]:
-    """Give for each decoder something that it takes, so that the fuzzer need not find out what a message is."""
+    """Yield for each decoder something that it takes, so that the fuzzer need not find out what a message is."""
     entries = [
         Entry(b"a", "d", 0o755, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0),
         Entry(b"a/b", "f", 0o644, 1, 2, 5, 1, 2, 3, 5, 2, 0, 8, b"", ((b"user.x", b"y"),)),
@@ -159,7 +173,7 @@ def _samples() -> Iterator[bytes]:
     ]
     shard = messages.Shard(7, entries, 2)
     shard.opaque, shard.users, shard.groups = [0], {1: "one"}, {2: "two"}
-    packed_shard, text = messages.dump_shard(shard), b"text " * 20
+    packed_shard, text = shard.dump(), b"text " * 20
     sums = delta.Sums(32 << 10, bytes(32), delta.ALGORITHMS[0])
     encoder, heads = frames.Encoder(None, checks=False), records.Heads(None)
     length = len(text).to_bytes(2, "big")
@@ -181,7 +195,7 @@ def _samples() -> Iterator[bytes]:
 def main() -> None:
     """Do what the command line says; atheris ends the process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["bytes", "dest", "source"])
+    parser.add_argument("what", choices=["bytes", "turns", "dest", "source"])
     parser.add_argument("how", help="seconds, or a file with an input to run again")
     parser.add_argument("--seed", type=int, default=0, help="of what the fuzzer tries (default: another one each time)")
     given = parser.parse_args()
@@ -198,7 +212,8 @@ def main() -> None:
         "-print_final_stats=1",
         *how,
     ]
-    atheris.Setup(argv, read_bytes if given.what == "bytes" else converse(given.what))
+    known = {"bytes": read_bytes, "turns": take_turns}
+    atheris.Setup(argv, known[given.what] if given.what in known else converse(given.what))
     atheris.Fuzz()
 
 

@@ -38,6 +38,13 @@ class Part(NamedTuple):
     measure: Callable[[Stage], None]
 
 
+def start(stage: Stage) -> None:
+    """A single small file: what a job costs before it moves anything."""
+    data.make_small(stage.place("start"), 1)
+    tools = [stage.peer(name, "start") for name in LOOKING_PEERS] + [stage.transfer(n, "start") for n in TRANSFERS]
+    stage.measure("start", tools, stage.empty)
+
+
 def large(stage: Stage) -> None:
     make_big_files(stage.place("large"), stage.options.large, LARGE_FILES)
     tools = [stage.peer(name, "large") for name in ALL_PEERS] + [stage.transfer(name, "large") for name in TRANSFERS]
@@ -62,7 +69,7 @@ def sparse(stage: Stage) -> None:
     data.make_sparse(stage.place("sparse"), stage.options.large)
 
     def with_room(tool: Tool) -> Tool:
-        return Tool(tool.name, lambda: {**tool.run(), "allocated": counters.used(stage.bed)})
+        return tool._replace(run=lambda: {**tool.run(), "allocated": counters.used(stage.bed)})
 
     peers = [
         stage.peers.rsync_daemon("rsync -aHAXS daemon", "-aHAXS"),
@@ -92,7 +99,7 @@ def changed(stage: Stage) -> None:
             found = tool.run()
             return {**found, "times the change": found["wire"] / edited}
 
-        return Tool(tool.name, run)
+        return tool._replace(run=run)
 
     tools = [stage.peer(name, "changed") for name in ("rsync -aHAX ssh", "rsync -aHAX daemon")]
     tools += [stage.transfer(name, "changed") for name in (*STREAMS, "transfer rsync", "transfer rsyncd")]
@@ -112,7 +119,7 @@ def killed(stage: Stage) -> None:
     # The stream engine begins with as many connections, and may just be trying twice as many.
     streams = 2 * min(STREAMS_UNASKED, os.cpu_count() or 1)
     most = streams * unit(size, STREAMS_TRIED)
-    tools = [Tool(kind.name, interruption.runner(stage, kind, size, most)) for kind in kinds]
+    tools = [Tool(kind.name, interruption.runner(stage, kind, size, most), kind.is_ours) for kind in kinds]
     with stage.shaped():
         stage.measure("killed", tools, stage.empty)
 
@@ -127,7 +134,7 @@ def gigabit(stage: Stage) -> None:
             found = tool.run()
             return {**found, "share of the wire": size / found["seconds"] / most}
 
-        return Tool(tool.name, run)
+        return tool._replace(run=run)
 
     peers = ("iperf3", "rsync -aHAX ssh", "rsync -aHAX daemon", "tar nc", "scp")
     tools = [stage.peer(name, "large") for name in peers] + [stage.transfer(name, "large") for name in STREAMS]
@@ -169,7 +176,7 @@ def backup(stage: Stage) -> None:
 
     tools = [
         Tool("rsync --link-dest ssh", link_dest),
-        Tool("backup", lambda: stage.counted(lambda: stage.ours.backup("small"))),
+        Tool("backup", lambda: stage.counted(lambda: stage.ours.backup("small")), is_ours=True),
     ]
     stage.measure("backup", tools, lambda: None)
     _prune(stage)
@@ -205,7 +212,7 @@ def entries(stage: Stage) -> None:
                 found["first byte"] = first
             return {**found, "memory source": watch.peak["alpha"], "memory dest": watch.peak["beta"]}
 
-        return Tool(tool.name, run)
+        return tool._replace(run=run)
 
     tools = [stage.peer("rsync -aHAX daemon", "entries")]
     tools += [stage.transfer(name, "entries") for name in STREAMS]
@@ -213,6 +220,7 @@ def entries(stage: Stage) -> None:
 
 
 PARTS = {
+    "start": Part("one small file to an empty destination: what it takes to start", start),
     "large": Part("a few large files to an empty destination", large),
     "small": Part("many small files to an empty destination", small),
     "warm": Part("many small files, nothing changed", warm),

@@ -31,7 +31,7 @@ class Wire(NamedTuple):
     packets: int
 
     def since(self, before: Wire) -> Wire:
-        """Give what was carried after ``before``."""
+        """Return what was carried after ``before``."""
         return Wire(self.count - before.count, self.packets - before.packets)
 
     @property
@@ -41,7 +41,7 @@ class Wire(NamedTuple):
 
 
 def parse_net_dev(text: str, interface: str) -> Wire:
-    """Read the counters of an interface from the text of ``/proc/net/dev``. Raises KeyError where it is not there."""
+    """Read the counters of an interface from the text of ``/proc/net/dev``. Raise KeyError if it is not there."""
     for line in text.splitlines():
         name, colon, counters = line.partition(":")
         if colon and name.strip() == interface:
@@ -51,23 +51,23 @@ def parse_net_dev(text: str, interface: str) -> Wire:
 
 
 def parse_private(text: str) -> int:
-    """Give the bytes of a process's own pages from the text of its ``smaps_rollup``."""
+    """Return the bytes of a process's own pages from the text of its ``smaps_rollup``."""
     return sum(int(kib) << 10 for kib in re.findall(r"^Private_(?:Clean|Dirty):\s+(\d+) kB", text, re.M))
 
 
 def wire(bed: Testbed, host: str = "alpha") -> Wire:
-    """Give what a host's link to the data network has carried."""
+    """Return the traffic of a host's link to the data network."""
     return parse_net_dev(Path(f"/proc/{bed.pid(host)}/net/dev").read_text(), "eth1")
 
 
 def used(bed: Testbed, host: str = "beta") -> int:
-    """Give the bytes that the files in a host's /data take up."""
+    """Return the bytes that the files in a host's /data take up."""
     found = os.statvfs(bed.root(host) / "data")
     return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 def private_memory(bed: Testbed, host: str) -> int:
-    """Give the bytes of the own pages of all processes on a host, without the testbed's own and sshd's."""
+    """Return the bytes of the own pages of all processes on a host, without the testbed's own and sshd's."""
     total = 0
     for process in bed.processes(host):
         with contextlib.suppress(OSError):
@@ -76,7 +76,7 @@ def private_memory(bed: Testbed, host: str) -> int:
 
 
 def earliest_start(bed: Testbed, host: str, names: tuple[str, ...]) -> float | None:
-    """Say when the first process with one of these words in its argv began, on the clock of CLOCK_BOOTTIME."""
+    """Return when the first process with one of these words in its argv began, on CLOCK_BOOTTIME."""
     found = []
     for process in bed.processes(host):
         if any(os.path.basename(word) in names for word in process.argv):
@@ -86,23 +86,23 @@ def earliest_start(bed: Testbed, host: str, names: tuple[str, ...]) -> float | N
 
 
 def stat_fields(bed: Testbed, host: str, process: Process) -> list[str]:
-    """Give the fields of a process's ``stat`` from its state on. Raises OSError where it is gone."""
+    """Return the fields of a process's ``stat`` from its state on. Raise OSError if it is gone."""
     return (bed.root(host) / f"proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def began(bed: Testbed, host: str, process: Process) -> float:
-    """Say when a process began, on the clock of CLOCK_BOOTTIME. Raises OSError where it is gone."""
+    """Return when a process began, on CLOCK_BOOTTIME. Raise OSError if it is gone."""
     return int(stat_fields(bed, host, process)[19]) / _TICKS
 
 
 def first_file(bed: Testbed, host: str = "beta") -> float | None:
-    """Say when the first file with contents was there (its change time, on the clock of CLOCK_REALTIME)."""
+    """Return when the first file with contents appeared (its change time, on CLOCK_REALTIME)."""
     looked = ["find", "/data/out", "-type", "f", "-size", "+0", "-printf", "%C@\\n"]
     return min((float(line) for line in bed.exec(host, looked, timeout=600).stdout.split()), default=None)
 
 
 class Onlooker:
-    """Looks on from a thread of its own, for the time of a block."""
+    """Watch from a separate thread for the duration of a block."""
 
     def __init__(self, bed: Testbed) -> None:
         self._bed = bed
@@ -122,10 +122,10 @@ class Onlooker:
 
 
 class Watch(Onlooker):
-    """Looks on while something runs: peak memory of both ends, and when it began.
+    """Watch something while it runs: peak memory of both hosts, and when it began.
 
     ``peak`` has the peaks by host, in bytes. ``first`` gives the seconds from the start of the sending process until
-    the first file with contents was at the destination; None where there was no such process, or no such file. Both
+    the first file with contents was at the destination; None if there was no such process, or no such file. Both
     times are the kernel's, so that they are right however late this looks.
     """
 

@@ -56,7 +56,7 @@ def make_text(root: Path, size: int, count: int = 4) -> None:
 
 
 def _log(source: random.Random, words: list[str], messages: list[str]) -> bytes:
-    """Give 1 MiB of lines as a system log has them: a time, a program, one of some messages, and what differs."""
+    """Return 1 MiB of lines as a system log has them: a time, a program, one of some messages, and what differs."""
     lines, length, second = [], 0, source.randrange(86400)
     while length < _MIB:
         second += source.randrange(3)
@@ -98,6 +98,6 @@ def edit(path: Path, share: float, seed: int = 5) -> int:
 
 
 def tree_size(root: Path) -> int:
-    """Give the bytes in the files below a folder, holes counted."""
+    """Return the bytes in the files below a folder, holes counted."""
     found = (os.path.join(folder, name) for folder, _folders, names in os.walk(root) for name in names)
     return sum(os.lstat(path).st_size for path in found)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A transfer that is killed at half and run again: how many bytes travel a second time."""
+"""A transfer that is killed at half and run again: how many bytes are sent a second time."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Kind(NamedTuple):
     name: str
     run: Callable[[], Sample]
     started: Callable[[], AbstractContextManager[Callable[[], bool]]]
+    is_ours: bool = False
 
 
 def of_peer(stage: Stage, peer: Peer, tree: str) -> Kind:
@@ -52,11 +53,11 @@ def of_transfer(stage: Stage, name: str, tree: str) -> Kind:
         finally:
             running.wait(120)
 
-    return Kind(name, lambda: stage.ours.run(tree, **TRANSFERS[name]), started)
+    return Kind(name, lambda: stage.ours.run(tree, **TRANSFERS[name]), started, is_ours=True)
 
 
 def runner(stage: Stage, kind: Kind, size: int, unit: int) -> Callable[[], Sample]:
-    """Give what interrupts and reruns; an undisturbed run, made once, says how many bytes the whole takes.
+    """Return what interrupts and reruns; an undisturbed run, made once, says how many bytes the whole takes.
 
     ``size`` are the bytes of the tree. ``unit`` is what may be sent again at most: one range on every stream.
     """

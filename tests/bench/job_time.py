@@ -20,7 +20,7 @@ _PATIENCE = 200  # milliseconds between two looks at whether this is over
 
 
 class JobTime(counters.Onlooker):
-    """Looks on while a transfer runs; ``seconds`` are those of the job that drives, from its start to its end.
+    """Watch a transfer while it runs; ``seconds`` are those of the connecting job, from start to end.
 
     A transfer has a job at each end. The one that serves is there first, and waits; the other one drives, as a raw
     program does that is run by hand. Its beginning is the kernel's; its end is seen within some milliseconds.
@@ -32,7 +32,7 @@ class JobTime(counters.Onlooker):
 
     @property
     def seconds(self) -> float:
-        """Give the seconds. Raises RuntimeError where two jobs were not seen."""
+        """Return the seconds. Raise RuntimeError if two jobs were not seen."""
         if len(self._seen) < 2:
             raise RuntimeError(f"{len(self._seen)} jobs of the transfer were seen, and there must be two")
         return max(self._seen)[1]
@@ -67,9 +67,9 @@ class JobTime(counters.Onlooker):
 
 
 def _number_here(init: int, pid: int) -> int:
-    """Give the machine's number for a process of a host, whose first process the machine knows as ``init``.
+    """Return the machine's pid of a process on a host whose first process has the machine's pid ``init``.
 
-    Raises ProcessLookupError where it is gone.
+    Raises ProcessLookupError if it is gone.
     """
     space = os.readlink(f"/proc/{init}/ns/pid")
     for folder in Path("/proc").glob("[0-9]*"):

@@ -29,7 +29,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+\w*")
 
 
 def version_in(text: str) -> str:
-    """Give the first version number in what a program says; empty where there is none."""
+    """Return the first version number in what a program says; empty if there is none."""
     found = _VERSION.search(text)
     return found[0] if found else ""
 
@@ -81,7 +81,7 @@ def _system() -> str:
 
 
 def sentence(machine: Mapping[str, Any]) -> str:
-    """Say it in a few sentences."""
+    """Describe it in a few sentences."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     busy = "The machine was idle" if machine["load"] < 0.3 else f"Other work ran too (load {machine['load']})"
     niced = f", and the measured programs ran at nice {machine['nice']}" if machine["nice"] else ""

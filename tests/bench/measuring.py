@@ -15,10 +15,11 @@ Sample = dict[str, float]  # what one run gave: "seconds", "task", "wire" ... by
 
 
 class Tool(NamedTuple):
-    """Something that is measured in a part of the benchmark; ``run`` gives what one run gave."""
+    """Something that is measured in a part of the benchmark. ``run`` returns what one run gave."""
 
     name: str
     run: Callable[[], Sample]
+    is_ours: bool = False  # so that an earlier version of the collection can do the same
 
 
 @dataclass
@@ -43,17 +44,17 @@ class Figure:
         return max(seconds) / min(seconds) if seconds else 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as it stands in the report."""
+        """Return its form in the report."""
         return {"part": self.part, "tool": self.tool, "runs": self.runs, "median": self.median, "failed": self.failed}
 
 
 def figure_from_json(read: dict[str, Any]) -> Figure:
-    """Give the figure that ``as_json`` wrote."""
+    """Return the figure that ``as_json`` wrote."""
     return Figure(read["part"], read["tool"], read["runs"], read["failed"])
 
 
 def turn(tools: Sequence[Tool], number: int) -> list[Tool]:
-    """Give the order of the tools in round ``number``: each round begins with another one."""
+    """Return the order of the tools in round ``number``: each round begins with another one."""
     start = number % len(tools) if tools else 0
     return [*tools[start:], *tools[:start]]
 

@@ -25,7 +25,7 @@ _NEVER = "11\n"  # no free stretch of memory is as long as 2^11 pages
 def kept(size: int) -> Iterator[None]:
     """Let the kernel give nothing back for the time of a block, and touch so many bytes beforehand.
 
-    Does nothing where the kernel gives nothing back anyway, or does not let itself be asked.
+    Does nothing if the kernel gives nothing back anyway, or does not let itself be asked.
     """
     try:
         before = _ORDER.read_text()

@@ -30,13 +30,17 @@ _NOW = "{{ lookup('pipe', 'date +%s.%N') }}"
 
 
 class Ours:
-    """Runs the collection's tasks against the hosts of a testbed."""
+    """Runs the collection's tasks against the hosts of a testbed.
 
-    def __init__(self, bed: Testbed, folder: Path) -> None:
+    ``collections`` is the folder with ``ansible_collections`` in which another version of the collection is installed.
+    """
+
+    def __init__(self, bed: Testbed, folder: Path, collections: Path | None = None) -> None:
         self._bed = bed
+        folder.mkdir(exist_ok=True)
         inventory = bed.inventory(folder / "inventory.yml", extra={"ansible_pipelining": True})
-        collections = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
-        self._playbooks = Playbooks(inventory, folder, collections)
+        here = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
+        self._playbooks = Playbooks(inventory, folder, collections or here)
 
     def start(self, tree: str, **options: Any) -> Running:
         """Start a transfer of ``/data/<tree>`` on alpha into ``/data/out`` on beta."""
@@ -45,13 +49,15 @@ class Ours:
     def run(self, tree: str, **options: Any) -> Sample:
         """Transfer ``/data/<tree>``.
 
-        ``seconds`` are those of the job that drives; ``phase`` has the Ansible module that starts it, too, and ``task``
-        all that the task does.
+        ``seconds`` are those of the job that connects; ``phase`` includes the Ansible module that starts it, and
+        ``task`` all that the task does. ``processor`` are the processor seconds of both jobs and their programs.
         """
         with JobTime(self._bed) as job:
             ended = self.start(tree, **options).wait(3600).expect_success()
         result = ended.result("Transfer")
-        return {"seconds": job.seconds, "phase": result["phases"]["transfer"], "task": result["duration"]}
+        used = sum(result["bottleneck"][side]["processor"] for side in ("source", "dest"))
+        phase, task = result["phases"]["transfer"], result["duration"]
+        return {"seconds": job.seconds, "phase": phase, "task": task, "processor": used}
 
     def backup(self, tree: str) -> Sample:
         """Make a snapshot of ``/data/<tree>``; ``finish`` are the seconds of the task that makes it complete."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.longhaul.fleet.tests.bench import machine, table, targets
+from ansible_collections.longhaul.fleet.tests.bench import machine, table, targets, versions
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure, figure_from_json
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 REFERENCES = {  # what the tools of a part are compared with
+    "start": "rsync -aHAX daemon",
     "large": "rsync -aHAX daemon",
     "small": "rsync -aHAX daemon",
     "warm": "rsync -aHAX daemon",
@@ -35,7 +36,7 @@ def as_json(
     figures: Sequence[Figure],
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Give the report. ``titles`` say what each part is, ``sizes`` are the bytes that move in it."""
+    """Return the report. ``titles`` say what each part is, ``sizes`` are the bytes that move in it."""
     return {
         "machine": dict(described),
         "options": dict(options),
@@ -48,9 +49,9 @@ def as_json(
 
 
 def joined(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a later report with those parts of an earlier one that it has not measured itself.
+    """Return a later report with those parts of an earlier one that it has not measured itself.
 
-    Raises ValueError where they are not of the same sizes on the same machine: each part is measured in one go, but the
+    Raises ValueError if they are not of the same sizes on the same machine: each part is measured in one go, but the
     table of targets has them all.
     """
     sizes = [{name: one["options"][name] for name in ("mib", "files", "repeat")} for one in (earlier, later)]
@@ -80,6 +81,7 @@ def markdown(report: Mapping[str, Any]) -> str:
     for part, found in table.by_part(figures).items():
         lines += [f"### {part}: {report['titles'].get(part, part)}", ""]
         lines.append(table.figures_table(found, report["sizes"].get(part, 0), REFERENCES.get(part, "")))
+    lines += versions.section(figures)
     failed = [figure for figure in figures if figure.failed]
     failures = [f"* {one.part}: {one.tool} failed: {_why(one.failed)}" for one in failed]
     remarks = [*failures, *(f"* {note}" for note in report["notes"])]
@@ -94,7 +96,7 @@ def _why(failure: str) -> str:
 
 
 def replace_figures(page: str, text: str) -> str:
-    """Put text between the markers of a page. Raises ValueError where it has not one of each, in this order."""
+    """Put text between the markers of a page. Raise ValueError if it has not one of each, in this order."""
     before, begin, rest = page.partition(BEGIN)
     _old, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in after:

@@ -73,7 +73,7 @@ class Peers:
         self._by_name = {peer.name: peer for peer in self._make()}
 
     def lacking(self) -> dict[str, str]:
-        """Say which peers cannot be measured here, and why."""
+        """Return the tools that cannot be measured here, with the reason."""
         return {
             name: f"{program} is not there: see tests/tools/bench-programs"
             for program, name in MAY_LACK.items()
@@ -84,16 +84,16 @@ class Peers:
         return self._by_name[name]
 
     def rsync_ssh(self, name: str, *options: str, to: str = "/data/out/") -> Peer:
-        """Give rsync over ssh, with the best cipher."""
+        """Return rsync over ssh, with the best cipher."""
         return Peer(name, lambda tree: ["rsync", *options, "-e", self._shell, f"/data/{tree}/", f"{self.address}:{to}"])
 
     def rsync_daemon(self, name: str, *options: str) -> Peer:
-        """Give rsync to a daemon."""
+        """Return rsync to a daemon."""
         url = f"rsync://{self.address}:{PORT}/data/out/"
         return Peer(name, lambda tree: ["rsync", *options, f"/data/{tree}/", url], self._daemon)
 
     def tar_nc(self, name: str, *create: str, extract: tuple[str, ...] = ()) -> Peer:
-        """Give tar through netcat; the end is when the receiving tar has ended."""
+        """Return tar through netcat; the end is when the receiving tar has ended."""
         unpack = shlex.join(["tar", *extract, "-xpf", "-", "-C", "/data/out"])
         pack = shlex.join(["tar", *create, "-cf", "-"])
         receive = ["sh", "-c", f"nc.openbsd -l {PORT} | {unpack}"]
@@ -132,7 +132,7 @@ class Peers:
         ]
 
     def _fpsync(self, tree: str) -> list[str]:
-        """Give fpsync with two rsyncs at a time, and about eight pieces of work whatever the tree is."""
+        """Return fpsync with two rsyncs at a time, and about eight pieces of work whatever the tree is."""
         files = len(self.bed.exec("alpha", ["find", f"/data/{tree}", "-type", "f", "-printf", "x"]).stdout)
         pieces = ["-f", str(max(1, files // 8)), "-s", str(max(1, int(self._size(tree)) // 8))]
         ends = [f"/data/{tree}/", f"root@{self.address}:/data/out/"]
@@ -199,7 +199,7 @@ def kill_all(bed: Testbed, host: str) -> None:
 
 
 def best_cipher(bed: Testbed) -> str:
-    """Give the cipher that the collection itself would choose between the two hosts."""
+    """Return the cipher that the collection itself would choose between the two hosts."""
     offered = bed.exec("alpha", ["ssh", "-F", "none", "-G", "beta"]).stdout.splitlines()
     (ciphers,) = [line.split()[1].split(",") for line in offered if line.startswith("ciphers ")]
     aes = " aes " in Path("/proc/cpuinfo").read_text()

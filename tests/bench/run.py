@@ -24,6 +24,7 @@ from ansible_collections.longhaul.fleet.tests.bench import cases, machine, memor
 from ansible_collections.longhaul.fleet.tests.bench.ours import Ours
 from ansible_collections.longhaul.fleet.tests.bench.peers import FETCHED, Peers
 from ansible_collections.longhaul.fleet.tests.bench.stage import Options, Stage
+from ansible_collections.longhaul.fleet.tests.support import older_release
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -44,6 +45,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, help="runs of each tool, of which the median counts (3)")
     parser.add_argument("--entries", type=int, default=0, help="also measure a tree of so many entries (1000000)")
     parser.add_argument("--quick", action="store_true", help=f"a small run, as if with {QUICK}")
+    parser.add_argument(
+        "--against",
+        choices=sorted(older_release.COMMITS),
+        help="measure the collection alone, and this version of it beside today's",
+    )
     parser.add_argument("--add", action="store_true", help="keep the other parts of the last report")
     parser.add_argument("--out", type=Path, default=REPORT, help="where the report goes, as JSON")
     parser.add_argument("--page", action="store_true", help="put the tables into docs/benchmarks.md, too")
@@ -59,7 +65,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    """Give what to measure: what was said, else what --quick says, else the defaults."""
+    """Return what to measure: the arguments, else those of --quick, else the defaults."""
     said = {name: getattr(given, name) for name in QUICK if getattr(given, name) is not None}
     only = frozenset(given.tools.split(",")) if given.tools else frozenset()
     return Options(**{**(QUICK if given.quick else {}), **said}, entries=given.entries, only=only)
@@ -78,8 +84,9 @@ def measure(given: argparse.Namespace, options: Options, last: dict[str, Any]) -
 
     room = f"{4 * options.mib + 8192}m"
     with memory.kept(3 * options.large), Testbed(data_size=room) as bed, tempfile.TemporaryDirectory() as folder:
-        ours = Ours(bed, Path(folder))
-        stage = Stage(bed, options, Peers(bed), ours, say)
+        ours = Ours(bed, Path(folder) / "today")
+        earlier = _earlier(given.against, bed, Path(folder))
+        stage = Stage(bed, options, Peers(bed), ours, say, earlier)
         try:
             for name in given.parts:
                 say(f"{name}: {cases.PARTS[name].about}")
@@ -90,12 +97,23 @@ def measure(given: argparse.Namespace, options: Options, last: dict[str, Any]) -
                 given.out.parent.mkdir(parents=True, exist_ok=True)
                 given.out.write_text(json.dumps(report, indent=2) + "\n")
         finally:
-            ours.end()
+            for version in (ours, earlier):
+                if version:
+                    version.end()
     return report
 
 
+def _earlier(version: str | None, bed: Testbed, folder: Path) -> Ours | None:
+    if not version:
+        return None
+    reason = older_release.why_not(version)
+    if reason:
+        raise SystemExit(f"--against {version}: {reason}")
+    return Ours(bed, folder / "earlier", older_release.unpack(version, folder / "release"))
+
+
 def report_of(described: dict[str, Any], options: Options, stage: Stage) -> dict[str, Any]:
-    """Give the report of what was measured so far."""
+    """Return the report of what was measured so far."""
     titles = {**{name: part.about for name, part in cases.PARTS.items()}, "prune": "one of those snapshots removed"}
     sizes = {**dict.fromkeys(RATED, options.large), "text": options.large // 4}
     said = {**asdict(options), "only": sorted(options.only)}

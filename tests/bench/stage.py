@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ansible_collections.longhaul.fleet.tests.bench import counters
+from ansible_collections.longhaul.fleet.tests.bench import counters, versions
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure, Sample, Tool, interleaved
 from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS, Ours
 from ansible_collections.longhaul.fleet.tests.bench.peers import Peer, Peers, kill_all
@@ -45,22 +45,23 @@ class Stage:
     peers: Peers
     ours: Ours
     say: Callable[[str], None]
+    earlier: Ours | None = None  # an earlier version of the collection: then only the two of them are measured
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what was not measured, and why
 
     def place(self, tree: str, host: str = "alpha") -> Path:
-        """Give the path of a tree as this machine sees it."""
+        """Return the path of a tree as this machine sees it."""
         return self.bed.root(host) / "data" / tree
 
     def peer(self, peer: str | Peer, tree: str) -> Tool:
-        """Give a raw program as a tool that moves a tree."""
+        """Return a raw program as a tool that moves a tree."""
         made = self.peers[peer] if isinstance(peer, str) else peer
         return Tool(made.name, lambda: self.counted(lambda: self.peers.run(made, tree)))
 
     def transfer(self, name: str, tree: str, label: str = "", **more: object) -> Tool:
-        """Give one of the collection's transfers as a tool that moves a tree."""
+        """Return one of the collection's transfers as a tool that moves a tree."""
         options = {**TRANSFERS[name], **more}
-        return Tool(label or name, lambda: self.counted(lambda: self.ours.run(tree, **options)))
+        return Tool(label or name, lambda: self.counted(lambda: self.ours.run(tree, **options)), is_ours=True)
 
     def counted(self, run: Callable[[], Sample]) -> Sample:
         """Add to what a run gives the bytes that the data network carried meanwhile, in both directions."""
@@ -72,6 +73,8 @@ class Stage:
         """Measure the tools that were asked for and are there, and keep their figures."""
         lacking = self.peers.lacking()
         wanted = [tool for tool in tools if not self.options.only or tool.name in self.options.only]
+        if self.earlier:
+            wanted = [one for tool in wanted if tool.is_ours for one in (self._by_earlier(tool), tool)]
         for tool in wanted:
             if tool.name in lacking:
                 self.notes.append(f"{part}: {tool.name} was not measured: {lacking[tool.name]}")
@@ -83,6 +86,16 @@ class Stage:
             prepare()
 
         self.figures += interleaved(part, there, self.options.repeat, alone, self.say)
+
+    def _by_earlier(self, tool: Tool) -> Tool:
+        def run() -> Sample:
+            today, self.ours = self.ours, self.earlier or self.ours
+            try:
+                return tool.run()
+            finally:
+                self.ours = today
+
+        return Tool(versions.earlier_name(tool.name), run)
 
     def empty(self) -> None:
         """Empty the destination, and what a copy on one host left."""
@@ -101,7 +114,7 @@ class Stage:
         copied.rename(dest)
 
     def clear(self) -> None:
-        """Give both hosts an empty /data."""
+        """Create an empty /data on both hosts."""
         for host in self.bed.hosts:
             self.bed.empty_data(host)
 

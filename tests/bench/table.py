@@ -15,7 +15,7 @@ _MB, _MIB = 1e6, 1 << 20
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Give a table whose first column is text and whose others are figures, each column as wide as it must be."""
+    """Return a table whose first column is text and whose others are figures, each column as wide as it must be."""
     lines = [list(head), *(list(row) for row in rows)]
     widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(head))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -30,7 +30,7 @@ def _aligned(cell: str, width: int, column: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a number with three digits that count; nothing where there is none."""
+    """Write a number with three digits that count; nothing if there is none."""
     if value is None:
         return ""
     if abs(value) >= 100:
@@ -39,7 +39,7 @@ def number(value: float | None) -> str:
 
 
 def targets_table(seen: Iterable[Seen]) -> str:
-    """Give what is wanted beside what was seen."""
+    """Return the targets beside the results."""
     rows = [
         (
             one.target.what,
@@ -64,6 +64,7 @@ def _wanted(target: Target, value: float | None) -> str:
 COLUMNS = {  # heading, and how the quantity is written
     "phase": ("phase, s", number),
     "task": ("whole task, s", number),
+    "processor": ("processor, s", number),
     "transfer": ("transfer, s", number),
     "finish": ("finish, s", number),
     "wire": ("wire, MB", lambda value: number(value / _MB)),
@@ -79,7 +80,7 @@ COLUMNS = {  # heading, and how the quantity is written
 
 
 def figures_table(figures: Sequence[Figure], size: int = 0, reference: str = "") -> str:
-    """Give the medians of one part.
+    """Return the medians of one part.
 
     ``size`` are the bytes that move, for a rate; 0 where a rate says nothing. ``reference`` is the tool that all others
     are compared with.
@@ -109,7 +110,7 @@ def _of_time(figure: Figure, size: int, base: float | None) -> list[str]:
 
 
 def by_part(figures: Iterable[Figure]) -> dict[str, list[Figure]]:
-    """Give the figures of each part, in the order in which they were measured."""
+    """Return the figures of each part, in the order in which they were measured."""
     found: dict[str, list[Figure]] = {}
     for figure in figures:
         found.setdefault(figure.part, []).append(figure)

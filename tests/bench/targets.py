@@ -23,7 +23,7 @@ class Target(NamedTuple):
     """One thing to reach.
 
     With ``against`` the figure is how many times as fast ``tool`` is as the fastest of these; without it is ``metric``
-    itself, divided by ``scale``. ``least`` and ``aim`` are the figures to reach, None where there is none; with
+    itself, divided by ``scale``. ``least`` and ``aim`` are the figures to reach, None if there is none; with
     ``low`` less is better.
     """
 
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A target and what was seen of it. ``value`` is None where it was not measured.
+    """A target and what was seen of it. ``value`` is None if it was not measured.
 
     ``phase`` and ``task`` are the same ratio with the seconds of the phase, and of the whole task, in it.
 
@@ -61,7 +61,7 @@ MEMORY = {"least": 150, "aim": 80, "low": True, "scale": MIB, "unit": " MiB"}
 def _both(
     what: str, part: str, against: tuple[str, ...], metric: str = "seconds", *, least: float, aim: float
 ) -> tuple[Target, ...]:
-    """Give the same target for the stream engine without and with encryption."""
+    """Return the same target for the stream engine without and with encryption."""
     tools = {"plain": PLAIN, "TLS": TLS}
     return tuple(Target(what.format(how), part, tool, against, metric, least, aim) for how, tool in tools.items())
 
@@ -88,7 +88,7 @@ TARGETS = (
 
 
 def judge(figures: Iterable[Figure], targets: Iterable[Target] = TARGETS) -> list[Seen]:
-    """Say for each target what the figures show."""
+    """Compare the figures with each target."""
     medians = {(figure.part, figure.tool): figure.median for figure in figures if figure.runs and not figure.failed}
     return [_seen(target, medians) for target in targets]
 
@@ -106,7 +106,7 @@ def _seen(target: Target, medians: Mapping[tuple[str, str], Mapping[str, float]]
 
 
 def verdict(target: Target, value: float | None) -> str:
-    """Say how far a value reaches."""
+    """Return which target a value reaches."""
     if value is None:
         return "not measured"
     if target.least is None and target.aim is None:
@@ -118,7 +118,7 @@ def verdict(target: Target, value: float | None) -> str:
 
 
 def as_json(seen: Seen) -> dict[str, Any]:
-    """Give it as it stands in the report."""
+    """Return its form in the report."""
     target = seen.target
     return {
         "what": target.what,

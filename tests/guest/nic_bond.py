@@ -120,7 +120,7 @@ def until(what: str, condition, seconds: float = 30.0) -> float:
 
 
 def read(path: str) -> str:
-    """Give the text of a file, empty where it is missing."""
+    """Return the text of a file, empty if it is missing."""
     return Path(path).read_text().strip() if os.path.exists(path) else ""
 
 
@@ -145,7 +145,7 @@ def networkd(raw, check) -> None:
     from ansible_collections.longhaul.fleet.plugins.module_utils._network import discover, live
     from ansible_collections.longhaul.fleet.plugins.plugin_utils.network import plan
 
-    facts = discover.discover()
+    facts = discover.discover().dump()
     facts["managers"]["networkd"]["present"] = True
     planned = plan.make_plan(raw, facts, "networkd")
     assert planned["problems"] == [], planned["problems"]
@@ -179,8 +179,8 @@ def networkd(raw, check) -> None:
     left = live.bring_back(before, planned["made"])
     assert left == [], left
     after = live.capture(planned["links"])
-    assert {n: (o["mtu"], o["master"]) for n, o in after["links"].items()} == {
-        n: (o["mtu"], o["master"]) for n, o in before["links"].items()
+    assert {n: (o.mtu, o.master) for n, o in after.links.items()} == {
+        n: (o.mtu, o.master) for n, o in before.links.items()
     }
     print("the way back removed the bond, and the cards are as before")
 

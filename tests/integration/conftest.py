@@ -52,7 +52,7 @@ def hosts(testbed: Testbed) -> Iterator[Testbed]:
 
 @pytest.fixture
 def playbooks(hosts: Testbed, tmp_path: Path) -> Iterator[Playbooks]:
-    """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be written anew for others.
+    """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be rewritten for others.
 
     With pipelining, since that is quick; the inventories that tests write themselves are without it, as by default.
     """
@@ -70,5 +70,5 @@ def unpiped(playbooks: Playbooks, hosts: Testbed) -> Playbooks:
 
 
 def collections_folder() -> Path:
-    """Give the folder with ``ansible_collections`` through which this collection was imported."""
+    """Return the folder with ``ansible_collections`` through which this collection was imported."""
     return next(parent.parent for parent in Path(leftovers.__file__).parents if parent.name == "ansible_collections")

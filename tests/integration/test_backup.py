@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -54,8 +55,8 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     # Symbolic links are counted by rsync and not by stream, and without a comparison the sum of bytes must be right.
     several = {"src": ["/data/src", "/data/more"], "method": "rsync", "verify": "none"}
     backups.jobs = [
-        backups.job("data", check_share="1/2", stale_after="1d"),
-        backups.job("several", keep={"last": 1}, check_share="1/2", check_level="files", **several),
+        backups.job("data", check_subset="1/2", stale_after="1d"),
+        backups.job("several", keep={"last": 1}, check_subset="1/2", check_level="files", **several),
     ]
     fill(hosts, "more")
     before = refusal.everything(hosts)
@@ -102,6 +103,7 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     assert "alpha/several" in (backups.folder / "report.md").read_text()
 
 
+@pytest.mark.long
 def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backups: Backups) -> None:
     """Two full disks, a symbolic link, a client that is not there, a client that dies half-way, and hooks that fail."""
     refusal.add_hosts(backups.playbooks.inventory, {"closed": ("alpha", {"ansible_port": 9})})
@@ -179,6 +181,7 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     assert backups.record("filled")["resumed"] and backups.record("filled")["snapshot"] == filled.name
 
 
+@pytest.mark.long
 def test_a_run_whose_control_node_was_killed_is_gone_on_with(hosts: Testbed, backups: Backups) -> None:
     """Its transfer is attached to while it runs, kept away from other control nodes, and completed by the next run."""
     source = hosts.root("alpha") / "data/src"
@@ -209,7 +212,7 @@ def test_a_run_whose_control_node_was_killed_is_gone_on_with(hosts: Testbed, bac
 
 
 def test_a_source_in_use_and_hooks_that_make_what_is_backed_up(hosts: Testbed, backups: Backups) -> None:
-    write = "import time\nfor n in range(10**6):\n    open('/data/src/log', 'a').write('line')\n    time.sleep(0.01)\n"
+    write = "import time\nfor n in range(10**6):\n    open('/data/src/log', 'a').write('line')\n    time.sleep(0.1)\n"
     hosts.popen("alpha", ["/usr/bin/python3", "-c", write])
     wait_for((hosts.root("alpha") / "data/src/log").exists)
     make = {"host": "client", "command": ["/usr/bin/cp", "-a", "/data/src/folder0", "/data/dump"]}
@@ -228,9 +231,11 @@ def test_a_source_in_use_and_hooks_that_make_what_is_backed_up(hosts: Testbed, b
     assert compare.differences(hosts.root("alpha") / "data/dump", dump) == []
 
 
+@pytest.mark.long
 def test_a_source_that_lost_much_is_set_aside_and_nothing_is_pruned(hosts: Testbed, backups: Backups) -> None:
     source = hosts.root("alpha") / "data/src"
-    backups.jobs = [backups.job("data", keep={"last": 1})]
+    may_lose = backups.job("may lose much", shrink_limit=80, keep={"hourly": 1, "yearly": 1})
+    backups.jobs = [backups.job("data", keep={"last": 1}), may_lose]
     backups.run()
     (kept,) = backups.snapshots()
     for folder in ("folder0", "folder1"):
@@ -238,9 +243,48 @@ def test_a_source_that_lost_much_is_set_aside_and_nothing_is_pruned(hosts: Testb
     said = backups.run_into_failure()
     assert "alpha/data was set aside: aside-" in said and "accept or discard" in said, said
     assert backups.snapshots() == [kept] and (kept / "folder0/file0").exists()
-    (entry,) = backups.health().values()
+    entry, loser = backups.health().values()
     assert (entry["state"], entry["removed"], entry["snapshots"]) == ("aside", [], 1)
+    assert (loser["state"], len(loser["removed"]), loser["snapshots"]) == ("ok", 1, 1)
     assert os.readlink(kept.parents[1] / "latest") == kept.parent.name
+
+
+@pytest.mark.long
+def test_backups_of_rsnapshot_are_taken_over(hosts: Testbed, backups: Backups) -> None:
+    """Three folders that share their files, as rsnapshot's cp -al leaves them; the next backup sends what changed."""
+    source, rsnapshot = hosts.root("alpha") / "data/src", hosts.root("beta") / "data/rsnapshot"
+    made = {"weekly.0": "2026-10-30", "daily.1": "2026-11-02", "daily.0": "2026-11-03"}
+    copied = ["cp", "-a", f"{source}/."]
+    for level, day in made.items():
+        tree = rsnapshot / level / "alpha/data/src"
+        tree.mkdir(parents=True)
+        subprocess.run([*copied, tree], check=True)
+        subprocess.run(["touch", "-d", day, rsnapshot / level], check=True)
+        copied = ["cp", "-al", f"{tree}/."]
+    (source / "folder0/file0").write_text("changed since")
+    before = compare.recorded(rsnapshot)
+    adopt = {
+        "name": "Adopt",
+        "longhaul.fleet.snapshot": {
+            "action": "adopt_rsnapshot",
+            "repository": REPOSITORY,
+            "host": "alpha",
+            "job": "data",
+            "rsnapshot_root": "/data/rsnapshot",
+            "rsnapshot_path": "alpha/data/src",
+            "rsnapshot_levels": ["daily", "weekly"],
+        },
+    }
+    for is_first in (True, False):
+        assert backups.playbooks.run([adopt], hosts="beta").expect_success().result("Adopt")["changed"] is is_first
+    assert [path.parent.name[:10] for path in backups.snapshots()] == sorted(made.values())
+    backups.run()
+    *_older, before_it, newest = backups.snapshots()
+    assert compare.differences(source, newest) == []
+    assert os.path.samefile(before_it / "folder1/file1", newest / "folder1/file1")
+    figures = backups.record()["figures"]
+    assert (figures["new_files"], figures["gone"]) == (1, 0), figures
+    assert compare.differences(before, rsnapshot) == []
 
 
 def test_wrong_jobs_are_refused_together_before_anything_begins(hosts: Testbed, backups: Backups) -> None:

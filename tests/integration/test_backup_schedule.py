@@ -76,7 +76,7 @@ def test_a_schedule_comes_runs_changes_and_goes(hosts: Testbed, playbooks: Playb
     assert "    rotate 3\n" in (root / "etc/logrotate.d/longhaul-backup").read_text()
 
     said = schedule(backup_schedule_how="cron", backup_schedule_name="a.b", backup_schedule_time="1:30")
-    assert said.rc and "only names of letters" in said.output and "no time of day" in said.output
+    assert said.rc and "only names of letters" in said.output and "which is not a time of day" in said.output
     assert there() == CRON
 
     assert changed(schedule(backup_schedule_how="systemd")) and there() == SYSTEMD

@@ -17,6 +17,7 @@ from ansible_collections.longhaul.fleet.tests.support import compare
 from ansible_collections.longhaul.fleet.tests.support.beside import beside
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.support.refusal import (
     add_hosts,
     everything,
@@ -134,6 +135,7 @@ def test_hosts_that_cannot_be_used(hosts: Testbed, playbooks: Playbooks) -> None
     make_mistakes(hosts, playbooks, HOSTS)
 
 
+@pytest.mark.long
 def test_servers_that_do_not_play_along(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     with _servers(hosts):
@@ -172,12 +174,14 @@ def _blocked(method: str) -> Any:
     return mistake(method, "port", "pull", "10.99.", method=method, connect="push")
 
 
+@pytest.mark.long
 def test_a_rejected_port(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     hosts.block("beta", reject=True)
     make_mistakes(hosts, playbooks, [_blocked(method) for method in METHODS])
 
 
+@pytest.mark.long
 def test_a_port_that_drops(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     hosts.block("beta")
@@ -193,7 +197,8 @@ def test_both_directions_closed(hosts: Testbed, playbooks: Playbooks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "reject"), [("stream", True), ("rsync", True), ("rsync", False), ("rsyncd", True), ("sftp", True)]
+    ("method", "reject"),
+    [("stream", True), ("rsync", True), *rarely(("rsync", False), ("rsyncd", True), ("sftp", True))],
 )
 def test_the_destination_connects_where_only_that_is_open(
     hosts: Testbed, playbooks: Playbooks, method: str, reject: bool
@@ -206,6 +211,7 @@ def test_the_destination_connects_where_only_that_is_open(
     assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
 
 
+@pytest.mark.long
 def test_auto_goes_through_the_port_of_ssh_where_no_other_is_open(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     for host in hosts.hosts:

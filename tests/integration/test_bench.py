@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.bench import run
+from ansible_collections.longhaul.fleet.tests.support import older_release
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 MIB = 1 << 20
@@ -27,7 +28,7 @@ def _report(tmp_path: Path, capsys: pytest.CaptureFixture[str], *chosen: str) ->
 
 
 def test_a_small_run_measures_a_transfer_beside_a_program(
-    testbed: Testbed,  # it says where none can be had; the benchmark brings up its own
+    testbed: Testbed,  # skips if there can be none; the benchmark brings up its own
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -57,3 +58,17 @@ def test_what_is_killed_at_half_sends_again_what_it_lost_and_the_first_file_is_s
     assert killed["sent again"] < 12 * MIB  # the half that had arrived is no more than compared
     assert 0 < entries["first byte"] < entries["seconds"] + 1
     assert entries["memory source"] > 100_000 and entries["memory dest"] > 100_000
+
+
+@pytest.mark.long
+def test_an_earlier_version_takes_turns_with_todays(
+    testbed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = older_release.why_not("0.1.0")
+    if reason:
+        pytest.skip(f"cannot run here: {reason}")
+    tools = "rsync -aHAX daemon,transfer stream TLS"
+    report, said = _report(tmp_path, capsys, "--only", "start", "--tools", tools, "--against", "0.1.0")
+    assert [figure["tool"] for figure in report["figures"]] == ["transfer stream TLS (earlier)", "transfer stream TLS"]
+    assert all(figure["runs"][0]["processor"] > 0 for figure in report["figures"])
+    assert "### Today's version by the earlier one" in said and "start, transfer stream TLS" in said

@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from ansible_collections.longhaul.fleet.tests.support.faults import (
+    HALVES,
     METHODS,
     MIB,
     START_RATE,
     Transfer,
-    all_methods,
     expect_nothing_left,
     fail_all,
     failed,
     run_all,
+    several,
     start_all,
 )
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
@@ -27,8 +29,9 @@ from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 PLAIN = 5002  # the user who is not root on the hosts
 
 
-def test_a_source_in_use(hosts: Testbed, playbooks: Playbooks) -> None:
-    transfers = all_methods(hosts, playbooks)
+@pytest.mark.parametrize("methods", HALVES)
+def test_a_source_in_use(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
+    transfers = several(hosts, playbooks, methods)
     transfers[0].options["streams"] = 1  # two would send what changes beside the large file that comes before it
     for transfer in transfers:
         transfer.fill(1, 8 * MIB)
@@ -78,8 +81,9 @@ def is_a_version(content: bytes) -> bool:
     return content in (b"a" * MIB, b"b" * MIB, b"a" * MIB + b"b" * MIB, b"a" * (MIB // 2))
 
 
-def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, playbooks: Playbooks) -> None:
-    transfers = all_methods(hosts, playbooks, delete=True)
+@pytest.mark.parametrize("methods", HALVES)
+def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
+    transfers = several(hosts, playbooks, methods, delete=True)
     playbooks.inventory = hosts.inventory(
         playbooks.folder / "plain.yml", user="plain", extra={"ansible_pipelining": True}
     )
@@ -108,8 +112,9 @@ def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, playbooks: Playboo
         assert not (transfer.dest / "open/file").exists()
 
 
-def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks) -> None:
-    transfers = all_methods(hosts, playbooks, delete=True)
+@pytest.mark.parametrize("methods", HALVES)
+def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
+    transfers = several(hosts, playbooks, methods, delete=True)
     for transfer in transfers:
         transfer.source.mkdir()
         for number in range(6):
@@ -134,8 +139,9 @@ def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks) -> None:
         transfer.expect_identical()
 
 
-def test_other_types_in_the_way(hosts: Testbed, playbooks: Playbooks) -> None:
-    transfers = all_methods(hosts, playbooks)
+@pytest.mark.parametrize("methods", HALVES)
+def test_other_types_in_the_way(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
+    transfers = several(hosts, playbooks, methods)
     for transfer in transfers:
         put(transfer)
     for transfer, message in zip(transfers, fail_all(transfers)):
@@ -168,8 +174,9 @@ def put(transfer: Transfer) -> None:
     (transfer.dest / "link-for-file").write_text("file")
 
 
-def test_two_transfers_to_one_destination(hosts: Testbed, playbooks: Playbooks) -> None:
-    firsts = all_methods(hosts, playbooks, verify="none")
+@pytest.mark.parametrize("methods", HALVES)
+def test_two_transfers_to_one_destination(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
+    firsts = several(hosts, playbooks, methods, verify="none")
     for transfer in firsts:
         transfer.fill(1, 32 * MIB)
     (hosts.root("alpha") / "data/other").mkdir()

@@ -13,16 +13,17 @@ from typing import Callable
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.faults import (
+    HALVES,
     METHODS,
     MIB,
     START_RATE,
     Transfer,
-    all_methods,
     expect_nothing_left,
     failed,
     jobs,
     kill,
     run_all,
+    several,
     start_all,
     wait_for,
 )
@@ -43,11 +44,11 @@ COSTS = {"stream": 16 * MIB, "rsync": 0, "rsyncd": 0, "sftp": 0, "scp": FILE, "t
 
 
 def moments(method: str, others: tuple[float, ...]) -> tuple[float, ...]:
-    """Give the shares of the whole at which a method is killed, one after the other."""
+    """Return the shares of the whole at which a method is killed, one after the other."""
     return (0.1, 0.5, 0.75) if method in THREE_MOMENTS else others
 
 
-@pytest.mark.parametrize("method", ["stream", "rsync", "sftp", *rarely("rsyncd", "tar_nc", "scp")])
+@pytest.mark.parametrize("method", ["stream", *rarely("rsync", "rsyncd", "tar_nc", "scp", "sftp")])
 def test_killed_sides(hosts: Testbed, playbooks: Playbooks, record_property: Record, method: str) -> None:
     transfer = Transfer(hosts, playbooks, method, verify="none")
     transfer.fill(COUNT, FILE)
@@ -70,7 +71,7 @@ def test_killed_sides(hosts: Testbed, playbooks: Playbooks, record_property: Rec
     transfer.expect_nothing_left()
 
 
-@pytest.mark.parametrize("method", ["stream", "rsyncd", "tar_nc", *rarely("rsync", "scp", "sftp")])
+@pytest.mark.parametrize("method", ["stream", *rarely("rsync", "rsyncd", "tar_nc", "scp", "sftp")])
 def test_a_killed_controller(hosts: Testbed, playbooks: Playbooks, record_property: Record, method: str) -> None:
     transfer = Transfer(hosts, playbooks, method, verify="none")
     transfer.fill(COUNT, FILE)
@@ -94,8 +95,12 @@ def test_a_killed_controller(hosts: Testbed, playbooks: Playbooks, record_proper
     transfer.expect_nothing_left()
 
 
-def test_what_ended_without_a_controller_is_collected(hosts: Testbed, playbooks: Playbooks) -> None:
-    transfers = all_methods(hosts, playbooks)
+@pytest.mark.long
+@pytest.mark.parametrize("methods", HALVES)
+def test_what_ended_without_a_controller_is_collected(
+    hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]
+) -> None:
+    transfers = several(hosts, playbooks, methods)
     for transfer in transfers:
         transfer.fill(2, 8 * MIB)
     for running in start_all(transfers, "200mbit"):
@@ -110,6 +115,7 @@ def test_what_ended_without_a_controller_is_collected(hosts: Testbed, playbooks:
     expect_nothing_left(transfers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("host", ["beta", *rarely("alpha")])
 def test_killed_jobs_take_their_programs_along(hosts: Testbed, playbooks: Playbooks, host: str) -> None:
     ports = {method: f"{50000 + 10 * number}-{50009 + 10 * number}" for number, method in enumerate(METHODS)}
@@ -129,8 +135,9 @@ def test_killed_jobs_take_their_programs_along(hosts: Testbed, playbooks: Playbo
     expect_nothing_left(transfers)
 
 
-def test_a_host_that_restarts(hosts: Testbed, playbooks: Playbooks) -> None:
-    transfers = all_methods(hosts, playbooks, verify="none")
+@pytest.mark.parametrize("methods", HALVES)
+def test_a_host_that_restarts(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
+    transfers = several(hosts, playbooks, methods, verify="none")
     for transfer in transfers:
         transfer.fill(1, 12 * MIB)
     running = start_all(transfers, START_RATE)

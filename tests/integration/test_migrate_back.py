@@ -55,6 +55,7 @@ def test_back_with_what_was_written_on_the_new_host(hosts: Testbed, migration: M
     assert migration.report("data-back")["phases"]["verify"]["identical"]
 
 
+@pytest.mark.long
 def test_back_from_a_switch_that_had_begun(hosts: Testbed, migration: Migration) -> None:
     source, dest = trees(hosts)
     hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])

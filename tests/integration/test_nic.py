@@ -62,7 +62,7 @@ def mtu_of(bed: Testbed, host: str = "alpha", link: str = "eth1") -> int:
 
 
 def play(bed: Testbed, hosts: str = "all", links: Any = None, **variables: Any) -> list[dict[str, Any]]:
-    """Give a play that runs the role on a pair whose hosts are each other's peers."""
+    """Return a play that runs the role on a pair whose hosts are each other's peers."""
     names = "['alpha', 'beta'] | difference([inventory_hostname]) | first"
     peers = [
         {"host": f"{{{{ {names} }}}}", "address": f"{{{{ hostvars[{names}].{variable} }}}}"}
@@ -120,11 +120,12 @@ def test_jumbo_frames_on_a_pair(pair: Testbed, playbooks: Playbooks) -> None:
     assert not (pair.root("alpha") / OWN.lstrip("/")).exists()
 
 
+@pytest.mark.long
 def test_a_black_hole_is_named_and_everything_is_as_before(pair: Testbed, playbooks: Playbooks) -> None:
     failed = run(playbooks, pair)
     assert failed.rc
     for message in failed.failures[-2:]:
-        assert "the old network is back (at once)" in message and "a layer-2 black hole" in message, message
+        assert "the old network is restored (at once)" in message and "a layer-2 black hole" in message, message
         assert "The largest that passes has 1500 bytes" in message
     for host in pair.hosts:
         assert mtu_of(pair, host) == 1500
@@ -132,6 +133,7 @@ def test_a_black_hole_is_named_and_everything_is_as_before(pair: Testbed, playbo
     _expect_idle(pair)
 
 
+@pytest.mark.long
 def test_one_end_is_too_small(pair: Testbed, playbooks: Playbooks) -> None:
     pair.set_wire_mtu(9000)
     failed = run(playbooks, pair, hosts="alpha")
@@ -157,7 +159,7 @@ def test_a_router_that_says_so(pair: Testbed, playbooks: Playbooks) -> None:
         pair.exec("beta", line.split())
     pair.exec("alpha", ["ip", "route", "add", "203.0.113.0/24", "via", four])
     try:
-        test = {"name": "Path", "longhaul.fleet.nic_path_test": {"address": "203.0.113.2", "required": False}}
+        test = {"name": "Path", "longhaul.fleet.nic_path_info": {"address": "203.0.113.2", "required": False}}
         found = playbooks.run([test], hosts="alpha").expect_success().result("Path")
         assert found["verdict"] == "router" and f"router {four}" in found["message"] and "1400" in found["message"]
         assert found["largest"] == 1400
@@ -167,6 +169,7 @@ def test_a_router_that_says_so(pair: Testbed, playbooks: Playbooks) -> None:
         pair.exec("beta", ["sysctl", "-w", "net.ipv4.ip_forward=0"])
 
 
+@pytest.mark.long
 def test_the_controller_is_killed_before_it_can_confirm(pair: Testbed, playbooks: Playbooks) -> None:
     pair.set_wire_mtu(9000)
     # so many packets that the proof is not over before the kill
@@ -188,6 +191,7 @@ def _wait_for_mtu(bed: Testbed, mtu: int, seconds: float) -> float:
     return time.monotonic()
 
 
+@pytest.mark.long
 def test_a_change_that_cuts_the_host_off(pair: Testbed, playbooks: Playbooks) -> None:
     """A switch that shuts the port down as long as the MTU is wrong: only the host itself can help."""
     pair.set_wire_mtu(9000)

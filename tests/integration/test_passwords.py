@@ -120,6 +120,20 @@ def test_the_variable_of_one_host_and_a_typed_password_for_the_other(hosts: Test
     assert "alpha: " in said and "password" in said and "Incorrect" not in said, said
 
 
+@pytest.mark.long
+def test_a_sudo_that_is_late_once(hosts: Testbed, asking: Playbooks) -> None:
+    """As on a host under load: the first try says nothing for longer than Ansible waits."""
+    late = '#!/bin/sh\nmkdir /tmp/was-late 2>/dev/null && sleep 30\nexec sudo "$@"\n'
+    hosts.exec("alpha", ["sh", "-c", "cat >/usr/local/bin/late-sudo; chmod 755 /usr/local/bin/late-sudo"], input=late)
+    slow = {"ansible_become_exe": "/usr/local/bin/late-sudo", "ansible_timeout": 3}
+    add_hosts(asking.inventory, {"slow": ("alpha", {"ansible_become_password": SUDO_PASSWORD, **slow})})
+    move = {"name": "Move", "longhaul.fleet.transfer": {**OPTIONS, "src_host": "slow"}, "become": True}
+    run = asking.run([move], "--become-password-file", password_file(asking, SUDO_PASSWORD), hosts="beta")
+    assert not run.result("Move").get("failed"), run.output
+    assert run.output.count("slow did not answer for become in time. Trying again") == 1, run.output
+    assert is_there(hosts)
+
+
 def test_a_typed_ssh_password(hosts: Testbed, asking: Playbooks) -> None:
     content = json.loads(asking.inventory.read_text())
     known = asking.folder / "known_hosts"

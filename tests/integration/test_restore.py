@@ -60,13 +60,13 @@ class Backup:
         return run.failures[-1]
 
     def report(self) -> dict[str, Any]:
-        """Give the newest report for programs; there is one for people beside it."""
+        """Return the newest report for programs; there is one for people beside it."""
         newest = self.records()[-1]
         assert newest.with_suffix(".md").exists()
         return json.loads(newest.read_text())
 
     def records(self) -> list[Path]:
-        """Give the reports for programs, the newest last."""
+        """Return the reports for programs, the newest last."""
         folder = self.playbooks.inventory.parent / "longhaul-restore"
         return sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
 
@@ -112,7 +112,9 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     assert not changed(backup.restore()) and refusal.everything(hosts) == before
 
     # As it was before a day, to another host.
-    backup.restore(restore_when="before 2026-11-01", restore_to="beta", restore_dest="/data/there").expect_success()
+    by_rsync = {"restore_transfer": {"method": "rsync", "bwlimit": "1G"}}
+    backup.restore(restore_when="before 2026-11-01", restore_to="beta", restore_dest="/data/there", **by_rsync)
+    assert backup.report()["result"]["method"] == "rsync"
     assert compare.differences(backup.data["alpha"] / "day1", backup.data["beta"] / "there") == []
 
     # One folder and one file, named as they were on the host. A prune leaves what is being restored to the next one.
@@ -134,7 +136,7 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     assert (backup.report()["checked"], backup.report()["result"]["verified"]) == ("files", "size")
     assert (source / f"work/plan.restored-{DAYS[1]}/plan").read_text() == "second\n"
 
-    # Over what is there: first what would change, then it changes. What is too many stays unless it shall go.
+    # Over existing files: first a prediction, then the changes. Extra files stay unless restore_delete is set.
     over = {"restore_when": "2026-10-30", "restore_over": True}
     dry = backup.restore("--check", "--diff", **over)
     assert (
@@ -146,6 +148,7 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     assert backup.report()["delete"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
     source = backup.data["alpha"] / "src"
     (source / "photos").mkdir(parents=True)
@@ -166,7 +169,7 @@ def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
     backup.restore(restore_path="photos", restore_damaged=True).expect_success()
     assert {one["path"] for one in backup.report()["problems"]} == {"photos/one.jpg", "photos/two.jpg"}
 
-    # An interrupted run is gone on with; what somebody did in a complete one is not written over.
+    # An interrupted run is resumed; changes that somebody made in a complete one are not overwritten.
     (source / f"photos.restored-{DAYS[1]}/one.jpg").write_bytes(b"")
     assert "restore_over=true" in backup.refused(restore_path="photos", restore_damaged=True)
     record = backup.records()[-1]

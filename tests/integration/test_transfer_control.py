@@ -45,7 +45,7 @@ def slow_start(hosts: Testbed, playbooks: Playbooks, method: str) -> str:
     return start["transfer_id"]
 
 
-@pytest.mark.parametrize("method", ["stream", "rsync", *rarely("rsyncd", "tar_nc", "scp", "sftp")])
+@pytest.mark.parametrize("method", ["stream", *rarely("rsync", "rsyncd", "tar_nc", "scp", "sftp")])
 def test_a_transfer_that_nobody_waits_for(hosts: Testbed, playbooks: Playbooks, method: str) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     identity = slow_start(hosts, playbooks, method)
@@ -68,7 +68,7 @@ def test_a_transfer_that_nobody_waits_for(hosts: Testbed, playbooks: Playbooks, 
     assert (left["side"], left["part"], left["peer"], left["root"]) == ("dest", "serve", "alpha", "/data/dest")
     assert left["state"] not in ("starting", "running", "serving")
     assert not runs(hosts, "beta")
-    wait_for(lambda: not runs(hosts, "alpha"))  # the other end notices
+    wait_for(lambda: not runs(hosts, "alpha"))  # the peer notices
     _expect_resumed(hosts, playbooks, method, before)
 
 
@@ -78,7 +78,7 @@ def test_at_the_end_that_connects(hosts: Testbed, playbooks: Playbooks) -> None:
     stop = cancel("Cancel", identity, "alpha")
     assert playbooks.run([stop], hosts="beta").expect_success().result("Cancel")["changed"]
     assert not runs(hosts, "alpha")
-    _expect_resumed(hosts, playbooks, "stream", before)  # whether or not the other end has ended
+    _expect_resumed(hosts, playbooks, "stream", before)  # whether or not the peer has ended
 
 
 def _expect_resumed(hosts: Testbed, playbooks: Playbooks, method: str, before: dict[str, set[str]]) -> None:

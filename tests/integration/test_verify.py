@@ -33,7 +33,7 @@ def compare(playbooks: Playbooks, **options: Any) -> dict[str, Any]:
 
 @pytest.fixture(name="bed")
 def two_equal_trees(hosts: Testbed) -> Testbed:
-    """Give both hosts the same small tree with one entry for each kind of difference."""
+    """Create the same small tree on both hosts, with one entry for each kind of difference."""
     tree = hosts.root("alpha") / "data/tree"
     for name in ("content", "mtime", "mode", "owner", "xattr", "acl", "missing", "type", "one", "grown"):
         (tree / "folder" / name).parent.mkdir(parents=True, exist_ok=True)

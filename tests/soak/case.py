@@ -39,7 +39,7 @@ class Case:
 
     @property
     def preserve(self) -> tuple[str, ...]:
-        """What is to be kept."""
+        """What must be preserved."""
         wanted = self.row["preserve"]
         if wanted is not None:
             return tuple(wanted)
@@ -47,12 +47,12 @@ class Case:
 
     @property
     def only(self) -> bytes | None:
-        """The one file that is transferred; None where it is a tree."""
+        """The one file that is transferred; None if it is a tree."""
         files = [path for path in self.source.paths(FILE) if b"/" not in path]
         return files[0] if self.row["src"] == "file" and files else None
 
     def described(self) -> str:
-        """Say all that is needed to make it again by hand."""
+        """Return all that is needed to reproduce it by hand."""
         changed = {name: value for name, value in self.row.items() if value != options.DEFAULTS[name]}
         lines = [f"options: {changed}"]
         if self.user.uid:
@@ -189,7 +189,7 @@ class Place:
         }[form]
 
     def options(self) -> dict[str, Any]:
-        """Give the options of the task."""
+        """Return the options of the task."""
         given: dict[str, Any] = {name: option.get("default") for name, option in SPEC.items()}
         for name, value in self.case.row.items():
             given[name] = list(value) if isinstance(value, tuple) else value
@@ -205,7 +205,7 @@ class Place:
 
 
 def free_port() -> int:
-    """Give a port at which nobody listens, below those that the system gives to clients."""
+    """Return a free port below the ephemeral range."""
     while True:
         port = random.SystemRandom().randrange(20_000, 32_000)
         with contextlib.suppress(OSError), socket.socket() as trial:

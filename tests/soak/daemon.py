@@ -31,7 +31,7 @@ secrets file = {folder}/rsyncd.secrets
 
 @contextlib.contextmanager
 def running(place: Place) -> Iterator[dict[str, Any]]:
-    """Give the options of the case's task; where they name a daemon's module, the daemon runs meanwhile."""
+    """Yield the options of the case's task; where they name a daemon's module, the daemon runs meanwhile."""
     options = place.options()
     if not (options["rsyncd_module"] and options["port"] and options["rsyncd_user"]):  # it is to be refused, or without
         yield options

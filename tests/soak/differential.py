@@ -52,7 +52,7 @@ class Tally:
 
 
 def report(label: str, verdict: Verdict, left: list[Difference]) -> str:
-    """Say all that is needed to see a failure again."""
+    """Return all that is needed to reproduce a failure."""
     case = verdict.case
     return "\n".join(
         [
@@ -80,7 +80,7 @@ def rounds(count: int, seed: int, say: Callable[[str], Any] = print, user: User 
 
 
 def rows(seed: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the pairwise table, then a row for each pair that must be refused."""
+    """Yield the pairwise table, then a row for each pair that must be refused."""
     table = pairwise.Table(options.VALUES, options.possible, options.mend, random.Random(seed))
     for number, row in enumerate(table.rows()):
         yield f"pairwise row {number}", row

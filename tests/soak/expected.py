@@ -223,7 +223,7 @@ EXPECTED = (
     ),
     Expected(
         "link_dest for what is no regular file",
-        "symbolic links and special files are made anew: that costs inodes only",
+        "symbolic links and special files are recreated: that costs inodes only",
         ("link_dest",),
         lambda verdict, difference: (
             difference.path in verdict.source and verdict.source[difference.path].type != "file"

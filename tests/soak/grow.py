@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import stat
@@ -33,6 +34,21 @@ FAR_TIMES = (10_413_792_000 * SECOND, 10_413_792_000 * SECOND + 7)
 SIZES = (0, 1, 5, 4096, 5000, 70_000, 262_143, 262_144, 262_145, 300_000, 1_100_000)
 MODES = (0o644, 0o600, 0o755, 0o444, 0o666, 0o4755, 0o2755, 0o6711, 0o1644)
 FOLDER_MODES = (0o755, 0o700, 0o1777, 0o2750, 0o2775, 0o555)
+# A transfer's own folder is named .longhaul-ID, where ID is 16 lower case hex digits. No source offers what has such a
+# name, in whatever folder (reference.py has the like of it); all others are names as any.
+STAGING_PATTERN = b".longhaul-" + b"[0-9a-f]" * 16
+LIKE_STAGING = (
+    b".longhaul-0123456789abcdef",
+    b".longhaul-fedcba9876543210",
+    b".longhaul-0123456789abcde",
+    b".longhaul-0123456789abcdef0",
+    b".longhaul-0123456789ABCDEF",
+    b".longhaul-0123456789abcdeg",
+    b".longhaul-partial",
+    b".longhaul-",
+    b".longhaulx",
+    b"x.longhaul-0123456789abcdef",
+)
 _FAVOUR = 5  # times as often
 _CAPABILITY = struct.pack("<IIIII", 0x02000000, 1 << 10, 0, 0, 0)  # <linux/capability.h>: to bind low ports
 _NO_ID = 0xFFFFFFFF
@@ -52,20 +68,24 @@ class Palette:
 
 
 def root_palette(chance: random.Random) -> Palette:
-    """Give what root's trees may have; few names, so that edits meet the same ones again."""
+    """Return what root's trees may have; few names, so that edits meet the same ones again."""
     return Palette(names=_some_names(chance))
 
 
 def user_palette(chance: random.Random, uid: int, groups: tuple[int, ...]) -> Palette:
-    """Give what the trees of a user in these groups may have."""
+    """Return what the trees of a user in these groups may have."""
     return Palette((uid,), groups, False, False, False, names=_some_names(chance))
 
 
 def _some_names(chance: random.Random) -> tuple[bytes, ...]:
-    hard = [
-        name for name in NAMES.values() if not name.startswith(b".longhaul-")
-    ]  # the product's own, which it refuses
-    return (b"a", b"b", b"c", b"x.keep", b"y.tmp", *chance.sample(hard, 4))
+    hard = [name for name in NAMES.values() if b".longhaul" not in name]
+    return (b"a", b"b", b"c", b"x.keep", b"y.tmp", *chance.sample(hard, 4), chance.choice(LIKE_STAGING))
+
+
+def _holds(tree: Tree, path: bytes) -> tuple[int, object]:
+    inode = tree.at(path)
+    assert inode
+    return inode.size, inode.data
 
 
 class Grower:
@@ -87,6 +107,7 @@ class Grower:
             (self.special, 1),
             (self.link, 3),
             (self.break_link, 2),
+            (self.join, 1),
             (self.content, 3),
             (self.layout, 2),
             (self.attributes, 4),
@@ -204,6 +225,20 @@ class Grower:
         self.tree.add(path, inode)
         return f"make {path!r} a file of its own, {other}: {inode.described()}"
 
+    def join(self) -> str:
+        """Make one file of two that hold the same, whatever their attributes are."""
+        paths = self.tree.paths(FILE)
+        pairs = [
+            (old, new)
+            for old, new in itertools.permutations(paths, 2)
+            if new not in self.tree.links(old) and _holds(self.tree, old) == _holds(self.tree, new)
+        ]
+        if not pairs:
+            return self.copy()
+        old, new = self.chance.choice(pairs)
+        self.tree.link(old, new)
+        return f"make {new!r} one file with {old!r}"
+
     def content(self) -> str:
         """Change a file's content; its size, and even its time, may stay."""
         files = self.tree.paths(FILE)
@@ -305,6 +340,6 @@ class Grower:
 
 
 def acl(bits: int) -> bytes:
-    """Give an ACL as its xattr, with an entry for a user who is in no passwd file."""
+    """Return an ACL as its xattr, with an entry for a user who is in no passwd file."""
     entries = ((1, 7, _NO_ID), (2, bits, 54321), (4, 4, _NO_ID), (16, bits | 4, _NO_ID), (32, 0, _NO_ID))
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

@@ -31,6 +31,7 @@ from ansible_collections.longhaul.fleet.tests.support.hard_tree import remove_tr
 
 from . import daemon
 from .case import SPEC, Case, Place
+from .grow import LIKE_STAGING
 from .hosts import Host
 from .options import refused
 from .reference import Reference, run_rsync
@@ -147,7 +148,7 @@ def _judge(place: Place, pair: Pair, options: dict[str, Any]) -> Verdict:
                 "source", b"", f"the source was changed: {tree_differences(verdict.source, recorded(source))[:3]}"
             )
         )
-    left = [path for path in recorded(ours) if b".longhaul-" in path]
+    left = [path for path in recorded(ours) if b".longhaul-" in path and not set(path.split(b"/")) & set(LIKE_STAGING)]
     if left and verdict.state == "same":
         find(Difference("left", left[0], "was left at the destination"))
     if verdict.state == "refused":
@@ -192,7 +193,7 @@ def _again(place: Place, pair: Pair, options: dict[str, Any], find: Callable[[Di
 
 
 def _below(found: dict[bytes, Found], place: Place, which: str) -> dict[bytes, Found]:
-    """Give what is below the folder in which the contents of the source arrive."""
+    """Return what is below the folder in which the contents of the source arrive."""
     top = os.fsencode(place.root(which).relative_to(place.zone(which)))
     return {p[len(top) + 1 :]: f for p, f in found.items() if p == top or p.startswith(top + b"/")}
 
@@ -281,7 +282,7 @@ def tree_differences(a: dict[bytes, Found], b: dict[bytes, Found]) -> list[Diffe
 
 
 def only_names_of(a: dict[bytes, Found], b: dict[bytes, Found]) -> dict[bytes, Found]:
-    """Give what ``b`` has under the names that ``a`` has, as if it had no others."""
+    """Return what ``b`` has under the names that ``a`` has, as if it had no others."""
     kept = {}
     for path in a.keys() & b.keys():
         links = tuple(name for name in b[path].links if name in a)

@@ -196,7 +196,7 @@ class Transfers(RuleBasedStateMachine):
             host.let_next_job_die(None)
 
     def _when_free(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Transfer as soon as the end that was not killed has noticed it: until then other options are refused."""
+        """Transfer as soon as the side that was not killed has noticed it: until then other options are refused."""
         assert self.pair
         until = time.monotonic() + 90
         while True:
@@ -215,7 +215,7 @@ class Transfers(RuleBasedStateMachine):
             for path in source.keys() & dest.keys()
             if dest[path].allocated > source[path].allocated + SLACK
         ]
-        # What had the size and the time that the source has is not looked into, and not laid out anew
+        # A file with the size and time of the source's is not read, and its blocks are not rearranged
         skipped = {p for p in source.keys() & before.keys() if _looks_alike(source[p], before[p])}
         found = [
             one

@@ -32,7 +32,7 @@ class Watched:
         self._thread.join()
 
     def look(self) -> None:
-        """Look at every process now."""
+        """Sample every process now."""
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError, ValueError, StopIteration):
                 name = self._names.get(os.getsid(int(folder.name)))

@@ -45,7 +45,7 @@ class Mutation:
         return found
 
     def source(self) -> str:
-        """Return the function's text with the defect. Raises ValueError where it does not have the right words once."""
+        """Return the function's text with the defect. Raise ValueError if it does not have the right words once."""
         text = textwrap.dedent(inspect.getsource(self.target()))
         if text.count(self.right) != 1:
             raise ValueError(f"{self.function} in {self.module} has {text.count(self.right)} times: {self.right}")
@@ -148,7 +148,7 @@ MUTATIONS = (
         "self._claims.take(entry, found.st_dev, found.st_ino)",
         "True",
         (("method", "stream"), ("checksum", False), ("link_dest", None), ("preserve", None)),
-        favoured=("copy", "link"),
+        favoured=("copy", "join"),
     ),
     Mutation(
         "attributes are set through an inode that another file has, too",
@@ -157,7 +157,7 @@ MUTATIONS = (
         "return not is_mine and (self._keeps_links or verdict.action == ATTRIBUTES)",
         "return False",
         (("method", "stream"), ("checksum", True), ("link_dest", None), ("preserve", None)),
-        favoured=("copy", "link", "break_link"),
+        favoured=("copy", "break_link", "join"),
     ),
     Mutation(
         "what the rules protect in a folder that goes",
@@ -166,6 +166,7 @@ MUTATIONS = (
         "keep=self.keep, ",
         "",
         (("method", "stream"), ("delete", True), ("max_delete", None), ("filter", ("P *.keep", "- *.tmp"))),
+        favoured=("write", "folder"),
     ),
     Mutation(
         "max_delete does not count what is in a folder that becomes a file",
@@ -217,6 +218,14 @@ MUTATIONS = (
         'run.settled and not settings["checksum"]',
         'False and not settings["checksum"]',
         (("method", "rsyncd"), ("delete", True), ("preserve", ()), ("checksum", False), ("wait", True)),
+    ),
+    Mutation(
+        "names like that of a transfer's own folder are left out",
+        "module_utils._model.paths",
+        "is_staging",
+        '_STAGING_NAME.search(path + b"/") is not None',
+        "True",
+        (("method", "stream"),),
     ),
 )
 

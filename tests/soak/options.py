@@ -208,7 +208,7 @@ LEFT_OUT: tuple[Callable[[Row], bool], ...] = (
 
 
 def refused(row: Row) -> Refused | None:
-    """Give what makes a row a refused one; None where nothing does."""
+    """Return why a row must be refused; None if it need not be."""
     return next((one for one in REFUSED if one.holds(row)), None)
 
 

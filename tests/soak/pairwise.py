@@ -16,7 +16,7 @@ _ATTEMPTS = 40
 
 
 def all_pairs(values: Mapping[str, Sequence[Any]]) -> set[Pair]:
-    """Give each pair of values of two options."""
+    """Return each pair of values of two options."""
     return {
         ((a, i), (b, j))
         for a, b in itertools.combinations(sorted(values), 2)
@@ -43,7 +43,7 @@ class Table:
         self.impossible: set[Pair] = set()  # pairs for which no possible row was found
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Give the rows; every one has a pair that none before it had."""
+        """Yield the rows; every one has a pair that none before it had."""
         while self.left:
             pair = min(self.left)
             row = self._row_with(pair)
@@ -56,7 +56,7 @@ class Table:
             yield {name: self._values[name][number] for name, number in row.items()}
 
     def _row_with(self, pair: Pair) -> dict[str, int] | None:
-        """Give a row with this pair and as many that are left as are easily found."""
+        """Return a row with this pair and as many of the remaining pairs as are easily found."""
         best: dict[str, int] | None = None
         for attempt in range(_ATTEMPTS):
             row = self._grown(dict(pair), greedy=attempt < 2)

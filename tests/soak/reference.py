@@ -12,6 +12,7 @@ import subprocess
 from dataclasses import dataclass
 
 from .case import Place
+from .grow import STAGING_PATTERN
 from .options import OLDER
 
 WORDS = {
@@ -76,7 +77,7 @@ def _ends(place: Place) -> list[str]:
 
 
 def argv(place: Place) -> list[str]:
-    """Give rsync's options for a case."""
+    """Return rsync's options for a case."""
     case, row = place.case, place.case.row
     words = ["rsync", "--recursive", "--links", "--mkpath", f"--timeout={_PATIENCE}"]
     words += [WORDS[name] for name in case.preserve]
@@ -92,7 +93,7 @@ def argv(place: Place) -> list[str]:
     words += ["--checksum"] if row["checksum"] or row["verify"] == "checksum" else []  # which repairs
     words += ["--delete", "--force"] if row["delete"] else []
     words += ["--inplace"] if row["inplace"] else []
-    words += [f"--filter={rule}" for rule in row["filter"] or ()]
+    words += [f"--filter={rule}" for rule in (f"H {os.fsdecode(STAGING_PATTERN)}", *(row["filter"] or ()))]
     words += [f"--include={pattern}" for pattern in row["include"] or ()]
     words += [f"--exclude={pattern}" for pattern in row["exclude"] or ()]
     words += [f"--link-dest={place.older if one == OLDER else one}" for one in row["link_dest"] or ()]

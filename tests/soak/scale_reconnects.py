@@ -17,7 +17,7 @@ from .scale import Say, expect, expect_good, trees
 
 CUTS = 100
 MIB = 1 << 20
-_FILE = 32 * MIB  # which travels in ranges of 4 MiB
+_FILE = 32 * MIB  # which is sent in ranges of 4 MiB
 _RANGE = 4 * MIB
 _STEP = 12 * MIB  # bytes from one cut to the next
 _ALL = 10  # each tenth cut breaks the conversation, too

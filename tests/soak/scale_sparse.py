@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A huge file of holes with a little data: the holes must neither travel nor be written."""
+"""A huge file of holes with a little data: the holes must neither be sent nor be written."""
 
 from __future__ import annotations
 

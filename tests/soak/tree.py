@@ -31,7 +31,7 @@ class Inode:
     xattrs: tuple[tuple[str, bytes], ...] = ()
 
     def described(self) -> str:
-        """Say what it is, without what is as usual."""
+        """Return its description, without default values."""
         usual = Inode(self.kind, 0o755 if self.kind == FOLDER else 0o644)
         names = ("mode", "uid", "gid", "mtime", "size", "data", "target", "device", "xattrs")
         said = [f"{n}={getattr(self, n)!r}" for n in names if getattr(self, n) != getattr(usual, n)]
@@ -46,11 +46,11 @@ class Tree:
     inodes: dict[int, Inode] = field(default_factory=dict)
 
     def copy(self) -> Tree:
-        """Give one that may change by itself."""
+        """Return an independent copy."""
         return Tree(dict(self.names), dict(self.inodes))
 
     def at(self, path: bytes) -> Inode | None:
-        """Give what a name names; None where it names nothing."""
+        """Return the entry of a name; None if there is none."""
         return self.inodes[self.names[path]] if path in self.names else None
 
     def add(self, path: bytes, inode: Inode) -> None:
@@ -76,7 +76,7 @@ class Tree:
         self.inodes = {n: i for n, i in self.inodes.items() if n == keep or n in set(self.names.values())}
 
     def rename(self, old: bytes, new: bytes) -> None:
-        """Give an entry another name, with all below it."""
+        """Rename an entry, with everything below it."""
         moved = {n: i for n, i in self.names.items() if n == old or n.startswith(old + b"/")}
         kept = dict(self.inodes)
         self.remove(new)
@@ -88,19 +88,19 @@ class Tree:
         self.remove(b"\0")  # which is no name: drops what has none any more
 
     def paths(self, *kinds: str) -> list[bytes]:
-        """Give the names of these kinds, all without any; the root is not among them."""
+        """Return the names of entries of these kinds (default: all), without the root."""
         return sorted(p for p, n in self.names.items() if p and (not kinds or self.inodes[n].kind in kinds))
 
     def folders(self) -> list[bytes]:
-        """Give the folders, the root first."""
+        """Return the folders, the root first."""
         return [b"", *self.paths(FOLDER)]
 
     def links(self, path: bytes) -> list[bytes]:
-        """Give all names of the entry that has this one."""
+        """Return all names of the entry that has this one."""
         return sorted(name for name, number in self.names.items() if number == self.names[path])
 
     def described(self) -> list[str]:
-        """Give a line for each name; of an entry with several names the first one says what it is."""
+        """Return a line for each name; of an entry with several names the first one says what it is."""
         lines, first = [], {}
         for path in sorted(self.names):
             number = self.names[path]

@@ -36,7 +36,7 @@ class Backups:
 
     @staticmethod
     def job(name: str, host: str = "alpha", **options: Any) -> dict[str, Any]:
-        """Give a job, with encryption left out since it costs time."""
+        """Return a job, with encryption left out since it costs time."""
         return {
             "name": name,
             "host": host,
@@ -65,22 +65,22 @@ class Backups:
         return run.failures[-1]
 
     def record(self, name: str = "data", host: str = "alpha") -> dict[str, Any]:
-        """Give what the control node knows of a job."""
+        """Return the control node's record of a job."""
         return json.loads((self.folder / "jobs" / host / f"{name}.json").read_text())
 
     def health(self) -> dict[str, dict[str, Any]]:
-        """Give the report's entries by id."""
+        """Return the report's entries by id."""
         return {one["id"]: one for one in json.loads((self.folder / "report.json").read_text())["jobs"]}
 
     def names(self, name: str = "data", host: str = "alpha") -> list[str]:
-        """Give what lies in the folder of a job, its lock left out."""
+        """Return the contents of a job's folder, without its lock."""
         return sorted(set(os.listdir(self.repository / host / name)) - {".lock", ".checks.json"})
 
     def snapshots(self, name: str = "data", host: str = "alpha") -> list[Path]:
-        """Give the trees of the complete snapshots, the oldest first."""
+        """Return the trees of the complete snapshots, the oldest first."""
         return [self.repository / host / name / one / "data" for one in self.names(name, host) if one.startswith("2")]
 
 
 def same(one: Path, other: Path) -> list[str]:
-    """Give what differs between two trees."""
+    """Return what differs between two trees."""
     return compare.differences(one, other)

@@ -48,7 +48,7 @@ def differences(
     ignore: Collection[str] = (),
     skip: Collection[bytes] = (),
 ) -> list[str]:
-    """Give one line for each difference of the trees at ``a`` and ``b``, the roots included; [] where there is none.
+    """Return one line for each difference of the trees at ``a`` and ``b``, the roots included; [] if there is none.
 
     Names, types, sizes, contents (SHA-256), modes, owners (numbers), mtimes (ns; also of symlinks and directories),
     xattrs and ACLs, symlink targets, device numbers, which names are links of one file, and that ``b`` allocates not
@@ -75,7 +75,7 @@ def differences(
 
 
 def recorded(root: str | bytes | os.PathLike) -> dict[bytes, Found]:
-    """Give all that is compared of a tree, by path, for one that does not stay as it is."""
+    """Return all that is compared of a tree, by path, for one that does not stay as it is."""
     return _scan(root, set(), True)
 
 
@@ -151,7 +151,7 @@ class _Scanner:
 
 
 def _scan(root: str | bytes | os.PathLike, skip: set[bytes], hashing: bool) -> dict[bytes, Found]:
-    """Give what is at each path below the root (and at ``b""`` the root itself)."""
+    """Return what is at each path below the root (and at ``b""`` the root itself)."""
     scanner = _Scanner(skip, hashing)
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -10,11 +10,14 @@ import contextlib
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Sequence
+
+import pytest
 
 from . import compare, leftovers
 from .hard_tree import make_big_files, remove_tree
 from .playbooks import Playbooks, Run, Running
+from .rarely import rarely
 
 if TYPE_CHECKING:
     from ..testbed import Process, Testbed
@@ -64,12 +67,12 @@ class Transfer:
         wait_for(lambda: self.traffic() >= wanted, lambda: _still(running))
 
     def traffic(self) -> int:
-        """Give the bytes that alpha sent into the data network since it came up."""
+        """Return the bytes that alpha sent into the data network since it came up."""
         lines = Path(f"/proc/{self.bed.pid('alpha')}/net/dev").read_text().splitlines()
         return next(int(line.split()[9]) for line in lines if line.strip().startswith("eth1:"))
 
     def held(self) -> int:
-        """Give the bytes that are there at the destination, in place or not."""
+        """Return the bytes at the destination, in place or not."""
         total = 0
         for folder, _folders, files in os.walk(self.dest):
             for name in files:
@@ -102,7 +105,7 @@ class Transfer:
 
 
 def jobs(bed: Testbed, host: str) -> list[Process]:
-    """Give the jobs on a host, without their programs."""
+    """Return the jobs on a host, without their programs."""
     return [process for process in bed.processes(host) if "engine.pyz job" in " ".join(process.argv[:6])]
 
 
@@ -117,13 +120,13 @@ def _is_of_transfer(argv: tuple[str, ...]) -> bool:
 
 
 def failed(run: Run) -> dict[str, Any]:
-    """Give the result of the task that moves, which must have failed."""
+    """Return the result of the transfer task, which must have failed."""
     assert run.rc != 0 and run.failures, run.output
     return _clear(run.result("Move"))
 
 
 def _clear(result: dict[str, Any]) -> dict[str, Any]:
-    """Give the result, whose message must be meant for people."""
+    """Return the result, whose message must be meant for people."""
     assert "Traceback" not in result["msg"] and "defect" not in result["msg"], result["msg"]
     assert "(at " not in result["msg"] and "Task failed: '" not in result["msg"], result["msg"]
     return result
@@ -142,13 +145,17 @@ def _still(running: Running) -> None:
     assert running.process.poll() is None, f"the task ended too early:\n{running.output}"
 
 
-def all_methods(bed: Testbed, playbooks: Playbooks, **options: Any) -> list[Transfer]:
-    """Give a transfer for each method, each with its own trees: what makes a test wait is waited for only once.
+# For tests that let several methods wait side by side: these are in make test, the others in make integration-long.
+HALVES = [pytest.param(("stream", "rsync", "tar_nc"), id="first"), *rarely((("rsyncd", "scp", "sftp"),))]
+
+
+def several(bed: Testbed, playbooks: Playbooks, methods: Sequence[str], **options: Any) -> list[Transfer]:
+    """Return a transfer for each method, each with its own trees: what makes a test wait is waited for only once.
 
     They share a line. So stream may not try more connections: it would leave nothing of the line to the others.
     """
     given = {"stream": {"streams": 2, **options}}
-    return [Transfer(bed, playbooks, method, name=method, **given.get(method, options)) for method in METHODS]
+    return [Transfer(bed, playbooks, method, name=method, **given.get(method, options)) for method in methods]
 
 
 def run_all(transfers: list[Transfer], **options: Any) -> list[dict[str, Any]]:

@@ -32,14 +32,14 @@ _NODES_ROOT = 1
 
 
 def why_not() -> str:
-    """Say why no such file system can be mounted here; nothing where one can."""
+    """Return why no such file system can be mounted here; empty if one can."""
     if os.geteuid() != 0:
         return "mounting needs root"
     return "" if os.access(DEVICE, os.R_OK | os.W_OK) else f"there is no {DEVICE}"
 
 
 def fault(operation: str, name: str = "", number: int = 0, after: int = 0, seconds: float = 0.0) -> dict[str, Any]:
-    """Give one fault: what an operation (read, readdir, write, chown) on a file or folder of that name (any) meets.
+    """Return one fault: what an operation (read, readdir, write, chown) on a file or folder of that name (any) meets.
 
     ``number`` is the error, 0 for none; ``after``: of a read, the offset from which on it fails, of a write how many
     bytes have been written altogether before. ``seconds`` is how long a MiB takes.
@@ -80,12 +80,12 @@ class _Faulty:
                     raise OSError(one["errno"], "")
 
     def fresh(self) -> int:
-        """Give a number that nothing has."""
+        """Return an unused number."""
         self.next += 1
         return self.next
 
     def attributes(self, path: bytes) -> bytes:
-        """Give what lstat says."""
+        """Return what lstat says."""
         s = os.lstat(path)
         times = [s.st_atime_ns, s.st_mtime_ns, s.st_ctime_ns]
         seconds, parts = [at // 10**9 & 0xFFFFFFFFFFFFFFFF for at in times], [at % 10**9 for at in times]
@@ -93,7 +93,7 @@ class _Faulty:
         return _ATTRIBUTES.pack(s.st_ino, s.st_size, s.st_blocks, *seconds, *parts, *owner)
 
     def entry(self, path: bytes) -> bytes:
-        """Give a node to what is at a path."""
+        """Return the node of what is at a path."""
         attributes = self.attributes(path)
         node = next((node for node, known in self.paths.items() if known == path), 0) or self.fresh()
         self.paths[node] = path

@@ -60,7 +60,7 @@ class Maker:
         return path
 
     def set_times(self) -> None:
-        """Give every entry a past time with nanoseconds, directories after their children, the root last."""
+        """Set a past time with nanoseconds for every entry, directories after their children, the root last."""
         clock = START_NS
         for path, folders, files, fd in os.fwalk(self.root, topdown=False, follow_symlinks=False):
             links = [name for name in folders if os.path.islink(os.path.join(f"/proc/self/fd/{fd}".encode(), name))]

@@ -59,6 +59,11 @@ NAMES = {
     "NFC twin": unicodedata.normalize("NFC", "Ångström").encode(),
     "NFD twin": unicodedata.normalize("NFD", "Ångström").encode(),
     "nearly an own staging name": b".longhaul-0123456789abcde",
+    "an own staging name and more": b".longhaul-0123456789abcdef0",
+    "an own staging name in capitals": b".longhaul-0123456789ABCDEF",
+    "the beginning of an own staging name": b".longhaul-",
+    "an own staging name without its hyphen": b".longhaulx",
+    "an own staging name behind a letter": b"x.longhaul-0123456789abcdef",
     "own partial name": b".longhaul-partial",
     "own journal name": b"0123456789abcdef0123456789abcdef.ranges",
     "own temporary name": b"link-1",
@@ -100,7 +105,7 @@ def make_hard_tree(
     ``big`` the size in bytes of one file with incompressible data (0: no such file). ``without`` names cases to leave
     out (see ``case_names()``), for what a method says that it cannot do. ``outside`` is a folder on the same file
     system for the other name of a file that is linked from outside the root; default: beside the root.
-    Raises ValueError where ``without`` names no case.
+    Raises ValueError if ``without`` names no case.
     """
     unknown = set(without) - set(case_names())
     if unknown:
@@ -132,7 +137,7 @@ def make_hard_tree(
 
 
 def case_names() -> list[str]:
-    """Give the names of all cases, as ``without`` takes them."""
+    """Return the names of all cases, as ``without`` takes them."""
     return [*NAMES, *CASES]
 
 
@@ -149,7 +154,7 @@ def make_big_files(root: str | bytes | os.PathLike, total: int, count: int = 1, 
 
 @contextlib.contextmanager
 def immutable(path: str | bytes | os.PathLike) -> Iterator[None]:
-    """Make a file immutable (``chattr +i``) for the time of a block; raises OSError where the file system cannot."""
+    """Make a file immutable (``chattr +i``) for the time of a block; raise OSError if the file system cannot."""
     get_flags, set_flags, flag = 0x80086601, 0x40086602, 0x10
     fd = os.open(path, os.O_RDONLY)
     try:

@@ -20,7 +20,7 @@ SCRATCH = ("tmp", "dev/shm", "run", "var/tmp")
 
 
 def snapshot(bed: Testbed, host: str) -> set[str]:
-    """Give one line for each process, listener, state file, temporary file, key and partial file on a host.
+    """Return one line for each process, listener, state file, temporary file, key and partial file on a host.
 
     Taken before and after, the difference is what was left behind. Ansible's folders (``~/.ansible``,
     ``ansible-tmp-*``) and those of the testbed are left out.
@@ -44,7 +44,7 @@ def snapshot(bed: Testbed, host: str) -> set[str]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Give all paths below a folder, which may be missing; what cannot be read is an error."""
+    """Yield all paths below a folder, which may be missing; what cannot be read is an error."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):

@@ -17,14 +17,14 @@ from typing import Any, Protocol, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import Connection, ConnectionParameters
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.session import hello as greeting
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
     CONTROL_TYPES,
+    VERSION,
     Encoder,
     FrameError,
     FrameKind,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Shard, dump_shard
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Hello, Shard
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods import stream
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
@@ -39,16 +39,16 @@ class Chance(Protocol):
     """As much of random.Random as is needed here."""
 
     def random(self) -> float:
-        """Give a number from 0 on, below 1."""
+        """Return a random float in [0, 1)."""
 
     def randrange(self, stop: int, /) -> int:
-        """Give a number from 0 on, below another one."""
+        """Return a random integer in [0, bound)."""
 
     def choice(self, values: Sequence[Any], /) -> Any:
-        """Give one of these."""
+        """Return one of these."""
 
     def getrandbits(self, count: int, /) -> int:
-        """Give a number of so many bits."""
+        """Return a random integer with this number of bits."""
 
 
 class Keys:
@@ -72,7 +72,7 @@ class End:
         for name in ("tmp", "partial"):
             os.makedirs(os.path.join(self.context.staging, name.encode()))
         if side == "dest":
-            open_staging(self.context).prepare()  # as the job does, before the other end says anything
+            open_staging(self.context).prepare()  # as the job does, before the peer sends anything
         control, theirs = socket.socketpair()
         self.control = control
         self.encoder, self.heads = Encoder(KEY), Heads(KEY)
@@ -82,9 +82,10 @@ class End:
         self.data, other = socket.socketpair()
         self.conversation.streams.attach(self.conversation.link(Connection(1, other, Keys())))
         self.ended: Any = None
+        self.offered = 0  # shards, by the one that lies
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self.say(FrameKind.HELLO, greeting(self.context))
+        self.say(FrameKind.HELLO, Hello(VERSION, ID, False).dump())
 
     def _run(self) -> None:
         try:
@@ -120,7 +121,7 @@ class End:
 
 
 def entry(chance: Chance) -> Entry:
-    """Give an entry that a walk could have made, or nearly."""
+    """Return an entry that a walk could have made, or nearly."""
     path = chance.choice(
         [b"a", b"small", b"large", b"a/b", b"../x", b"/etc/x", b"d", b"d/e", b"", b"x\0y", b".", *STAGED]
     )
@@ -133,7 +134,7 @@ def entry(chance: Chance) -> Entry:
 
 
 def nonsense(chance: Chance) -> dict[str, Any]:
-    """Give a message whose parts are of any type."""
+    """Return a message whose fields have arbitrary types."""
     values: list[Any] = [
         0,
         1,
@@ -158,10 +159,12 @@ def nonsense(chance: Chance) -> dict[str, Any]:
     return message
 
 
-def payload(chance: Chance, kind: FrameKind) -> bytes:
-    """Give something for a frame of that kind."""
-    if kind == FrameKind.SHARD and chance.random() < 0.8:
-        data = bytearray(dump_shard(Shard(chance.randrange(3), [entry(chance) for _n in range(chance.randrange(4))])))
+def payload(chance: Chance, kind: FrameKind, due: int) -> bytes:
+    """Return something for a frame of that kind."""
+    if kind == FrameKind.SHARD and chance.random() < 0.9:
+        entries = [entry(chance) for _n in range(chance.randrange(4))]
+        shard = Shard(due if chance.random() < 0.9 else chance.randrange(3), entries)
+        data = bytearray(shard.dump())
         if chance.random() < 0.3:
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         return bytes(data)
@@ -171,14 +174,15 @@ def payload(chance: Chance, kind: FrameKind) -> bytes:
 
 
 def tell_lies(end: End, chance: Chance, with_records: bool) -> None:
-    """Say a dozen things to an end, some of which are nearly right; ``with_records``: contents, too."""
+    """Send a dozen messages to a peer, some of them nearly valid; ``with_records``: contents, too."""
     dest = end.context.side == "dest"
     likely = [FrameKind.SHARD] * 3 + [FrameKind.SENT] if dest else [FrameKind.WANT] * 4 + [FrameKind.GOT]
-    others = sorted(CONTROL_TYPES - {FrameKind.PING, FrameKind.BYE})
+    others = sorted(CONTROL_TYPES - {FrameKind.PING})
     for _message in range(12):
         kind = chance.choice(likely if chance.random() < 0.9 else others)
         try:
-            end.say(kind, payload(chance, kind))
+            end.offered += kind == FrameKind.SHARD
+            end.say(kind, payload(chance, kind, end.offered))
         except (ValueError, OverflowError):  # our own encoder refuses to make it
             continue
         if with_records:

@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, Hashable, Iterator, List, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import Figures
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
@@ -78,21 +79,23 @@ class Month:
             record = compare.recorded(self.source)
             now = self.first + number * DAY
             begun = time.monotonic()
-            facts = self._backup(now)
+            figures = self._backup(now)
             seconds = time.monotonic() - begun
             self.made.append(now)
             name = names.name_of(now)
             self.records[name] = record
             self.versions[name], changed, named = versions.follow(record)
             kept = self.prune(now, check=not pruned)
-            new = Cost(facts["new_files"], facts["new_bytes"])
+            new = Cost(figures.new_files, figures.new_bytes)
             yield Day(name, changed, named, new, kept, seconds)
 
-    def _backup(self, now: int) -> dict[str, Any]:
+    def _backup(self, now: int) -> Figures:
         with Series(str(self.repository), "host", "job", create=True) as series, series.lock("test"):
             begun = begin(series, str(now), now)
             self.transfer(self.source, begun.path, begun.link_dest)
-            return finish(series, str(now), now + 60).facts
+            done = finish(series, str(now), now + 60)
+            assert done.facts is not None
+            return done.facts.figures
 
     def prune(self, now: int, check: bool = False) -> list[str]:
         """Prune; gives the names of those that stay."""
@@ -105,7 +108,7 @@ class Month:
         return kept
 
     def expected(self) -> list[str]:
-        """Say what the policy leaves of all that were ever made."""
+        """Return what the policy keeps of all snapshots that were ever made."""
         periods: dict[str, Callable[[datetime.datetime], Hashable]] = {
             "daily": lambda at: at.date(),
             "weekly": lambda at: at.isocalendar()[:2],
@@ -120,7 +123,7 @@ class Month:
         return [names.name_of(at) for at in sorted(kept)]
 
     def there(self) -> list[str]:
-        """Give the names of the snapshots that are there."""
+        """Return the names of the existing snapshots."""
         return sorted(name for name in os.listdir(self.folder) if name.startswith("2"))
 
     def differences(self, name: str) -> list[str]:
@@ -134,7 +137,7 @@ class Month:
         return compare.differences(self.records[name], Path(place))
 
     def needed(self) -> Cost:
-        """Say what the versions of files in the snapshots that must be there take, each once."""
+        """Return what the versions of files in the snapshots that must be there take, each once."""
         versions: dict[int, int] = {}
         for name in self.expected():
             versions.update(self.versions[name])
@@ -166,7 +169,7 @@ class Versions:
     """Which contents with which attributes each file of a day is: the same as the day before, or a new version.
 
     A file with several names is looked up under the first in the order of a walk, as a transfer does it: one that gets
-    a name before the others travels again. One that gets a name behind them takes no room.
+    a name before the others is sent again. One that gets a name behind them takes no room.
     """
 
     def __init__(self) -> None:

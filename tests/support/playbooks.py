@@ -37,7 +37,7 @@ class Run(NamedTuple):
     results: list[TaskResult]
 
     def result(self, task: str, host: str | None = None) -> dict[str, Any]:
-        """Give what the task of that name gave (on that host); the last one where there are several."""
+        """Return the result of the task of that name (on that host); of several the last."""
         found = [one.result for one in self.results if one.task == task and host in (None, one.host)]
         assert found, f"no task {task!r} on {host or 'any host'} in:\n{self.output}"
         return found[-1]
@@ -50,7 +50,7 @@ class Run(NamedTuple):
         ]
 
     def expect_success(self) -> Run:
-        """Give the run itself, where nothing failed."""
+        """Return the run itself, if nothing failed."""
         assert self.rc == 0, f"ansible-playbook ended with {self.rc}:\n{self.output}"
         return self
 
@@ -154,7 +154,7 @@ class Playbooks:
         return self.start(playbook, *options, **more).wait(timeout)
 
     def environment(self) -> dict[str, str]:
-        """Give the environment in which ansible runs."""
+        """Return the environment in which ansible runs."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         return {
             **kept,

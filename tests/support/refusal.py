@@ -37,12 +37,12 @@ class Mistake(NamedTuple):
 
 
 def mistake(name: str, *words: str, before: Commands = NOTHING, after: Commands = NOTHING, **options: Any) -> Mistake:
-    """Give a mistake; ``before`` and ``after`` make its circumstances and undo them."""
+    """Return a mistake; ``before`` and ``after`` make its circumstances and undo them."""
     return Mistake(name, words, options, before, after)
 
 
 def small_tree(bed: Testbed) -> None:
-    """Give alpha a small source: 27 entries, 1 MiB."""
+    """Create a small source on alpha: 27 entries, 1 MiB."""
     source = bed.root("alpha") / "data/src"
     (source / "folder").mkdir(parents=True)
     (source / "file").write_bytes(os.urandom(1 << 20))
@@ -95,7 +95,7 @@ def _unclear(one: Mistake, result: Mapping[str, Any]) -> list[str]:
 
 
 def everything(bed: Testbed) -> dict[str, set[str]]:
-    """Give what is on both hosts: processes, ports, keys, state, and every path below /data with its time."""
+    """Return what is on both hosts: processes, ports, keys, state, and every path below /data with its time."""
     found = {}
     for host in bed.hosts:
         data = bed.root(host) / "data"

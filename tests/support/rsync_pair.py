@@ -67,7 +67,7 @@ os.execvpe(argv[0], argv, environment(server_command.user_variables()))
 
 
 def settings(**changes: Any) -> dict[str, Any]:
-    """Give a plan with every default."""
+    """Return a plan with every default."""
     plan: dict[str, Any] = {
         "id": ID,
         "method": "rsync",
@@ -123,7 +123,7 @@ class Pair:
             log=lambda _text: None,
         )
         if (self.dest / f".longhaul-{ID}").is_dir() and side == "dest":
-            self._open.append(open_staging(made))  # as the job does, before the other end says anything
+            self._open.append(open_staging(made))  # as the job does, before the peer sends anything
         return made
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ def backup_tasks(
     job: str = "data",
     **transfer: Any,
 ) -> list[dict[str, Any]]:
-    """Give the tasks that make one snapshot of a tree of ``client`` on ``vault``; ``run`` names it in their registers.
+    """Return the tasks that make one snapshot of a tree of ``client`` on ``vault``; ``run`` names their registers.
 
     ``transfer`` are more options of the transfer. The repository must be there.
     """
@@ -80,9 +80,9 @@ def make_snapshot(repository: Path, source: Path, *, client: str = "alpha", job:
 
 
 def redate(folder: Path, names: Sequence[str]) -> None:
-    """Give the complete snapshots of a job other names, the oldest the first; ``latest`` leads to the last.
+    """Rename the complete snapshots of a job, the oldest first; ``latest`` points to the last.
 
-    Raises AssertionError where there are not as many.
+    Raises AssertionError if there are not as many.
     """
     old = sorted(path.name for path in folder.glob("20*"))
     assert len(old) == len(names), f"{folder} has {old}"

@@ -1,0 +1,175 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An end of a transfer by scp or sftp that lies: ``lying_source.py LIE OUTSIDE ends.py REQUEST.json RESULT.json``.
+
+It is the real end but for one function, which is replaced by what a hostile host could put there. OUTSIDE is the folder
+that the lies aim at. ``scp_server`` is what such a host runs in place of scp.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+COLLECTION = "ansible_collections.longhaul.fleet"
+UNITS = f"{COLLECTION}.plugins.module_utils"
+
+
+def _load(name: str) -> Any:
+    return importlib.import_module(f"{UNITS}.{name}")
+
+
+def staging_offered(_outside: Path) -> None:
+    """Offer the entries that no source offers: those of a transfer's own folder."""
+    _load("_tree.walk").is_staging = lambda _path: False
+
+
+def _batch(lines: Callable[[str, str], list[str]]) -> None:
+    """Have sftp do what ``lines`` returns for each file: it is given the file in the view, and its staged name."""
+    sftp = _load("_methods.copy.sftp")
+
+    def push(self: Any, options: list[str], host: str, view: str, _shard: int, files: Any) -> tuple[list[str], str]:
+        names = [(f"{view}/{file.index}", sftp.partial_name(file.entry).decode()) for file in files]
+        said = [f"-{line}\n" for source, name in names for line in lines(source, name)]
+        return self._argv(options, host), "".join(said)
+
+    sftp.SftpMover.push = push
+
+
+def sftp_symlink(outside: Path) -> None:
+    """Put a symlink where a file is due."""
+    _batch(lambda _source, name: [f"symlink {outside}/secret {name}"])
+
+
+def sftp_hard_link(outside: Path) -> None:
+    """Put another name of a foreign file where a file is due."""
+    _batch(lambda _source, name: [f"ln {outside}/secret {name}"])
+
+
+def sftp_folder(_outside: Path) -> None:
+    """Put a folder where a file is due."""
+    _batch(lambda source, name: [f"mkdir {name}", f"put {source} {name}/x"])
+
+
+def sftp_fifo(outside: Path) -> None:
+    """Put a FIFO where a file is due."""
+    _batch(lambda _source, name: [f"rename {outside.parent}/fifo {name}"])
+
+
+def sftp_owner(_outside: Path) -> None:
+    """Hand over a file that arrived, and let it run as its owner."""
+    _batch(lambda source, name: [f"put {source} {name}", f"chown 1234 {name}", f"chmod 4755 {name}"])
+
+
+def scp_elsewhere(outside: Path) -> None:
+    """Ask the destination's scp to write into another folder."""
+    scp = _load("_methods.copy.scp")
+
+    def push(self: Any, options: list[str], host: str, view: str, _shard: int, _files: Any) -> tuple[list[str], str]:
+        target = f"{scp.bracketed_host(host)}:{outside}"
+        return ["scp", "-q", "-r", *self._flags, *options, view, target], ""
+
+    scp.ScpMover.push = push
+
+
+def scp_setid(_outside: Path) -> None:
+    """Push files with setuid and setgid, and some that nobody asked for."""
+    scp = _load("_methods.copy.scp")
+
+    def push(self: Any, options: list[str], host: str, view: str, _shard: int, files: Any) -> tuple[list[str], str]:
+        made = Path(f"evil-{os.getpid()}", view)
+        made.mkdir(parents=True, exist_ok=True)
+        for name in [str(file.index) for file in files] + ["new-0-1", "evil"]:
+            path = made / name
+            path.write_bytes(Path(view, name).read_bytes() if name.isdigit() else b"evil")
+            path.chmod(0o6777)
+        return ["scp", "-q", "-p", "-r", *self._flags, *options, str(made), f"{scp.bracketed_host(host)}:."], ""
+
+    _in_views(push)
+
+
+def _in_views(push: Any) -> None:
+    """Have ``push`` called in the folder that holds the views."""
+    common, scp = _load("_methods.copy.common"), _load("_methods.copy.scp")
+    init = common.CopySource.__init__
+
+    def start(self: Any, context: Any, mover: Any, runner: Any) -> None:
+        init(self, context, mover, runner)
+        os.makedirs(self._views, exist_ok=True)
+        os.chdir(self._views)
+
+    common.CopySource.__init__ = start
+    scp.ScpMover.push = push
+
+
+def _scp_server(lie: str) -> Callable[[Path], None]:
+    def apply(_outside: Path) -> None:
+        scp = _load("_methods.copy.scp")
+        scp.find_program = lambda _name: sys.executable
+        scp.server_argv = lambda command, _side: ["python", __file__, "scp_server", lie, command]
+
+    return apply
+
+
+def staging_replaced(outside: Path) -> None:
+    """Be a destination at which somebody replaces the staging folder as soon as it is open."""
+    staging = _load("_tree.staging")
+    prepare = staging.Staging.prepare
+
+    def replaced(self: Any, *arguments: Any) -> bool:
+        result = prepare(self, *arguments)
+        os.rename(self.path, os.fsencode(outside.parent / "moved"))
+        os.symlink(outside, self.path)
+        return bool(result)
+
+    staging.Staging.prepare = replaced
+
+
+LINES = {  # what a hostile scp says first, for the view that is asked for
+    "parent file": ["D0777 0 {view}", "C0644 4 ../../escaped"],
+    "another name": ["C0644 4 authorized_keys"],
+    "setid": ["D0777 0 {view}", "C6777 4 0"],
+}
+
+
+def scp_server(lie: str, command: str) -> int:
+    """Be the scp of a hostile source: send what ``LINES`` has, whatever the client thinks of it."""
+    view = command.split()[-1]
+    for line in LINES[lie]:
+        if not sys.stdin.buffer.read(1):
+            return 1
+        os.write(1, line.format(view=view).encode() + b"\n")
+        if line.startswith("C"):
+            sys.stdin.buffer.read(1)
+            os.write(1, b"evil\0")
+    for _folder in LINES[lie]:
+        sys.stdin.buffer.read(1)
+        os.write(1, b"E\n")
+    return 0
+
+
+LIES: dict[str, Callable[[Path], None]] = {
+    lie.__name__: lie
+    for lie in (
+        *(staging_offered, staging_replaced),
+        *(sftp_symlink, sftp_hard_link, sftp_folder, sftp_fifo, sftp_owner, scp_elsewhere, scp_setid),
+    )
+}
+LIES.update({f"scp server: {name}": _scp_server(name) for name in LINES})
+
+
+def main(lie: str, outside: str, _ends: str, *arguments: str) -> int:
+    """Lie, and be an end."""
+    LIES[lie](Path(outside))
+    ends = importlib.import_module(f"{COLLECTION}.tests.unit.plugins.module_utils._engine.ends")
+    return int(ends.main(*arguments))
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder
+    sys.exit(scp_server(*sys.argv[2:]) if sys.argv[1] == "scp_server" else main(*sys.argv[1:]))
