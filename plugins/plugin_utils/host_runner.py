@@ -21,6 +21,7 @@ from ansible.utils.display import Display
 
 from .become_timeout import PAUSE, RETRIES, is_become_timeout, may_run_again
 from .engine import engine_argument
+from .host_text import harmless, harmless_data
 from .typed_passwords import typed_passwords
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class HostRunner:
     def run(self, *steps: Step, secrets: dict[str, str] | None = None) -> list[object]:
         """Run steps of the endpoint module in one execution, and return each one's result, which nobody has read yet.
 
-        Raises HostFailed with the host's name, what it said, and what that means.
+        Only their texts are made harmless. Raises HostFailed with the host's name, what it said, and what that means.
         """
         # A worker outlives an ansible-playbook that is killed. What it did then would meet the next run's steps.
         if os.getppid() != self._parent:
@@ -123,10 +124,11 @@ class HostRunner:
         try:
             result = self._execute({"steps": list(steps), "engine": engine_argument(), "secrets": secrets or {}})
         except AnsibleError as error:
-            raise HostFailed(f"{self.name}: {_with_advice(str(error))}") from None  # a cause would be said twice
+            said = _with_advice(harmless(str(error)))
+            raise HostFailed(f"{self.name}: {said}") from None  # a cause would be said twice
         if result.get("unreachable") or result.get("failed") or "results" not in result:
             raise HostFailed(f"{self.name}: {_reason(result)}")
-        return list(result["results"])
+        return list(harmless_data(result["results"]))
 
     def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run the module, again where become was too slow and that is safe; return its result. Raises AnsibleError."""
@@ -181,8 +183,8 @@ def _variables(host: str, task_vars: Mapping[str, Any]) -> dict[str, Any]:
 def _reason(result: Mapping[str, Any]) -> str:
     """Return the helpful sentence of a failed module result."""
     captured = getattr(getattr(result.get("exception"), "event", None), "msg", "")  # how ansible-core 2.19 keeps it
-    text = str(result.get("msg") or captured or "the module gave no result")
-    said = str(result.get("module_stderr") or result.get("module_stdout") or "").strip()
+    text = harmless(str(result.get("msg") or captured or "the module gave no result"))
+    said = harmless(str(result.get("module_stderr") or result.get("module_stdout") or "")).strip()
     if "MODULE FAILURE" in text and said:
         text = said.splitlines()[-1]
     return _with_advice(text, said)

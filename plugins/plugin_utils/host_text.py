@@ -1,0 +1,46 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Texts that come from a host, which may be hostile: made harmless before a terminal, a log or a report has them. Pure.
+
+The ends of lines and tabs stay. Paths need none of this: hosts send them escaped as rsync prints them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# What moves the cursor, sets colours and titles, or changes the direction of writing: the control characters of ASCII
+# and Latin-1, and Unicode's embeddings, overrides, isolates and marks (Unicode Standard Annex 9).
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# What would become code, a link, a picture, HTML, a cell of a table or another character in Markdown. Emphasis may be.
+_MARKUP = re.compile(r"([\\`\[<|]|&(?=#?\w+;))")
+
+
+def harmless(text: str) -> str:
+    r"""Return a text in which control characters are written as ``\x1b``."""
+    return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
+
+
+def harmless_data(value: Any) -> Any:
+    """Return plain data with all its texts harmless, the names of its members included."""
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, dict):
+        return {harmless_data(name): harmless_data(member) for name, member in value.items()}
+    return [harmless_data(item) for item in value] if isinstance(value, list) else value
+
+
+def markdown_text(text: str) -> str:
+    """Return a text as Markdown on one line that shows just this text, also in a cell of a table."""
+    return _MARKUP.sub(r"\\\1", " ".join(harmless(text).split()))
+
+
+def markdown_code(text: str) -> str:
+    """Return a text as a span of code on one line that shows just this text, also in a cell of a table."""
+    line = " ".join(harmless(text).split("\n")).replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    padding = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{padding}{line}{padding}{fence}"
