@@ -281,6 +281,7 @@ class Session:
             "settings": plan.settings,
             "peer_name": self._runners["dest" if end.side == "source" else "source"].name,
             "fingerprint": self._fingerprint,
+            "probed": (end.probe["path"] if end.side == "source" else plan.roots.target).get("folder"),
         }
 
     def _start_end(

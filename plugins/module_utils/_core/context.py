@@ -143,6 +143,7 @@ class Context:
         self.side = side  # "source" or "dest"
         self.part = part  # "drive" or "serve"
         self.root = root  # absolute and real; the contents of the source's root arrive in the destination's
+        self.root_fd = -1  # the same, where the job has opened it: see top
         self.settings = settings
         self.folder = folder  # this job's own folder, 0700
         self.peer: Peer = {} if peer is None else peer  # for the driving end
@@ -152,6 +153,11 @@ class Context:
         self.stop = threading.Event()  # set when the job should end early
         self.log = _print if log is None else log
         self.staged: Any = None  # the open staging folders: see open_staging
+
+    @property
+    def top(self) -> bytes | int:
+        """The root as walks and ``Root`` take it: open, so that nobody can exchange it, or its path."""
+        return self.root_fd if self.root_fd >= 0 else self.root
 
     @property
     def staging(self) -> bytes:

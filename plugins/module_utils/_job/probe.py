@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Mapping, Sequence
 from .._core.files import nearest_existing
 from .._core.subprocesses import find_program, run_command
 from .._methods.detect_programs import SSH_METHODS, look_at_programs
+from .._tree.held_root import describe
 from .._tree.walk import walk
 from .state import JobFolder
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from .._methods.detect_programs import Programs
     from .._methods.ssh.sshd_config import SshdConfig
+    from .._tree.held_root import Probed
     from . import steps
     from .request import Request
     from .state import JobStatus
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
         free_inodes: int  # -1: this file system has no such limit
         read_only: bool
         child: PathFacts
+        folder: Probed  # ``existing``, or the folder that it is in
         measured: Measured  # at the source
 
     class Described(TypedDict):
@@ -257,6 +260,8 @@ def describe_path(path: str) -> PathFacts:
         "readable": os.access(existing, os.R_OK | os.X_OK if is_directory else os.R_OK),
         "writable": os.access(folder, os.W_OK | os.X_OK),
     }
+    with contextlib.suppress(OSError):
+        found["folder"] = describe(folder)
     if reason:
         found["reason"] = reason
     if kind == "missing":

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Mapping, cast
 from .._core.context import parse_peer, parse_serve
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object, check_members, list_of, optional, well_formed
+from .._tree.held_root import parse_probed
 
 if TYPE_CHECKING:
     from typing import TypedDict
 
     from .._core.context import Peer, Serve
     from .._core.settings import Settings
+    from .._tree.held_root import Probed
 
     class _Always(TypedDict):
         side: str  # source or dest
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         fingerprint: str  # of the task's options
         peer: Peer  # for the driving end
         serve: Serve  # for the serving end
+        probed: Probed | None  # what the probe found of the root
 
     class _Walk(_Always):
         rules: list[str]
@@ -78,6 +81,8 @@ def parse_transfer_request(value: object) -> TransferRequest:
     try:
         parse_peer(values.get("peer", {}))
         parse_serve(values.get("serve", {}))
+        if values.get("probed") is not None:
+            parse_probed(values["probed"])
     except WrongShape as error:
         raise _refusal(error) from error
     return cast(TransferRequest, values)

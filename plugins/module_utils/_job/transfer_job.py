@@ -20,6 +20,7 @@ from .._core.errors import StagingLeft, TransferFailed
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
 from .._methods import registry
+from .._tree.held_root import Probed, open_held
 from .reporter import Reporter
 from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
@@ -43,15 +44,17 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
         progress=reporter.progress,
     )
     signal.signal(signal.SIGTERM, lambda _number, _frame: context.stop.set())
+    if context.side == "source":
+        context.root_fd = _open_source(context.root, request.get("probed"))
     method = registry.load(context.settings["method"])
     if context.part == "serve":
-        with _destination(context, folder):
+        with _destination(context, folder, request.get("probed")):
             _serve(context, method, reporter)
         reporter.set(state="served")
         return 0
     outcome = Outcome()
     try:
-        with _destination(context, folder):
+        with _destination(context, folder, request.get("probed")):
             reporter.set(state="running")
             time_accounting.begin()
             outcome = method.drive(context)
@@ -104,7 +107,7 @@ def _wait_for_end(context: Context, server: Server) -> None:
 
 
 @contextlib.contextmanager
-def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
+def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> Iterator[None]:
     """Make the destination ready before, and put it in order after; does nothing for the source."""
     if context.side != "dest":
         yield
@@ -123,10 +126,12 @@ def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
             if not os.path.isdir(context.root):  # predicted against nothing
                 context.root = os.fsencode(os.path.join(folder.path, "empty"))
                 os.makedirs(context.root, exist_ok=True)
+            else:
+                context.root_fd = open_held(context.root, probed)
             yield
             return
         succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
-        with _root(context.root, succeeded):
+        with _root(context, probed, succeeded):
             with contextlib.closing(staging.open_staging(context)) as staged:
                 context.serve["leftover"] = staged.prepare(registry.leftover_adopter(context.settings["method"]))
                 try:
@@ -141,23 +146,37 @@ def _destination(context: Context, folder: JobFolder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _root(root: bytes, succeeded: Callable[[], bool]) -> Iterator[None]:
-    """Make the destination's root, and take it back where the transfer failed before anything arrived."""
+def _root(context: Context, probed: Probed | None, succeeded: Callable[[], bool]) -> Iterator[None]:
+    """Make and hold the destination's root; take it back where the transfer failed before anything arrived."""
+    from .._core.files import missing_of
     from .._tree import staging
 
+    root = os.fsdecode(context.root)
+    unusable = TransferFailed(
+        f"the destination {root} cannot be written to by user id {os.geteuid()} (permissions, or a read-only file "
+        "system): nothing was transferred. Use become, or fix the permissions"
+    )
+    made = missing_of(context.root)
     try:
-        made = staging.make_root(root)
-    except FileExistsError:
-        raise TransferFailed(f"{os.fsdecode(root)} is not a directory: name a directory as the destination") from None
+        context.root_fd = open_held(context.root, probed, make=True)
+    except NotADirectoryError:
+        raise TransferFailed(f"{root} is not a directory: name a directory as the destination") from None
     except OSError as error:
-        raise TransferFailed(f"the destination {os.fsdecode(root)} cannot be made: {error.strerror}") from error
+        if not made:
+            raise unusable from error
+        raise TransferFailed(f"the destination {root} cannot be made: {error.strerror}") from error
     try:
-        if not os.access(root, os.W_OK | os.X_OK):
-            raise TransferFailed(
-                f"the destination {os.fsdecode(root)} cannot be written to by user id {os.geteuid()} (permissions, or "
-                "a read-only file system): nothing was transferred. Use become, or fix the permissions"
-            )
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=context.root_fd):
+            raise unusable
         yield
     finally:
         if not succeeded():
             staging.take_back(made)
+
+
+def _open_source(root: bytes, probed: Probed | None) -> int:
+    """Hold the source's root, if it can be opened: who reads it says why not."""
+    try:
+        return open_held(root, probed)
+    except OSError:
+        return -1

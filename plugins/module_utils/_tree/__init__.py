@@ -6,6 +6,7 @@
 
 * ``stat_entry``: look at one name. ``xattr``: its extended attributes and ACLs.
 * ``descent``: a way down by directory fds that never leaves the tree.
+* ``held_root``: the root of a transfer, opened once and held.
 * ``walk``: every entry of a tree, in one order.
 * ``dirfd``: change a tree below a root, and nothing outside of it. ``remove``: remove a name with all below it.
 * ``metadata``: owner, mode, ACLs, xattrs and times: what differs, and how it is set.

@@ -20,22 +20,14 @@ from typing import Any, Callable, Collection, Iterator
 
 from .._core.context import Context, staging_name
 from .._core.errors import TransferFailed
-from .._core.files import missing_of
 
 TEMPORARY, PARTIAL = b"tmp", b"partial"
 _WRITABLE_BY_OTHERS, _OPEN_TO_OTHERS, _OWNERS_OWN = 0o022, 0o077, 0o700
 _PROBE = b".longhaul-probe-%s"  # a file that shows whom, and with which modes, a file system lets files belong to
 
 
-def make_root(root: bytes) -> list[bytes]:
-    """Make the root and its parents where they are missing; give what was made, the root first. Raises OSError."""
-    made = missing_of(root)
-    os.makedirs(root, exist_ok=True)
-    return made
-
-
 def take_back(made: list[bytes]) -> None:
-    """Remove what ``make_root`` made, as far as nothing arrived in it."""
+    """Remove folders that were made for a transfer, the deepest first, as far as nothing arrived in them."""
     with contextlib.suppress(OSError):
         for folder in made:
             os.rmdir(folder)
@@ -44,18 +36,20 @@ def take_back(made: list[bytes]) -> None:
 class Staging:
     """The open staging folders of one transfer, made where they are missing. Close it when done.
 
-    ``owners``: users other than this process's own to whom they may belong. Raises TransferFailed if what is there
+    ``owners``: users other than this process's own to whom they may belong. ``root_fd``: the root, where it is open
+    already. Raises TransferFailed if what is there
     was not made by this user for itself, and OSError where the folders cannot be made.
     """
 
-    def __init__(self, root: bytes, name: bytes, owners: Collection[int] = ()) -> None:
+    def __init__(self, root: bytes, name: bytes, owners: Collection[int] = (), root_fd: int = -1) -> None:
         self.path = os.path.join(root, name)
         self.owners = frozenset([os.geteuid(), *owners])
         self._name = name
         self._fds: list[int] = []
         self._keeps_modes = True
         try:
-            self.root_fd = self._keep(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            held = os.dup(root_fd) if root_fd >= 0 else os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.root_fd = self._keep(held)
             with self._times_kept():
                 self.fd = self._open(self.root_fd, name, self.path)
                 self.temporary_fd = self._open(self.fd, TEMPORARY, os.path.join(self.path, TEMPORARY))
@@ -190,8 +184,9 @@ def open_staging(context: Context) -> Staging:
     """
     if context.staged is None:
         writes_as_its_user = bool(context.settings.get("rsyncd_module"))  # a daemon's module
-        owners = [os.stat(context.root).st_uid] if writes_as_its_user else []
-        context.staged = Staging(context.root, os.fsencode(staging_name(context.settings["id"])), owners)
+        owners = [os.stat(context.top).st_uid] if writes_as_its_user else []
+        name = os.fsencode(staging_name(context.settings["id"]))
+        context.staged = Staging(context.root, name, owners, context.root_fd)
     staged: Staging = context.staged
     return staged
 

@@ -106,7 +106,7 @@ class Extras:
         if path not in self._replaced:
             self._replaced.add(path)
             self.found.append((path, True))
-        return any(victim.path == path for victim in below(self._context.root, path, self.keep))
+        return any(victim.path == path for victim in below(self._root, path, self.keep))
 
     def keep(self, path: bytes, is_dir: bool) -> bool:
         """Whether something below a directory that is too much is protected nevertheless."""
@@ -152,7 +152,7 @@ class Extras:
         self.kept = dict.fromkeys(self._replaced, why)
 
     def _victims(self, top: bytes) -> list[Entry]:
-        found = below(self._context.root, top, self.keep)
+        found = below(self._root, top, self.keep)
         return [entry for entry in found if entry.path not in self._replaced] if top in self._replaced else found
 
     def remove(self, outcome: Outcome) -> None:
@@ -200,11 +200,18 @@ class _Below:
         return False
 
 
-def below(root: bytes, top: bytes, keep: Callable[[bytes, bool], bool] = lambda _path, _is_dir: False) -> list[Entry]:
+def below(root: Root, top: bytes, keep: Callable[[bytes, bool], bool] = lambda _path, _is_dir: False) -> list[Entry]:
     """List a directory and what is in it as Root.remove would remove it, the deepest first."""
     filters: Any = _Below(top, keep)  # it answers what a walk asks of Filters
-    found = [
-        entry._replace(path=join(top, entry.path) if entry.path else top)
-        for entry in walk(os.path.join(root, top), filters=filters, side=DEST, on_error=lambda _path, _error: None)
-    ]
+    try:
+        folder = root.open_directory(top)
+    except OSError:
+        return []
+    try:
+        found = [
+            entry._replace(path=join(top, entry.path) if entry.path else top)
+            for entry in walk(folder, filters=filters, side=DEST, on_error=lambda _path, _error: None)
+        ]
+    finally:
+        os.close(folder)
     return [entry for entry in reversed(found) if entry.path not in filters.stay]

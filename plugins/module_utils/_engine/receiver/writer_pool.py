@@ -131,7 +131,8 @@ class _Writer:
         try:
             os.ftruncate(memory, _PIECES * PIECE_BYTES)
             self._memory = mmap.mmap(memory, 0)
-            self._process = _start(theirs.fileno(), memory, open_staging(context).temporary_fd, number)
+            staged = open_staging(context)
+            self._process = _start(theirs.fileno(), memory, staged.root_fd, staged.temporary_fd, number)
         except OSError:
             self._connection.close()
             raise
@@ -213,7 +214,7 @@ class _Writer:
 _SETTINGS = ("id", "check", "preserve", "numeric_ids", "owner_map", "inplace")  # that a FilePlacer looks at
 
 
-def _start(connection: int, memory: int, staging: int, number: int) -> subprocess.Popen[bytes]:
+def _start(connection: int, memory: int, root: int, staging: int, number: int) -> subprocess.Popen[bytes]:
     """Start the other process with the code that this one runs, from wherever that comes. Raises OSError."""
     import subprocess  # which most transfers do without
 
@@ -223,10 +224,11 @@ def _start(connection: int, memory: int, staging: int, number: int) -> subproces
     place = __file__[: __file__.rindex(__name__.replace(".", os.sep))]
     code = (
         f"import sys; sys.path.insert(0, {place.rstrip(os.sep)!r}); "
-        f"from {package}.writer_process import main; main({connection}, {memory}, {staging}, {number}, {os.getpid()})"
+        f"from {package}.writer_process import main; "
+        f"main({connection}, {memory}, {root}, {staging}, {number}, {os.getpid()})"
     )
     return subprocesses.start(
         [sys.executable, "-I", "-S", "-B", "-c", code],
         stdout=subprocess.DEVNULL,
-        pass_fds=(connection, memory, staging),
+        pass_fds=(connection, memory, root, staging),
     )

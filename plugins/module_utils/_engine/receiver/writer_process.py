@@ -66,7 +66,7 @@ def _read(connection: socket.socket, count: int) -> bytearray | None:
     return data
 
 
-def main(connection_fd: int, memory_fd: int, staging_fd: int, number: int, leader: int) -> None:
+def main(connection_fd: int, memory_fd: int, root_fd: int, staging_fd: int, number: int, leader: int) -> None:
     """Make files until the process ``leader`` ends or says that there are no more."""
     if not die_with_parent.follow(leader):
         return  # the next run must not meet this process at work
@@ -78,7 +78,7 @@ def main(connection_fd: int, memory_fd: int, staging_fd: int, number: int, leade
     root, settings = told
     context = Context(side="dest", part="", root=root, settings=settings, folder="")
     outcome = Outcome()
-    with Root(root) as place:
+    with Root(root_fd) as place:
         applier = FileApplier(context, place, outcome, number, staging_fd)
         try:
             while True:

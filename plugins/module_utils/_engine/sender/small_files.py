@@ -19,7 +19,7 @@ _FEW = 20  # of so many files one may come from a disk before it is worth while 
 class SmallFiles:
     """Opens regular files, most of which are where the one before was. One thread uses it."""
 
-    def __init__(self, root: bytes) -> None:
+    def __init__(self, root: bytes | int) -> None:
         self._root = Root(root)
         self._folder: tuple[bytes | None, int] = (None, -1)
 
@@ -53,7 +53,7 @@ class ReadAhead:
     asking beforehand would be work for nothing. 50,000 files that no memory held were read in a quarter of the time.
     """
 
-    def __init__(self, root: bytes) -> None:
+    def __init__(self, root: bytes | int) -> None:
         self._files = SmallFiles(root)
         self._can = hasattr(os, "posix_fadvise") and hasattr(resource, "RUSAGE_THREAD")
         self._disk_reads = 0  # that the reading thread had made when it last told

@@ -166,7 +166,7 @@ class CopySource(SourceCarrier):
         sent = Sending(sum(file.entry.size - file.have for file in files))
         meter = Meter(self._context.progress, sum(file.entry.size for file in files))
         event = self._fetched[shard] = threading.Event()
-        with View(self._context.root, os.path.join(self._views, view_name(shard)), files, self._room) as view:
+        with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             if self._runner is None:
                 tell(Ready(shard))

@@ -15,6 +15,7 @@ import os
 import resource
 import shutil
 
+from ..._core.context import Context
 from ..._engine.net.carrier import Wanted
 from ..._tree.dirfd import Root
 
@@ -48,13 +49,13 @@ class View:
     open as many files (``room``), the symlink leads to the path itself.
     """
 
-    def __init__(self, root: bytes, folder: str, files: list[Wanted], room: int) -> None:
-        self.folder = folder
+    def __init__(self, context: Context, folder: str, files: list[Wanted], room: int) -> None:
+        self.folder, self._root = folder, context.root
         self.problems: dict[int, str] = {}
         self._fds: list[int] = []
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder, mode=0o700)
-        with Root(root) as source:
+        with Root(context.top) as source:
             for file in files:
                 self._add(source, file, room)
 
@@ -69,7 +70,7 @@ class View:
             target = b"/proc/%d/fd/%d" % (os.getpid(), fd)
         else:
             os.close(fd)
-            target = os.path.join(source.path, file.entry.path)
+            target = os.path.join(self._root, file.entry.path)
         os.symlink(target, os.path.join(self.folder, str(file.index)))
 
     def __enter__(self) -> View:

@@ -148,7 +148,7 @@ class TarSource(SourceCarrier):
         """Send a file as it is. It may become longer or shorter meanwhile; that is found out afterwards."""
         tell(Raw(file.index))
         try:
-            with Root(self._context.root) as root:
+            with Root(self._context.top) as root:
                 fd = root.open_file(file.entry.path)
         except OSError as error:
             sent.problems[file.index] = f"cannot be read: {error.strerror}"

@@ -87,7 +87,7 @@ def rsync_handler(context: Context, alone: Callable[[], bool]) -> Handler:
             raise Refused(str(refused)) from refused
         if context.side == "dest" and not context.settings["check"] and alone():
             adopt(open_staging(context))  # an earlier receiver may have been killed
-        return Service(argv=argv, cwd=context.root, extra_environment=user_variables(), keeps=keeps)
+        return Service(argv=argv, cwd=context.top, extra_environment=user_variables(), keeps=keeps)
 
     return handle
 

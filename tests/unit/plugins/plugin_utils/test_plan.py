@@ -49,6 +49,7 @@ def path(kind="directory", real="/srv/data", **more):
         "type": kind,
         "empty": True,
         "existing": real,
+        "folder": {"path": real, "device": 1, "inode": 2},
         "existing_is_directory": True,
         "readable": True,
         "writable": True,

@@ -255,20 +255,6 @@ def test_a_user_opens_no_closed_folder_of_another(place):
         assert stat.S_IMODE(os.stat(wrong).st_mode) == 0
 
 
-def test_a_root_that_was_made_goes_again_where_nothing_arrived(root):
-    deep = os.path.join(root, b"one/two/three")
-    made = staging.make_root(deep)
-    assert os.path.isdir(deep)
-    staging.take_back(made)
-    assert os.listdir(root) == []
-    made = staging.make_root(deep)
-    with open(os.path.join(root, b"one/file"), "wb"):
-        pass
-    staging.take_back(made)
-    assert sorted(os.listdir(os.path.join(root, b"one"))) == [b"file"]
-    assert staging.make_root(root) == []
-
-
 def make_deep(folder: bytes, levels: int) -> None:
     """Make a chain of folders, deeper than a path can name, with a file at its end."""
     os.mkdir(folder)

@@ -1,0 +1,116 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The root of a transfer, opened once and held.
+
+The plan names a real path, and was made by what a probe found there. A user who owns a folder above it could exchange
+that folder afterwards, and lead what root writes, reads or deletes elsewhere (rsync: CVE-2026-53796). So each folder on
+the way is opened without following a symbolic link, what the probe saw must still be there, and all work is done from
+the open descriptor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from typing import TYPE_CHECKING, Any, Mapping, cast
+
+from .._core.errors import TransferFailed
+from .._core.json_shape import WrongShape, as_object, check_members
+from .descent import DIRECTORY_FLAGS
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Probed(TypedDict):
+        """A directory as a probe found it: the root, or the nearest one above it that existed."""
+
+        path: str
+        device: int
+        inode: int
+
+else:  # making such classes takes time at each job's start
+    Probed = dict
+
+# A folder on the way need not be readable; a system without O_PATH needs that.
+_WAY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_EXCHANGED = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)  # as Linux and FreeBSD say it of a symbolic link
+
+
+def describe(path: bytes) -> Probed:
+    """Return a directory as it is now; raise OSError."""
+    status = os.stat(path)
+    return {"path": os.fsdecode(path), "device": status.st_dev, "inode": status.st_ino}
+
+
+def parse_probed(value: object) -> Probed:
+    """Return what a request says that the probe found; raise WrongShape."""
+    found: Mapping[str, Any] = as_object(value, "probed")
+    check_members(found, {"path": str, "device": int, "inode": int})
+    if not found["path"].startswith("/"):
+        raise WrongShape("probed has no absolute path")
+    return cast(Probed, found)
+
+
+def open_held(root: bytes, probed: Probed | None = None, make: bool = False) -> int:
+    """Open a directory by its real path; with ``make`` what is missing on the way is made. The fd is the caller's.
+
+    Raises TransferFailed where something on the way is not what the probe found, and OSError where the way ends.
+    """
+    parts = [part for part in root.split(b"/") if part]
+    known = os.fsencode(probed["path"]).rstrip(b"/") if probed is not None else None
+    here = b""
+    fd = os.open(b"/", _WAY_FLAGS if parts else DIRECTORY_FLAGS)
+    try:
+        _require(fd, here, known, probed)
+        for number, part in enumerate(parts, 1):
+            here += b"/" + part
+            below = _enter(fd, part, here, DIRECTORY_FLAGS if number == len(parts) else _WAY_FLAGS, make)
+            os.close(fd)
+            fd = below
+            _require(fd, here, known, probed)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _enter(fd: int, name: bytes, path: bytes, flags: int, make: bool) -> int:
+    try:
+        return os.open(name, flags, dir_fd=fd)
+    except FileNotFoundError:
+        if not make:
+            raise
+    except OSError as error:
+        if error.errno in _EXCHANGED and _is_link(fd, name):
+            raise _exchanged(path) from None
+        raise
+    with contextlib.suppress(FileExistsError):  # another transfer's job makes it, too
+        os.mkdir(name, 0o777, dir_fd=fd)
+    return os.open(name, flags, dir_fd=fd)
+
+
+def _is_link(fd: int, name: bytes) -> bool:
+    try:
+        os.readlink(name, dir_fd=fd)
+    except OSError:
+        return False
+    return True
+
+
+def _require(fd: int, path: bytes, known: bytes | None, probed: Probed | None) -> None:
+    if probed is None or path != known:
+        return
+    status = os.fstat(fd)
+    if (status.st_dev, status.st_ino) != (probed["device"], probed["inode"]):
+        raise _exchanged(path or b"/")
+
+
+def _exchanged(path: bytes) -> TransferFailed:
+    return TransferFailed(
+        f"{os.fsdecode(path)} is no longer the folder that was there when the transfer was planned: somebody exchanged "
+        "it, or a file system was mounted or unmounted. Nothing was read or written there. Look who may write to the "
+        "folders above it, then run the task again"
+    )
