@@ -140,6 +140,7 @@ def make_plan(
         "method": choice.method,
         "check": check,
         "rules": rules,
+        "source_root": roots.source,
         "only": roots.only,
         "delete": options["delete"],
         "max_delete": options["max_delete"],

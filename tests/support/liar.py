@@ -28,10 +28,12 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messag
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods import stream
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.held_root import open_held
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
 
 KEY = b"k" * 32
+ROOT = Entry(b"", "d", 0o755, 0, 0, 0, 1, 2, 3, 1, 1, 0, 0)
 STAGED = tuple(f".longhaul-{ID}{below}".encode() for below in ("", "/tmp", "/partial", "/tmp/new-0-1"))
 
 
@@ -60,15 +62,17 @@ class Keys:
 class End:
     """A real end in a thread, and our side of its connections."""
 
-    def __init__(self, folder: Path, side: str) -> None:
+    def __init__(self, folder: Path, side: str, is_held: bool = False, **changes: Any) -> None:
         root = folder / "root"
         job = folder / "job"
         for path in (root, job):
             path.mkdir()
         (root / "small").write_bytes(b"s" * 100)
         (root / "large").write_bytes(b"l" * 600_000)
-        plan = settings("stream", encrypt=False, timeout=20)
+        plan = settings("stream", encrypt=False, timeout=20, **changes)
         self.context = Context(side, "serve", os.fsencode(root), plan, str(job), secrets={"exchange": "s"})
+        if is_held:  # as a job does; it stays open until this process ends
+            self.context.root_fd = open_held(self.context.root)
         for name in ("tmp", "partial"):
             os.makedirs(os.path.join(self.context.staging, name.encode()))
         if side == "dest":
@@ -163,6 +167,8 @@ def payload(chance: Chance, kind: FrameKind, due: int) -> bytes:
     """Return something for a frame of that kind."""
     if kind == FrameKind.SHARD and chance.random() < 0.9:
         entries = [entry(chance) for _n in range(chance.randrange(4))]
+        if due == 1 and chance.random() < 0.9:  # without it nothing else is taken
+            entries = [ROOT, *sorted(entries)]
         shard = Shard(due if chance.random() < 0.9 else chance.randrange(3), entries)
         data = bytearray(shard.dump())
         if chance.random() < 0.3:

@@ -28,6 +28,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summar
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 
 KEY = b"k" * 32
+MANY = 1000  # shards that may be under way
 FILE = Entry(b"a", "f", 0o644, 0, 0, 5, 1, 2, 3, 4, 1, 0, 0)
 
 _MAKERS: dict[FrameKind, Callable[[int], Said]] = {
@@ -79,7 +80,7 @@ class Walker:
     """One end, with what is on its way to it on each connection."""
 
     def __init__(self, role: Role, contents: Contents, lanes: int) -> None:
-        self.end = Conversation(role, contents)
+        self.end = Conversation(role, contents, MANY)
         self.lanes = [self.end.lane(KEY, KEY) for _number in range(lanes)]
         self.arriving = [bytearray() for _number in range(lanes)]
         self.sent: list[list[bytes]] = [[] for _number in range(lanes)]

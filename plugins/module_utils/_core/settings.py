@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         method: str
         check: bool
         rules: list[str]
+        source_root: str | None  # for the rules that are laid against absolute paths
         only: str | None
         delete: bool
         max_delete: int | None
@@ -82,7 +83,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
     **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "rsync_opts"), (list,)),
     **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp"), (dict,)),
-    "only": (str, type(None)),
+    **dict.fromkeys(("only", "source_root"), (str, type(None))),
     "max_delete": (int, type(None)),
     "rsyncd_module": (dict, type(None)),
 }
@@ -96,6 +97,7 @@ def parse_settings(values: object) -> Settings:
     given = values if isinstance(values, dict) else {}
     found: dict[str, Any] = {
         "only": None,
+        "source_root": None,
         "max_delete": None,
         "suspects": [],
         "inplace": False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import ssl
 import threading
@@ -23,12 +24,13 @@ from . import authenticate, tls
 from .authenticate import HANDSHAKE_SECONDS, read_exactly
 from .control_channel import Channel
 from .data_connection import DataConnection, TlsChannel
+from .strangers import Strangers
 
 FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
 _RETRY_SECONDS = 0.2
 _AGAIN_SECONDS = 0.5
+_COMPLAINTS = 50  # about strangers, that are logged
 _REFUSALS = 4  # in a row; then nobody listens there, or no more
-_MAX_UNAUTHENTICATED = 32  # connections that have not proved anything yet, at one time
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 
 
@@ -150,7 +152,8 @@ class Listener:
         self._parameters, self._arrived, self._log = parameters, arrived, context.log
         self._allowed = [str(address) for address in context.serve.get("allow") or ()]
         self._stop = threading.Event()
-        self._strangers = threading.BoundedSemaphore(_MAX_UNAUTHENTICATED)
+        self._strangers = Strangers()
+        self.complaints = 0  # about strangers
         self._socket = _listen(str(context.serve.get("address") or ""), list(context.serve.get("ports") or ()))
         self.address, self.port = self._socket.getsockname()[:2]
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -167,9 +170,7 @@ class Listener:
                 self._stop.wait(1)
                 continue
             if self._allowed and where[0] not in self._allowed:
-                self._log(f"port {self.port}: {where[0]} connected, which is not the other host: dropped")
-                connection.close()
-            elif not self._strangers.acquire(blocking=False):
+                self._complain(f"{where[0]} connected, which is not the other host: dropped")
                 connection.close()
             else:
                 threading.Thread(target=self._meet, args=(connection,), daemon=True).start()
@@ -177,24 +178,40 @@ class Listener:
     def _meet(self, connection: socket.socket) -> None:
         """Find out who connected, for a few seconds at most."""
         try:
-            connection = self._parameters.wrap(connection)
-            read = partial(read_exactly, connection.recv)
-            number = hello.decode(read(hello.HELLO_BYTES))
-            keys = authenticate.serve(self._parameters.secret, number, read, connection.sendall)
+            with self._strangers.hold(connection) as stranger:
+                _wait_for_words(connection)
+                stranger.is_silent = False
+                connection = self._parameters.wrap(connection)
+                read = partial(read_exactly, connection.recv)
+                number = hello.decode(read(hello.HELLO_BYTES))
+                keys = authenticate.serve(self._parameters.secret, number, read, connection.sendall)
         except (OSError, HandshakeError) as error:
             if not self._stop.is_set():
-                self._log(f"port {self.port}: {error}; listening on")
+                self._complain(f"{error}; listening on")
             connection.close()
             return
-        finally:
-            self._strangers.release()
         self._arrived(Connection(number, connection, keys))
+
+    def _complain(self, text: str) -> None:
+        """Log what strangers do, but not without end: they decide how often they come."""
+        self.complaints += 1
+        if self.complaints <= _COMPLAINTS:
+            more = "; what comes after this is not logged" if self.complaints == _COMPLAINTS else ""
+            self._log(f"port {self.port}: {text}{more}")
 
     def close(self) -> None:
         """Stop listening."""
         self._stop.set()
         self._thread.join()
         self._socket.close()
+
+
+def _wait_for_words(connection: socket.socket) -> None:
+    """Wait until the other end has sent something; raise HandshakeError if it does not in time."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    if not poll.poll(HANDSHAKE_SECONDS * 1000):
+        raise HandshakeError("the peer said nothing")
 
 
 def _listen(address: str, ports: list[Any]) -> socket.socket:

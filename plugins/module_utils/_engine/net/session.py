@@ -15,13 +15,14 @@ from typing import Any, Callable, Iterator
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
-from ..wire.conversation import Contents, Conversation, Role, Said
+from ..wire.conversation import Contents, Conversation, Role, Said, window_for
 from ..wire.frames import VERSION, FrameError
 from ..wire.messages import Bye, Failed, Hello
 from .control_channel import Channel, ChannelBroken
 
 PING_SECONDS = 5.0
 _FAREWELL = 3.0  # seconds for the peer to hear why this one gives up
+_WAITING = 10_000  # events for the leading thread, from the peer or its own others; each is small
 _PINGS = 8  # at least, within the timeout: half of it is how long silence may last
 
 
@@ -42,7 +43,8 @@ class Session:
     def __init__(self, context: Context, channels: list[Channel], contents: Contents) -> None:
         self._context = context
         self.channels = channels
-        conversation = Conversation(Role(context.side), contents)
+        self.window = window_for(contents, int(context.settings["streams_max"]))  # shards that may be under way
+        conversation = Conversation(Role(context.side), contents, self.window)
         for channel in channels:
             channel.join(conversation)
         timeout = float(context.settings["timeout"])
@@ -73,6 +75,8 @@ class Session:
                     if isinstance(message, Failed):
                         raise TransferFailed(message.reason)
                     if not self._gives_up:
+                        if self._events.qsize() > _WAITING:
+                            raise FrameError("more arrived than anybody asked for")
                         on_message(number, message)
             except ChannelBroken as error:
                 self.put(_broken_off(error))

@@ -4,7 +4,8 @@
 
 """The destination's end of a session.
 
-* ``receiver``: leads. ``reconcile`` compares what is offered with what is there, and says what must happen.
+* ``receiver``: leads. ``offer_check`` holds the source to the plan. ``reconcile`` compares what is offered with what is
+  there, and says what must happen.
 * ``apply`` puts entries in place, ``apply_file`` regular files; ``new_file`` writes one.
 * ``delete``: what the source does not have. ``obstacles``: what is in the way. ``link_dest``: files of older snapshots.
 * ``hardlinks``, ``inode_claims``: names that share a file. ``owner_book``: what ids become.

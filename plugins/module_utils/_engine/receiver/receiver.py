@@ -30,6 +30,7 @@ from ..wire.messages import Ack, Begin, End, Fetched, Hash, Raw, Ready, Scanned,
 from ..wire.summary import Summary, continue_from
 from .apply import Applier
 from .disk_full import full
+from .offer_check import OfferCheck
 from .owner_book import OwnerBook
 from .reconcile import OpenShard, Reconciler
 from .writer_pool import PIECE_BYTES, PIECE_FILES, File, WriterPool, Written, processes_wanted
@@ -54,9 +55,10 @@ class Receiver:
         self._open: dict[int, OpenShard] = {}
         self._fetches: queue.Queue[Any] = queue.Queue()
         self._fetchers: list[threading.Thread] = []
-        self._root = Root(context.root)
+        self._root = Root(context.top)
         self._applier = Applier(context, self._root, self._outcome)
         self._entries = Reconciler(context, self._root, self._applier)
+        self._offers = OfferCheck(context.settings)
         self._writers = WriterPool(context, session.put, processes_wanted(context))
         self._owners = OwnerBook(context)
         self._pieces = 0  # of small files that other processes are making
@@ -164,6 +166,7 @@ class Receiver:
     # comparing
 
     def _shard(self, shard: Shard) -> None:
+        self._offers.check(shard)
         self._learn_owners(shard)
         work = self._open[shard.id] = OpenShard(shard)
         opaque = set(shard.opaque)
@@ -369,6 +372,8 @@ class Receiver:
                 "this is a defect, please report it"
             )
         self._open.pop(work.shard.id, None)
+        for index in again:
+            self._offers.ask_again(work.shard.entries[index], work.shard.attempt)
         self._outcome.bytes_matched += work.matched
         self._context.progress.files_done += work.accounted
         self._session.send(Ack(work.shard.id, work.accounted, again, work.matched))

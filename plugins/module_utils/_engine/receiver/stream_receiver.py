@@ -29,7 +29,7 @@ from ..net.session import Session
 from ..wire.conversation import Said
 from ..wire.frames import Frame, FrameError, Payload
 from ..wire.messages import Begin, Got, Want
-from ..wire.ranges import Range, missing
+from ..wire.ranges import MAX_RANGES, Range, at_most, missing
 from ..wire.records import Record, RecordKind
 from .disk_full import FULL, full
 from .inplace_file import InPlace
@@ -124,7 +124,7 @@ class StreamDest(DestCarrier):
         batch.old = {index for index, _entry, _found in files}
         if self._context.settings.get("delta") == "none":
             return
-        with Root(self._context.root) as root:
+        with Root(self._context.top) as root:
             for index, entry, found in files:
                 if not bundles.fits(entry) and found.size >= delta.block_size(found.size):
                     with contextlib.suppress(OSError):  # then the whole file is sent
@@ -135,6 +135,8 @@ class StreamDest(DestCarrier):
         batch = self._batches[shard]
         batch.small = [file for file in files if bundles.fits(file[1])]
         batch.announced = sum(entry.size for _index, entry in batch.small)
+        if batch.announced > bundles.SHARD_BYTES + bundles.SMALL_BYTES:
+            raise FrameError(f"a shard with {batch.announced} bytes of small files arrived, which must fit into memory")
         large = [file for file in files if not bundles.fits(file[1])] if len(batch.small) < len(files) else []
         for index, entry in large:
             try:
@@ -145,7 +147,7 @@ class StreamDest(DestCarrier):
             batch.large[index] = item = _Incoming(partial)
             item.basis = batch.bases.get(index)
             if partial.have:
-                batch.needed[index] = missing(partial.have, entry.size)
+                batch.needed[index] = at_most(MAX_RANGES, missing(partial.have, entry.size))
                 self.resumed = True
         if batch.large and self._syncer is None:
             self._syncer = threading.Thread(target=self._sync, daemon=True)
@@ -160,7 +162,7 @@ class StreamDest(DestCarrier):
         """Return the old version to write to, if that is requested and possible; otherwise a new file replaces it."""
         if not self._context.settings.get("inplace") or index not in batch.old:
             return None
-        with contextlib.suppress(OSError), Root(self._context.root) as root:
+        with contextlib.suppress(OSError), Root(self._context.top) as root:
             return InPlace(root, entry)
         return None
 
@@ -202,7 +204,7 @@ class StreamDest(DestCarrier):
                 self._changed.wait(0.5)
         self._context.progress.moved(sum(entry.size for _index, entry in batch.small))
         try:
-            return _Received(batch, self._context.root, self._reuse)
+            return _Received(batch, self._context.top, self._reuse)
         except FrameError as error:
             raise TransferFailed(f"what arrived of small files cannot be used: {error}") from error
 
@@ -319,7 +321,7 @@ class StreamDest(DestCarrier):
 
 
 class _Received(Arrived):
-    def __init__(self, batch: _Batch, root: bytes, reuse: Callable[[Payload], None]) -> None:
+    def __init__(self, batch: _Batch, root: bytes | int, reuse: Callable[[Payload], None]) -> None:
         self._root, self._frames, self._reuse = root, batch.frames, reuse
         self._large = batch.large
         self._small = dict(bundles.contents(batch.frames, batch.small))

@@ -10,33 +10,37 @@ import time
 from typing import Callable, Iterable, Iterator
 
 from ..._model.entry import REGULAR, Entry
+from ..wire.messages import SHARD_ENTRIES
 
-MAX_ENTRIES = 2000
 MAX_BYTES = 64 << 20  # of file contents. What is lost when an end is killed: so much for each stream, or one file
+MAX_RECORDS = 4 << 20  # of names, targets and attributes
 MAX_SECONDS = 0.5  # a slow disk's first entries must not wait for its last
 
 
 def gather(
     entries: Iterable[Entry],
-    max_entries: int = MAX_ENTRIES,
+    max_entries: int = SHARD_ENTRIES,
     max_bytes: int = MAX_BYTES,
     clock: Callable[[], float] = time.monotonic,
     max_seconds: float = MAX_SECONDS,
 ) -> Iterator[list[Entry]]:
     """Yield the entries in batches, in their order; a file of more than ``max_bytes`` is a batch of its own."""
     batch: list[Entry] = []
-    size, since = 0, clock()
+    size, records, since = 0, 0, clock()
     for entry in entries:
         content = entry.size if entry.type == REGULAR else 0
         if batch and (content > max_bytes or clock() - since > max_seconds):
             yield batch
-            batch, size = [], 0
+            batch, size, records = [], 0, 0
         if not batch:
             since = clock()
         batch.append(entry)
         size += content
-        if size >= max_bytes or len(batch) >= max_entries:
+        records += len(entry.path)
+        if entry.target or entry.xattrs:
+            records += len(entry.target) + sum(len(key) + len(value) for key, value in entry.xattrs)
+        if size >= max_bytes or records >= MAX_RECORDS or len(batch) >= max_entries:
             yield batch
-            batch, size = [], 0
+            batch, size, records = [], 0, 0
     if batch:
         yield batch

@@ -71,7 +71,7 @@ class StreamSource(SourceCarrier):
         """Return when the destination has written all ranges of the files, or they cannot be read."""
         sent = Sending()
         opened: list[_File] = []
-        with Root(self._context.root) as root:
+        with Root(self._context.top) as root:
             for file in files:
                 try:
                     fd = root.open_file(file.entry.path)

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from functools import partial
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -26,16 +26,15 @@ from ..._tree.owners import Names
 from ..._tree.walk import walk
 from ..net.carrier import Sending, SourceCarrier, Wanted
 from ..net.session import Session
-from ..wire.conversation import Said
+from ..wire.conversation import Said, has_room
 from ..wire.frames import FrameError
-from ..wire.messages import Ack, Fetched, Hash, Scanned, Sent, Shard, Sums, Total, Want
+from ..wire.messages import ATTEMPTS, Ack, Fetched, Hash, Scanned, Sent, Shard, Sums, Total, Want
 from ..wire.summary import Summary, merge
 from .batches import gather
 from .leftovers import staging_left_out
 
-AGAIN_AT_MOST = 3  # times that a file which changes is sent once more
+AGAIN_AT_MOST = ATTEMPTS - 1  # times that a file which changes is sent once more
 IN_VAIN_AT_MOST = 64 << 20  # bytes of such a file that are sent for nothing before it is tried only once more
-WINDOW = 4  # shards under way beside those that the streams work at
 VANISHED, UNSTABLE = "vanished", "unstable"
 MOVED = "moved"  # within the file: rsync brings it, after this
 
@@ -54,11 +53,11 @@ class Sender:
         self._context, self._session, self._carrier = context, session, carrier
         self._settings = context.settings
         self._streams = max(1, int(self._settings["streams"]))
-        self._window = WINDOW + 2 * self._streams
         self._outcome = Outcome()
         self._work: queue.Queue[Work | None] = queue.Queue()
         self._workers: list[threading.Thread] = []
         self._open: dict[int, Shard] = {}
+        self._again: list[tuple[list[Entry], int]] = []  # files to be offered once more, and which attempt that is
         self._problems: dict[int, dict[int, str]] = {}  # of open shards, as the workers found them
         self._bytes_sent = earlier.bytes_sent if earlier is not None else 0
         self._lock = threading.Lock()
@@ -104,17 +103,17 @@ class Sender:
         self._session.expect_hello()
         started = time.monotonic()
         self._context.progress.phase = "transfer"
-        for entries in self._batches():
-            while len(self._open) >= self._window:
-                self._handle(self._session.next_event())
+        for entries in self._cut(self._entries()):
             self._handle_waiting()
-            self._offer(Shard(self._take_id(), entries))
+            self._offer_again()
+            self._offer(entries)
         self._outcome.phases["scan"] = round(time.monotonic() - started, 3)
         self._context.progress.bytes_total = self._outcome.bytes_total
         totals = self._outcome.files_total, self._outcome.bytes_total
         self._session.send(Total(*totals))
         scan_is_clean = not self._outcome.errors_total
-        while self._open:
+        while self._open or self._again:
+            self._offer_again()
             self._handle(self._session.next_event())
         self._outcome.phases["transfer"] = round(time.monotonic() - started, 3)
         is_clean = scan_is_clean and self._outcome.errors_total == self._outcome.errors_unstable
@@ -131,14 +130,15 @@ class Sender:
         self._session.goodbye()
         return whole
 
-    def _batches(self) -> Iterator[list[Entry]]:
-        return gather(self._entries())
+    def _cut(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+        """Cut entries into shards."""
+        return gather(entries)
 
     def _entries(self) -> Iterator[Entry]:
         preserve = self._settings["preserve"]
         left_out: list[bytes] = []
         for entry in walk(
-            self._context.root,
+            self._context.top,
             filters=Filters.parse(self._settings["rules"], self._context.root),
             on_staging=left_out.append,
             one_file_system=bool(self._settings["one_file_system"]),
@@ -173,13 +173,21 @@ class Sender:
         self._next_id += 1
         return self._next_id
 
-    def _offer(self, shard: Shard) -> None:
+    def _offer(self, entries: list[Entry], attempt: int = 1) -> None:
+        """Offer entries as a shard, as soon as there is room for one more under way."""
+        while not has_room([shard.size for shard in self._open.values()], self._session.window):
+            self._handle(self._session.next_event())
+        shard = Shard(self._take_id(), entries, attempt)
         if self._settings["one_file_system"]:
             shard.opaque = [i for i, entry in enumerate(shard.entries) if entry.dev != self._top_device]
         shard.users, shard.groups = self._names.new(shard.entries)
         self._open[shard.id] = shard
         self._context.progress.files_total = self._outcome.files_total
         self._session.send(shard)
+
+    def _offer_again(self) -> None:
+        while self._again:
+            self._offer(*self._again.pop(0))
 
     def _handle_waiting(self) -> None:
         message = self._session.next_event(wait=False)
@@ -228,13 +236,12 @@ class Sender:
                     )
             else:
                 self._refresh(entry, fresh)
-        if fresh:
-            self._context.progress.moved(-contents_of(fresh))
-            self._offer(Shard(self._take_id(), fresh, shard.attempt + 1))
+        self._context.progress.moved(-contents_of(fresh))
+        self._again += [(entries, shard.attempt + 1) for entries in self._cut(fresh)]
 
     def _refresh(self, entry: Entry, fresh: list[Entry]) -> None:
         preserve = self._settings["preserve"]
-        with Root(self._context.root) as root:
+        with Root(self._context.top) as root:
             try:
                 now = root.lstat(entry.path, "xattrs" in preserve or "acls" in preserve)
             except OSError as error:
@@ -251,7 +258,7 @@ class Sender:
 
     def _readable(self, entry: Entry) -> bool:
         try:
-            with Root(self._context.root) as root:
+            with Root(self._context.top) as root:
                 os.close(root.open_file(entry.path))
         except OSError as error:
             self._outcome.error(escape(entry.path), f"cannot be read: {error.strerror}")
@@ -274,7 +281,7 @@ class Sender:
 
     def _worker(self, number: int) -> None:
         stream = number % len(self._session.channels)  # a program beside the conversation has no connection in it
-        with Root(self._context.root) as root:
+        with Root(self._context.top) as root:
             while True:
                 work = self._work.get()
                 if work is None:

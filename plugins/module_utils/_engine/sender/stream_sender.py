@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
@@ -26,16 +26,14 @@ from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..net.session import Session
 from ..wire import ranges
-from ..wire.conversation import Said
+from ..wire.conversation import MAX_BUNDLES, Said
 from ..wire.frames import Frame, FrameKind
 from ..wire.messages import Ack, Begin, Fewer, Got, Shard, Want
 from .batches import gather
 from .large_files import StreamSource
-from .sender import UNSTABLE, VANISHED, WINDOW, Sender
+from .sender import UNSTABLE, VANISHED, Sender
 from .small_files import ReadAhead, SmallFiles
 
-SHARD_BYTES = 8 << 20  # what the destination may have to hold in memory of each shard under way
-MAX_WINDOW = 8  # shards under way, whatever the number of streams
 SHARD_ENTRIES = 1000
 SHARD_SECONDS = 0.1
 
@@ -47,16 +45,15 @@ class StreamSender(Sender):
         self, context: Context, session: Session, carrier: StreamSource, bucket: TokenBucket, earlier: Outcome | None
     ) -> None:
         super().__init__(context, session, carrier, earlier)
-        self._window = min(WINDOW + 2 * int(self._settings["streams_max"]), MAX_WINDOW)
         self._ranges = carrier
         self._bucket = bucket
-        self._files = SmallFiles(context.root)
-        self._ahead = ReadAhead(context.root)
+        self._files = SmallFiles(context.top)
+        self._ahead = ReadAhead(context.top)
         self._bundle = memoryview(bytearray(bundles.BUNDLE_BYTES + 1))  # one more, to see that a file became longer
         self._packer = bundles.Packer(self._settings["compress"])
 
-    def _batches(self) -> Iterator[list[Entry]]:
-        return gather(self._entries(), SHARD_ENTRIES, SHARD_BYTES, max_seconds=SHARD_SECONDS)
+    def _cut(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+        return gather(entries, SHARD_ENTRIES, bundles.SHARD_BYTES, max_seconds=SHARD_SECONDS)
 
     def _on_message(self, stream: int, message: Said) -> None:
         if isinstance(message, Want):
@@ -106,7 +103,7 @@ class StreamSender(Sender):
         if len(small) < len(wanted):
             want.indexes = [index for index in wanted if not bundles.fits(entries[index])]
             large = self._wanted(shard, want)
-            self._employ(min(self._ranges.connections, MAX_WINDOW))
+            self._employ(min(self._ranges.connections, MAX_BUNDLES))
             self._work.put(partial(self._send_large, shard=shard, files=large, problems=problems, count=count))
         else:
             self._tell_sent(shard, problems, {}, count)

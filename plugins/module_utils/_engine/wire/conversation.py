@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from enum import Enum
-from typing import Callable, Dict, Iterator, Mapping, Optional, Union
+from typing import Callable, Collection, Dict, Iterator, Mapping, Optional, Union
 
 from ..._core.errors import TransferFailed
 from . import messages
@@ -162,6 +162,10 @@ FLOWS: Mapping[Contents, Mapping[Flow, Mapping[FrameKind, Flow]]] = {
     Contents.PROGRAM: {Flow.IDLE: {}, Flow.FLOWING: {}},
 }
 
+_WINDOW = 4  # shards under way beside those that the streams work at
+MAX_BUNDLES = 8  # shards under way, whatever the number of streams, where their small files are held in memory
+_WINDOW_BYTES = 16 << 20  # of them, and one more
+
 _OF_SHARDS = frozenset(kind for steps in STEPS.values() for allowed in steps.values() for kind in allowed)
 _OF_FLOWS = frozenset({K.BEGIN, K.RAW, K.END}) | DATA_TYPES
 _ANY_TIME = frozenset({K.PING, K.FAILED})
@@ -181,6 +185,20 @@ _PARSERS: dict[FrameKind, Callable[[Payload], Message]] = {
 Said = Union[Message, Frame]  # contents are frames
 
 
+def has_room(sizes: Collection[int], window: int) -> bool:
+    """Return whether one more shard may be under way, beside those of ``sizes`` bytes: that bounds both ends' memory.
+
+    ``window`` is how many there may be, of which each end knows from ``window_for``.
+    """
+    return len(sizes) < window and sum(sizes) <= _WINDOW_BYTES
+
+
+def window_for(contents: Contents, streams: int) -> int:
+    """Return how many shards may be under way with so many streams, or as many as there may become."""
+    window = _WINDOW + 2 * max(1, streams)
+    return min(window, MAX_BUNDLES) if contents is Contents.BUNDLES else window
+
+
 class Defect(TransferFailed):
     """This end was about to send what its peer would refuse."""
 
@@ -190,18 +208,22 @@ class _OutOfTurn(Exception):
 
 
 class _Shard:
-    __slots__ = ("count", "step")
+    __slots__ = ("count", "size", "step")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, size: int) -> None:
         self.count = count  # entries
+        self.size = size  # bytes
         self.step: Step | None = None
 
 
 class Conversation:
-    """What one end knows of both: the shards under way, and how far each end is on each connection."""
+    """What one end knows of both: the shards under way, and how far each end is on each connection.
 
-    def __init__(self, role: Role, contents: Contents) -> None:
-        self.role = role
+    ``window`` is how many shards the peer may have under way; see ``has_room``.
+    """
+
+    def __init__(self, role: Role, contents: Contents, window: int) -> None:
+        self.role, self._window = role, window
         self.peer = Role.DEST if role is Role.SOURCE else Role.SOURCE
         self.shards: dict[int, _Shard] = {}  # those under way
         self._contents = contents
@@ -243,7 +265,8 @@ class Conversation:
         kind, number = message.kind, message.id
         shard = self.shards.get(number)
         if isinstance(message, Shard) and shard is None and number == self._offered + 1:
-            shard = _Shard(len(message.entries))
+            self._require_room(role)
+            shard = _Shard(len(message.entries), message.size)
         allowed = self._steps[shard.step] if shard is not None else {}
         if shard is None or kind not in allowed:
             raise self._out_of_turn(lane, role, message)
@@ -259,6 +282,10 @@ class Conversation:
         flow = self.flows[lane.flow]
         if kind in flow and (kind is not K.SENT or number == lane.carried):
             lane.carry(flow[kind], number)
+
+    def _require_room(self, role: Role) -> None:
+        if role is self.peer and not has_room([shard.size for shard in self.shards.values()], self._window):
+            raise FrameError("more shards arrived than may be under way")
 
     def _out_of_turn(self, lane: Lane, role: Role, said: Said) -> _OutOfTurn:
         name = said.kind.name

@@ -20,7 +20,7 @@ from enum import IntEnum
 from typing import Iterator, NamedTuple, Union
 
 VERSION = 1
-MAX_CONTROL = 64 << 20  # bytes of one control frame's payload
+MAX_MESSAGE = 1 << 20  # bytes of a control frame's payload, but for those that name files
 MAX_DATA = 1 << 20  # bytes of one data frame's payload
 
 
@@ -55,6 +55,14 @@ class FrameKind(IntEnum):
 _KINDS = {int(kind): kind for kind in FrameKind}
 DATA_TYPES = frozenset({FrameKind.DATA, FrameKind.DEFLATED, FrameKind.ZSTD})
 CONTROL_TYPES = frozenset(FrameKind) - DATA_TYPES
+MAX_BYTES = {  # of a frame's payload, by its kind
+    **dict.fromkeys(FrameKind, MAX_MESSAGE),
+    **dict.fromkeys(DATA_TYPES, MAX_DATA),
+    FrameKind.SHARD: 24 << 20,  # the largest record behind as many others as the source gathers
+    FrameKind.WANT: 16 << 20,  # hashes of the blocks of large files, and ranges of them
+    **dict.fromkeys((FrameKind.ACK, FrameKind.SENT), 8 << 20),  # a reason for each file
+    FrameKind.SUMMARY: 32 << 20,  # the paths of what was changed
+}
 
 BUFFER_BYTES = 256 << 10
 _DIRECT = 64 << 10  # bytes of a frame that is read to where it stays, if it is not there yet
@@ -119,7 +127,7 @@ class Encoder:
 
     def parts(self, kind: FrameKind, payload: Payload = b"") -> tuple[bytes, Payload, bytes]:
         """Return header, payload and check, so that a large payload need not be copied to be written."""
-        limit = MAX_DATA if kind in DATA_TYPES else MAX_CONTROL
+        limit = MAX_BYTES[kind]
         if len(payload) > limit:
             raise FrameError(f"a frame of {len(payload)} bytes is longer than the {limit} that are allowed")
         header = _HEADER.pack(kind, len(payload))
@@ -243,7 +251,7 @@ class Decoder:
         kind = _KINDS.get(number)
         if kind is None:
             raise DamagedFrame(f"unknown frame type {number}: the peer runs an incompatible version")
-        limit = MAX_DATA if kind in DATA_TYPES else MAX_CONTROL
+        limit = MAX_BYTES[kind]
         if length > limit:
             raise DamagedFrame(f"a {kind.name} frame that claims {length} bytes arrived; {limit} are allowed")
         return kind

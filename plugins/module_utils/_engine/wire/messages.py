@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from typing import Any, Callable, Mapping, TypeVar
@@ -16,8 +17,13 @@ from ..._model.entry_codec import Decoder, encode
 from ..._model.paths import STAGING, is_staging
 from .frames import MAX_DATA, FrameError, FrameKind, Payload
 
+ATTEMPTS = 4  # to bring one file in one conversation
+SHARD_ENTRIES = 2000
 _LENGTH = struct.Struct("!I")
-_DIGITS = 12  # of a position in a shard, and more than any has
+_DIGITS = 12  # of a position in a shard or an id, and more than any has
+_SHORT = 64 << 10  # bytes of a message that cannot become large in memory
+_MAX_VALUES = 1 << 18  # in a longer one; each may take a hundred bytes of memory
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 Value = TypeVar("Value")
 
@@ -69,8 +75,9 @@ class Hello(Message):
 class Shard(OfShard):
     """SHARD: a batch of entries that is decided, sent and accounted for as one."""
 
-    __slots__ = ("attempt", "entries", "groups", "opaque", "users")
+    __slots__ = ("attempt", "entries", "groups", "opaque", "size", "users")
     kind = FrameKind.SHARD
+    _POSITIONS = ("opaque",)
 
     def __init__(self, identity: int, entries: list[Entry], attempt: int = 1) -> None:
         self.id = identity
@@ -79,6 +86,7 @@ class Shard(OfShard):
         self.opaque: list[int] = []  # directories whose contents the source does not list
         self.users: dict[int, str] = {}  # names of uids that were not seen before
         self.groups: dict[int, str] = {}
+        self.size = 0  # bytes of its message, once that is made
 
     def dump(self) -> bytes:
         head = dump_message(
@@ -91,7 +99,9 @@ class Shard(OfShard):
                 "groups": self.groups,
             }
         )
-        return _LENGTH.pack(len(head)) + head + b"".join(map(encode, self.entries))
+        payload = _LENGTH.pack(len(head)) + head + b"".join(map(encode, self.entries))
+        self.size = len(payload)
+        return payload
 
     @classmethod
     def parse(cls, payload: Payload) -> Shard:
@@ -105,12 +115,16 @@ class Shard(OfShard):
         try:
             entries = list(decoder.feed(payload[_LENGTH.size + length :]))
             decoder.finish()
-            shard = cls(int(head["id"]), entries, int(head["attempt"]))
-            shard.opaque = [int(index) for index in head["opaque"]]
-            shard.users = {int(uid): str(name) for uid, name in head["users"].items()}
-            shard.groups = {int(gid): str(name) for gid, name in head["groups"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:
             raise FrameError(f"a shard that cannot be read arrived: {error}") from error
+        shard = cls(number(head, "id"), entries, number(head, "attempt"))
+        shard.size = len(payload)
+        shard.opaque = _positions(head, "opaque")
+        shard.users, shard.groups = _by_index(head, "users", str), _by_index(head, "groups", str)
+        if len(entries) > SHARD_ENTRIES:
+            raise FrameError(f"a shard of {len(entries)} entries arrived; {SHARD_ENTRIES} are allowed")
+        if not 1 <= shard.attempt <= ATTEMPTS:
+            raise FrameError(f"attempt {shard.attempt} of a shard arrived; there are {ATTEMPTS}")
         if STAGING in payload and any(is_staging(entry.path) for entry in entries):
             raise FrameError("an entry with the name of a transfer's own folder arrived, which no source offers")
         if head.get("count") != len(entries):
@@ -177,7 +191,7 @@ class Want(OfShard):
         values = parse_message(payload)
         have, ranges = _by_index(values, "have", _an_int), _by_index(values, "ranges", _as_it_is)
         sums = _by_index(values, "sums", _as_it_is)
-        return cls(number(values, "id"), _indexes(values), have, ranges, sums)
+        return cls(number(values, "id"), _positions(values, "index"), have, ranges, sums)
 
 
 class Hash(OfShard):
@@ -194,7 +208,7 @@ class Hash(OfShard):
     @classmethod
     def parse(cls, payload: Payload) -> Hash:
         values = parse_message(payload)
-        return cls(number(values, "id"), _indexes(values))
+        return cls(number(values, "id"), _positions(values, "index"))
 
 
 class Sums(OfShard):
@@ -393,9 +407,12 @@ def dump_message(values: Mapping[str, object]) -> bytes:
 
 
 def parse_message(payload: Payload) -> dict[str, Any]:
-    """Read a payload; raise FrameError if it is not what dump_message made."""
+    """Read a payload; raise FrameError if it is not what dump_message made, or would take much memory."""
+    data = bytes(payload) if isinstance(payload, memoryview) else payload
+    if len(data) > _SHORT and _TEXT.sub(b"", data).count(b",") > _MAX_VALUES:
+        raise FrameError(f"a message of more than {_MAX_VALUES} values arrived")
     try:
-        values = json.loads(bytes(payload) if isinstance(payload, memoryview) else payload)
+        values = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FrameError(f"a message that cannot be read arrived: {error}") from error
     if not isinstance(values, dict):
@@ -411,8 +428,8 @@ def number(values: Mapping[str, object], name: str) -> int:
     return found
 
 
-def _indexes(values: Mapping[str, object]) -> list[int]:
-    found = values.get("index", [])
+def _positions(values: Mapping[str, object], name: str) -> list[int]:
+    found = values.get(name, [])
     if not isinstance(found, list) or not set(map(type, found)) <= {int}:
         raise FrameError("a message names entries in a way that cannot be read")
     return found

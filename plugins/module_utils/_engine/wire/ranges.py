@@ -11,7 +11,7 @@ from typing import Iterable, Iterator, Tuple
 from .frames import FrameError
 
 Range = Tuple[int, int]
-MAX_RANGES = 1 << 20  # of one file in one message
+MAX_RANGES = 1 << 16  # of one file in one message
 
 _SMALLEST, _LARGEST = 4 << 20, 64 << 20
 _UNIT = 1 << 20  # ranges end at multiples of it, so that no block of a file system is in two
@@ -42,6 +42,11 @@ def missing(have: Iterable[Range], size: int) -> list[Range]:
     if at < size:
         result.append((at, size))
     return result
+
+
+def at_most(count: int, ranges: list[Range]) -> list[Range]:
+    """Return so many sorted ranges that hold these; what lies between the last ones is added."""
+    return ranges if len(ranges) <= count else [*ranges[: count - 1], (ranges[count - 1][0], ranges[-1][1])]
 
 
 def length(ranges: Iterable[Range]) -> int:

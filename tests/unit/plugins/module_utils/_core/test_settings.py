@@ -55,7 +55,7 @@ def test_what_is_whole_is_read_as_it_is():
 
 def test_a_request_of_an_earlier_version_means_what_it_meant_then():
     given = whole()
-    lacking = ("suspects", "inplace", "delta", "streams_max", "owner_map", "sftp", "only", "encrypt")
+    lacking = ("suspects", "inplace", "delta", "streams_max", "owner_map", "sftp", "only", "source_root", "encrypt")
     for name in lacking:
         del given[name]
     found = parse_settings({**given, "streams": 3})
@@ -67,6 +67,7 @@ def test_a_request_of_an_earlier_version_means_what_it_meant_then():
         "owner_map": {},
         "sftp": {},
         "only": None,
+        "source_root": None,
         "encrypt": False,
     }
 

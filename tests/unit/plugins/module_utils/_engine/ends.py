@@ -33,6 +33,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "method": method,
         "check": False,
         "rules": [],
+        "source_root": None,
         "only": None,
         "delete": False,
         "max_delete": None,

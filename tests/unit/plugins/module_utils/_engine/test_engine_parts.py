@@ -188,14 +188,14 @@ def _pipes():
 def channel(role: Role, reader: int, writer: int, timeout: float = 5) -> Channel:
     """Return one end's side of a connection that has a conversation of its own."""
     made = Channel(reader, writer, timeout)
-    made.join(Conversation(role, Contents.BUNDLES))
+    made.join(Conversation(role, Contents.BUNDLES, 6))
     return made
 
 
 def test_a_channel_carries_large_frames_both_ways(pipes):
     (a_read, b_write), (b_read, a_write) = pipes
     left, right = channel(Role.SOURCE, a_read, a_write), channel(Role.DEST, b_read, b_write)
-    large = Hello(1, os.urandom(3 << 19).hex(), False)
+    large = Hello(1, os.urandom(500_000).hex(), False)
     sender = threading.Thread(target=lambda: (left.send(large), left.ping(), left.send(Failed("enough"))))
     sender.start()
     said = right.receive()
@@ -203,7 +203,7 @@ def test_a_channel_carries_large_frames_both_ways(pipes):
     sender.join()
     left.close()
     with pytest.raises(ChannelBroken):
-        right.send(Hello(1, "x" * (4 << 20), False))
+        right.send(Hello(1, "x" * 1_000_000, False))
     right.close()
 
 

@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messag
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
-from ansible_collections.longhaul.fleet.tests.support.liar import STAGED, End, tell_lies
+from ansible_collections.longhaul.fleet.tests.support.liar import ROOT, STAGED, End, tell_lies
 
 SEEDS = range(40)
 
@@ -35,9 +35,9 @@ def test_nonsense_ends_plainly(tmp_path, side, seed):
 
 
 def asked_for(folder: Path, size: int) -> End:
-    """Return a destination that has asked for the contents of the one file of shard 1, ``new``."""
+    """Return a destination that has asked for the contents of the second entry of shard 1, the file ``new``."""
     end = End(folder, "dest")
-    end.say(FrameKind.SHARD, Shard(1, [Entry(b"new", "f", 0o644, 0, 0, size, 1, 2, 3, 4, 1, 0, 0)]).dump())
+    end.say(FrameKind.SHARD, Shard(1, [ROOT, Entry(b"new", "f", 0o644, 0, 0, size, 1, 2, 3, 4, 1, 0, 0)]).dump())
     time.sleep(0.3)
     return end
 
@@ -45,9 +45,9 @@ def asked_for(folder: Path, size: int) -> End:
 @pytest.mark.parametrize(
     ("record", "follows"),
     [
-        (Record(RecordKind.RAW, 1, 0, 400_000, 5, 5), b"12345"),
-        (Record(RecordKind.ZLIB, 1, 0, 0, 5, 5), b"12345"),
-        (Record(RecordKind.SAME, 1, 0, 0, 5, 0), b""),
+        (Record(RecordKind.RAW, 1, 1, 400_000, 5, 5), b"12345"),
+        (Record(RecordKind.ZLIB, 1, 1, 0, 5, 5), b"12345"),
+        (Record(RecordKind.SAME, 1, 1, 0, 5, 0), b""),
     ],
 )
 def test_impossible_contents_end_the_transfer(tmp_path, record, follows):
@@ -94,7 +94,7 @@ def test_a_staging_name_is_refused(tmp_path, path, kind):
     end = End(tmp_path, "dest")
     target = b"../outside" if kind == "l" else b""
     numbers = (0, 0, len(target), 1, 2, 3, 4, 1, 0, 0)
-    end.say(FrameKind.SHARD, Shard(1, [Entry(path, kind, 0o755, *numbers, target)]).dump())
+    end.say(FrameKind.SHARD, Shard(1, [ROOT, Entry(path, kind, 0o755, *numbers, target)]).dump())
     wait_for(lambda: end.ended is not None, seconds=20)
     ended = end.finish()
     assert isinstance(ended, TransferFailed) and "a transfer's own folder" in str(ended), repr(ended)
@@ -116,8 +116,81 @@ def test_a_staging_folder_that_is_replaced_leads_nowhere(tmp_path):
     staging.symlink_to(outside)
     size = 20 << 20
     large = [Entry(name, "f", 0o644, 0, 0, size, 1, 2, 3, number, 1, 0, 0) for number, name in enumerate((b"x", b"y"))]
-    end.say(FrameKind.SHARD, Shard(1, large).dump())
+    end.say(FrameKind.SHARD, Shard(1, [ROOT, *large]).dump())
     wait_for(lambda: list((tmp_path / "root" / "moved" / "partial").iterdir()), seconds=20)
     assert isinstance(end.finish(), TransferFailed)
     assert [list((outside / name).iterdir()) for name in ("tmp", "partial")] == [[], []]
     assert [(outside / name).stat().st_mode & 0o777 for name in ("tmp", "partial")] == [0o755, 0o755]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "changes"),
+    [
+        (b"x.key", "f", {"rules": ["- *.key"]}),
+        (b"protected", "d", {"rules": ["- /protected/"]}),
+        (b"protected/file", "f", {"rules": ["- /protected/"]}),
+        (b"authorized_keys", "f", {"only": "app.log"}),
+        (b"app.log", "d", {"only": "app.log"}),
+        (b"small", "d", {"only": "app.log"}),
+    ],
+    ids=["excluded", "folder", "below", "another", "as-folder", "root"],
+)
+def test_what_the_plan_does_not_name_is_refused(tmp_path, path, kind, changes):
+    end = End(tmp_path, "dest", **changes)
+    offered = Entry(path, kind, 0o4755, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0)
+    end.say(FrameKind.SHARD, Shard(1, [offered] if "only" in changes else [ROOT, offered]).dump())
+    wait_for(lambda: end.ended is not None, seconds=20)
+    ended = end.finish()
+    assert isinstance(ended, TransferFailed) and "unexpected data from the peer" in str(ended), repr(ended)
+    assert {path.name for path in (tmp_path / "root").iterdir()} == {"small", "large", STAGED[0].decode()}
+    assert (tmp_path / "root/small").read_bytes() == b"s" * 100
+
+
+def test_nothing_of_a_shard_is_made_where_one_entry_is_refused(tmp_path):
+    end = End(tmp_path, "dest", rules=["- *.key"])
+    folder = Entry(b"a", "d", 0o755, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0)
+    end.say(FrameKind.SHARD, Shard(1, [ROOT, folder, folder._replace(path=b"b.key")]).dump())
+    wait_for(lambda: end.ended is not None, seconds=20)
+    assert isinstance(end.finish(), TransferFailed) and not (tmp_path / "root/a").exists()
+
+
+@pytest.mark.parametrize("what", ["values", "shards", "entries", "small files"])
+def test_messages_that_would_fill_the_memory_are_refused(tmp_path, what):
+    end = End(tmp_path, "dest")
+    file = Entry(b"", "f", 0o644, 0, 0, 200 << 10, 1, 2, 3, 4, 1, 0, 0)
+    reason = {
+        "values": "values arrived",
+        "shards": "more shards arrived",
+        "entries": "entries arrived",
+        "small files": "must fit into memory",
+    }[what]
+    if what == "values":
+        end.say(FrameKind.SHARD, b"\0\x40\0\0" + b'{"id":[' + b"[]," * (1 << 20) + b"[]]}")
+    elif what == "shards":
+        asked = [file._replace(path=b"%04d" % number) for number in range(100)]
+        end.say(FrameKind.SHARD, Shard(1, [ROOT]).dump())
+        for number, entry in enumerate(asked, 2):
+            end.say(FrameKind.SHARD, Shard(number, [entry]).dump())
+    else:
+        count = 2100 if what == "entries" else 1500
+        files = [file._replace(path=b"%04d" % number) for number in range(count)]
+        end.say(FrameKind.SHARD, Shard(1, [ROOT, *files]).dump())
+    wait_for(lambda: end.ended is not None, seconds=20)
+    ended = end.finish()
+    assert isinstance(ended, TransferFailed) and reason in str(ended), repr(ended)
+
+
+def test_a_root_that_is_exchanged_leads_nowhere(tmp_path):
+    """A local user who owns a folder above the destination can do so while root writes to it."""
+    end = End(tmp_path, "dest", is_held=True, delete=True)
+    wait_for((tmp_path / "root").exists, seconds=20)
+    (tmp_path / "root").rename(tmp_path / "moved")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "shadow").write_text("root:secret")
+    small = Entry(b"new", "f", 0o644, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0)
+    large = small._replace(path=b"zlarge", size=20 << 20, ino=5)
+    folder = small._replace(path=b"folder", type="d", ino=6)
+    end.say(FrameKind.SHARD, Shard(1, [ROOT, folder, small, large]).dump())
+    wait_for((tmp_path / "moved/folder").exists, seconds=20)
+    assert isinstance(end.finish(), TransferFailed)
+    assert [path.name for path in (tmp_path / "root").iterdir()] == ["shadow"]

@@ -41,6 +41,7 @@ from ansible_collections.longhaul.fleet.tests.support.walkers import lie, messag
 K = FrameKind
 PAGE = Path(tables.__file__).parents[4] / "docs" / "stream-protocol.md"
 LANES = {Contents.BUNDLES: 1, Contents.ARCHIVES: 2, Contents.PROGRAM: 1}
+MANY = 1000  # shards that may be under way
 FILE = Entry(b"a", "f", 0o644, 0, 0, 5, 1, 2, 3, 4, 1, 0, 0)
 
 
@@ -59,7 +60,7 @@ class Ends:
 
     def __init__(self, contents: Contents, state: State | None = None) -> None:
         self.contents = contents
-        self.ends = {role: Conversation(role, contents) for role in Role}
+        self.ends = {role: Conversation(role, contents, MANY) for role in Role}
         self.lanes = {
             role: [end.lane(checks=False) for _number in range(LANES[contents])] for role, end in self.ends.items()
         }
@@ -71,7 +72,7 @@ class Ends:
         end = self.ends[role]
         end._offered = state.offered  # pylint: disable=protected-access
         if state.step is not None:
-            end.shards[state.offered] = shard = tables._Shard(1)  # pylint: disable=protected-access
+            end.shards[state.offered] = shard = tables._Shard(1, 0)  # pylint: disable=protected-access
             shard.step = state.step
         for number, lane in enumerate(self.lanes[role]):
             lane.phases.update(zip(Role, state.phases[number]))
@@ -218,7 +219,7 @@ def test_a_peer_that_lies_is_refused(contents, role):
 
 def greeted(contents: Contents = Contents.BUNDLES) -> tuple[Lane, Lane]:
     """Return the two sides of a first connection whose ends have greeted each other."""
-    source, dest = (Conversation(role, contents).lane() for role in Role)
+    source, dest = (Conversation(role, contents, MANY).lane() for role in Role)
     for ours, theirs in ((source, dest), (dest, source)):
         list(theirs.receive(ours.send(message(K.HELLO, 0))))
     return source, dest
@@ -347,3 +348,20 @@ def test_the_page_has_the_tables():
         table(("contents", *methods), *of_each(tables.FLOWS)),
     ):
         assert expected_table in page, f"docs/stream-protocol.md lacks, or has otherwise:\n{expected_table}"
+
+
+def test_no_more_shards_are_under_way_than_there_is_room_for():
+    assert tables.window_for(Contents.ARCHIVES, 1) == 6 and tables.window_for(Contents.ARCHIVES, 8) == 20
+    assert tables.window_for(Contents.BUNDLES, 8) == 8
+    assert tables.has_room([], 1) and tables.has_room([1] * 5, 6)
+    assert not tables.has_room([1] * 6, 6) and not tables.has_room([17 << 20], 6)
+
+
+def test_a_destination_takes_no_more_shards_than_may_be_under_way():
+    dest = Conversation(Role.DEST, Contents.BUNDLES, 2).lane(checks=False)
+    encoder = Encoder(checks=False)
+    said = [messages.Hello(1, "x", False), *(messages.Shard(number, [FILE]) for number in (1, 2))]
+    dest.send(messages.Hello(1, "x", False))
+    assert len(list(dest.receive(b"".join(encoder.encode(one.kind, one.dump()) for one in said)))) == 3
+    with pytest.raises(FrameError, match="more shards arrived than may be under way"):
+        list(dest.receive(encoder.encode(K.SHARD, messages.Shard(3, [FILE]).dump())))

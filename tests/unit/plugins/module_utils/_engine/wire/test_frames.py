@@ -14,7 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
     CONTROL_TYPES,
     DATA_TYPES,
-    MAX_CONTROL,
+    MAX_BYTES,
     MAX_DATA,
     Decoder,
     Encoder,
@@ -81,7 +81,9 @@ def test_memory_that_is_used_again_holds_what_arrived_last():
 
 def test_a_long_frame_that_is_only_claimed_takes_little_memory():
     decoder = Decoder()
-    assert list(decoder.feed(bytes([FrameKind.SHARD]) + MAX_CONTROL.to_bytes(4, "big") + b"x" * 1000)) == []
+    assert (
+        list(decoder.feed(bytes([FrameKind.SHARD]) + MAX_BYTES[FrameKind.SHARD].to_bytes(4, "big") + b"x" * 1000)) == []
+    )
     assert decoder.pending and len(decoder.get_buffer()) < 2 << 20
 
 
@@ -114,7 +116,14 @@ def test_noise_raises_or_waits(noise):
 
 @pytest.mark.parametrize(
     ("kind", "length"),
-    [(FrameKind.DATA, MAX_DATA + 1), (FrameKind.SHARD, MAX_CONTROL + 1), (99, 0), (0, 5), (255, 2**32 - 1)],
+    [
+        (FrameKind.DATA, MAX_DATA + 1),
+        (FrameKind.SHARD, MAX_BYTES[FrameKind.SHARD] + 1),
+        (FrameKind.PING, (1 << 20) + 1),
+        (99, 0),
+        (0, 5),
+        (255, 2**32 - 1),
+    ],
 )
 def test_impossible_heads_are_refused_before_anything_is_stored(kind, length):
     with pytest.raises(FrameError):

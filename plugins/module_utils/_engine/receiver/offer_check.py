@@ -1,0 +1,89 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Hold the source to the plan: which entries it may offer, and in which order.
+
+An honest source walks its tree and leaves out what the rules exclude, so none of this is ever refused to it. A hostile
+one would otherwise write whatever it likes into the destination (rsync: CVE-2022-29154, scp: CVE-2019-6111).
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..._core.settings import Settings
+from ..._model.entry import DIRECTORY, Entry
+from ..._model.filters import SOURCE, Filters
+from ..._model.paths import escape
+from ..wire.frames import FrameError
+from ..wire.messages import Shard
+
+
+class _Folder:
+    """A directory whose entries may come now."""
+
+    __slots__ = ("last", "path")
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self.last = b""  # the name that came last; an entry's is never empty
+
+
+class OfferCheck:
+    """Refuses shards that no source makes of this plan. ``check`` sees every shard, in the order of arrival."""
+
+    def __init__(self, settings: Settings) -> None:
+        only = settings.get("only")
+        self._only = os.fsencode(only) if only is not None else None
+        source_root = settings.get("source_root")
+        self._filters = Filters.parse(settings["rules"], None if source_root is None else os.fsencode(source_root))
+        self._one_file_system = settings["one_file_system"]
+        self._folders: list[_Folder] = []  # the way from the root to where the walk is
+        self._has_begun = False
+        self._asked: dict[bytes, int] = {}  # files that must come again, and which attempt that is
+
+    def check(self, shard: Shard) -> None:
+        """Raise FrameError if an entry of a shard is not one that the source may offer now."""
+        if shard.opaque and not self._one_file_system:
+            raise FrameError("directories arrived without their contents, though the plan is not one_file_system")
+        opaque = frozenset(shard.opaque)
+        for index, entry in enumerate(shard.entries):
+            if shard.attempt > 1:
+                self._check_again(entry, shard.attempt)
+            else:
+                self._check_place(entry, index in opaque)
+            if entry.path and self._filters and not self._filters.allows(entry.path, entry.type == DIRECTORY, SOURCE):
+                raise FrameError(f"the entry '{escape(entry.path)}' arrived, which the filter rules exclude")
+
+    def ask_again(self, entry: Entry, attempt: int) -> None:
+        """Expect a file once more, whose attempt of this number failed."""
+        self._asked[entry.path] = attempt + 1
+
+    def _check_again(self, entry: Entry, attempt: int) -> None:
+        if self._asked.pop(entry.path, 0) != attempt or entry.type == DIRECTORY:
+            raise FrameError(f"the entry '{escape(entry.path)}' arrived again, which was not asked for")
+
+    def _check_place(self, entry: Entry, is_opaque: bool) -> None:
+        """Check that an entry comes where a walk would give it: each once, in byte order, behind its directory."""
+        if self._only is not None:
+            if self._has_begun or entry.path != self._only or entry.type == DIRECTORY:
+                raise FrameError(f"the entry '{escape(entry.path)}' arrived, and the plan is for one file alone")
+            self._has_begun = True
+            return
+        folder, _slash, name = entry.path.rpartition(b"/")
+        if not entry.path:
+            if self._has_begun:
+                raise FrameError("the root arrived twice")
+            self._has_begun = True
+        else:
+            while self._folders and self._folders[-1].path != folder:
+                self._folders.pop()
+            if not self._folders:
+                raise FrameError(f"the entry '{escape(entry.path)}' arrived, and not behind its directory")
+            here = self._folders[-1]
+            if name <= here.last:
+                raise FrameError(f"the entry '{escape(entry.path)}' arrived twice, or out of order")
+            here.last = name
+        if entry.type == DIRECTORY and not is_opaque:
+            self._folders.append(_Folder(entry.path))
