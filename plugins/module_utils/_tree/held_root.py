@@ -57,7 +57,7 @@ def parse_probed(value: object) -> Probed:
 def open_held(root: bytes, probed: Probed | None = None, make: bool = False) -> int:
     """Open a directory by its real path; with ``make`` what is missing on the way is made. The fd is the caller's.
 
-    Raises TransferFailed where something on the way is not what the probe found, and OSError where the way ends.
+    Raises TransferFailed if something on the way is not what the probe found, and OSError if the way ends.
     """
     parts = [part for part in root.split(b"/") if part]
     known = os.fsencode(probed["path"]).rstrip(b"/") if probed is not None else None

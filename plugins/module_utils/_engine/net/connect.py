@@ -207,7 +207,7 @@ class Listener:
 
 
 def _wait_for_words(connection: socket.socket) -> None:
-    """Wait until the other end has sent something; raise HandshakeError if it does not in time."""
+    """Wait until the peer has sent something; raise HandshakeError if it does not in time."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     if not poll.poll(HANDSHAKE_SECONDS * 1000):
