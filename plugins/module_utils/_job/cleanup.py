@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remove what a killed job could not take back itself: its one-time key, its daemon and that one's password.
+"""Remove what jobs leave: what a killed one could not take back, and the folders that nobody came back for.
 
-Private to the collection. A job that ends in order leaves none of this, and then there is nothing to do here.
+Private to the collection. What a job cannot take back is its one-time key, its daemon and that one's password; one that
+ends in order leaves none of this.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import signal
 from .._core import subprocesses
 from .._core.context import Serve
 from .._core.errors import TransferFailed
-from .state import JobFolder
+from .state import JobFolder, StateError, all_folders
+
+_FORGOTTEN = 30 * 86400  # seconds without a change, after which nobody comes back for the state of a transfer
 
 
 def clean_up(folder: JobFolder) -> None:
@@ -34,6 +37,18 @@ def clean_up(folder: JobFolder) -> None:
         for path in rsyncd_server.password_files(folder.transfer_id):
             with contextlib.suppress(OSError):
                 os.unlink(path)
+
+
+def remove_forgotten(now: float) -> None:
+    """Remove the folders of transfers that ended long ago and were never collected; ``now``: seconds since 1970.
+
+    What has arrived at their destinations stays, and a rerun goes on from there.
+    """
+    for folder in all_folders():
+        with contextlib.suppress(OSError, StateError):  # another user of this root is at it, or it stays
+            if folder.last_change() < now - _FORGOTTEN and not folder.is_running():
+                clean_up(folder)
+                folder.remove()
 
 
 def _take_key_back(transfer_id: str, serve: Serve) -> None:

@@ -21,7 +21,7 @@ from typing import Mapping
 
 from .._core import subprocesses
 from .._core.subprocesses import pipe
-from .cleanup import clean_up
+from .cleanup import clean_up, remove_forgotten
 from .state import JobFolder, JobStatus, StateError
 
 _POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
@@ -44,6 +44,8 @@ def start(
     Raises StateError if a job of this transfer and side is running already.
     """
     folder.create()
+    os.utime(folder.path)  # it is not forgotten
+    remove_forgotten(time.time())
     if folder.is_running():
         raise StateError(f"transfer {folder.transfer_id} is running already on this side ({folder.side})")
     clean_up(folder)

@@ -173,6 +173,11 @@ class JobFolder:
     def status(self, data: JobStatus) -> None:
         _write_json(self.file("status.json"), data)
 
+    def last_change(self) -> float:
+        """Return when something in the folder changed last, in seconds since 1970. Raises OSError."""
+        with os.scandir(self.path) as found:
+            return max([os.stat(self.path).st_mtime, *(entry.stat(follow_symlinks=False).st_mtime for entry in found)])
+
     def mark_succeeded(self) -> None:
         """Leave word that the transfer succeeded: what is staged may go."""
         with open(self.file("succeeded"), "w", encoding="ascii"):

@@ -314,7 +314,8 @@ class Conversation:
     def __init__(self, context: Context, mover: Mover) -> None:
         self._context, self._mover = context, mover
         writes = context.side == "dest" and not context.settings["check"]
-        self.keeps = open_staging(context).descriptors if writes else ()
+        held = (context.root_fd,) if context.root_fd >= 0 else ()
+        self.keeps = (*held, *(open_staging(context).descriptors if writes else ()))
 
     def __call__(self, stdin: int, stdout: int) -> int:
         try:

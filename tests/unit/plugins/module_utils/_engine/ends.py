@@ -9,6 +9,7 @@ As a program: ``ends.py REQUEST.json RESULT.json`` is one end. The serving end e
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -237,6 +238,8 @@ def main(request_path: str, result_path: str) -> int:
         serve=request["serve"],
         secrets=request["secrets"],
     )
+    with contextlib.suppress(OSError):  # as a job does: a source that is not there is the method's business
+        context.root_fd = importlib.import_module(f"{package}._tree.held_root").open_held(context.root)
     writes = request["side"] == "dest" and not request["settings"]["check"]
     if writes:
         context.serve["leftover"] = open_staging(context).prepare()
