@@ -9,11 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import threading
+import time
 from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LAST_WORDS = 10.0  # seconds that ansible may take to end
+_MOST_FDS = 4096  # that a worker may have open
 
 
 class Interruption:
@@ -64,8 +68,12 @@ class Interruption:
         the worker, so the words are forgotten only when they are written.
         """
         if self.words and self._terminal >= 0:
+            text = f"\n{self.words}\n".encode()
             with contextlib.suppress(OSError):
-                os.write(self._terminal, f"\n{self.words}\n".encode())
+                if _is_written_over(self._terminal):
+                    _write_after_ansible(self._terminal, text)
+                else:
+                    os.write(self._terminal, text)
         self.words = ""
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
@@ -89,3 +97,43 @@ def _errors_of_ansible() -> int:
         return os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return -1
+
+
+def _is_written_over(descriptor: int) -> bool:
+    """Whether what is written now would be lost: ansible writes to a file that was not opened to append (``> log``).
+
+    It goes on where it has stopped, whoever wrote there meanwhile.
+    """
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return False
+    try:
+        with open(f"/proc/{os.getppid()}/fdinfo/2", encoding="ascii") as lines:
+            flags = next(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))
+    except (OSError, StopIteration):
+        return False
+    return not flags & os.O_APPEND and not os.path.sameopenfile(descriptor, 2)
+
+
+def _write_after_ansible(descriptor: int, text: bytes) -> None:
+    """Have a process of its own write when ansible has ended, which ends this worker meanwhile."""
+    ansible, (reader, writer) = os.getppid(), os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        if os.fork():
+            os.close(writer)
+            os.read(reader, 1)  # it is out of reach of what ends this worker
+            return
+        try:
+            os.setsid()
+            os.close(writer)
+            os.closerange(3, descriptor)
+            os.closerange(descriptor + 1, _MOST_FDS)
+            until = time.monotonic() + _LAST_WORDS
+            while os.path.lexists(f"/proc/{ansible}/fd/2") and time.monotonic() < until:
+                time.sleep(0.05)
+            os.write(descriptor, text)
+        finally:
+            os._exit(0)
+    finally:
+        os.close(reader)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)

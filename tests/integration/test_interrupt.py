@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,6 +26,14 @@ MOVE: dict[str, Any] = {
     "name": "Move",
     "longhaul.fleet.transfer": {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest", "encryption": "none"},
 }
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Let programs of these tests hear SIGINT, which what a shell starts with ``&`` ignores, its children included."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def expect_told(said: str) -> str:

@@ -10,8 +10,10 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 
 # The worker, with or without the standard error of its parent, which waits for it as ansible does.
 PROGRAM = """
@@ -44,6 +46,8 @@ if not child:
         os._exit(77)
     os._exit(0)
 status = os.waitpid(child, 0)[1]
+sys.stderr.write(sys.argv[4])
+sys.stderr.flush()
 print(os.waitstatus_to_exitcode(status))
 """
 
@@ -73,9 +77,27 @@ def test_a_second_signal_while_the_words_are_being_written() -> None:
     assert ran.stdout == f"{-signal.SIGTERM}\n" and ran.stderr.count("may go on") == 1, ran.stderr
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="cannot run here: there is no /proc")
+def test_the_words_are_not_written_over(tmp_path: Path, number: signal.Signals) -> None:
+    """As with ``ansible-playbook ... > log 2>&1``: what ansible says last goes to where it had stopped before."""
+    last, log = "User interrupted execution\n" * 20, tmp_path / "log"
+    with log.open("w") as stream:
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, "detached", str(int(number)), "certain", last],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+            check=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+    wait_for(lambda: "old,new" in log.read_text(), seconds=20)
+    assert log.read_text().startswith(last) and log.read_text().count("goes on") == 1
+
+
 def run_worker(stdio: str, number: signal.Signals, state: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, stdio, str(int(number)), state],
+        [sys.executable, "-c", PROGRAM, stdio, str(int(number)), state, ""],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
