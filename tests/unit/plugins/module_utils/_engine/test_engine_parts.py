@@ -28,7 +28,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conver
     Conversation,
     Role,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Failed, Hello
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import MAX_BYTES, FrameKind
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Failed, Hello, Shard
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summary import (
     Summary,
     merge,
@@ -55,6 +56,16 @@ def test_shards_keep_the_order_and_their_bounds(sizes):
         assert 1 <= len(batch) <= 7
         assert len(batch) == 1 or all(e.size <= 100 for e in batch)
         assert sum(e.size for e in batch[:-1]) < 100
+
+
+def test_a_shard_of_large_attributes_stays_below_the_limit_of_a_frame():
+    """2000 files with as many attributes as a file system allows would not fit into one."""
+    attributes = tuple((b"user.%d" % number, b"v" * 60_000) for number in range(4))
+    entries = [entry(b"%d" % number)._replace(xattrs=attributes) for number in range(200)]
+    batches = list(gather(entries, clock=lambda: 0.0))
+    assert [one for batch in batches for one in batch] == entries and len(batches) > 5
+    for batch in batches:
+        assert len(Shard(1, batch).dump()) < MAX_BYTES[FrameKind.SHARD] // 4
 
 
 def test_a_slow_scan_is_sent_in_small_batches():

@@ -143,6 +143,14 @@ def test_pieces_are_the_same_stretches(found):
     assert all(0 < end - start <= 8 * MIB for start, end in pieces)
 
 
+def test_many_ranges_become_fewer_that_hold_them():
+    found = [(number * 10, number * 10 + 5) for number in range(100)]
+    assert ranges.at_most(100, found) == found
+    fewer = ranges.at_most(7, found)
+    assert len(fewer) == 7 and fewer == ranges.merged(fewer) and fewer[-1] == (60, 995)
+    assert ranges.merged([*fewer, *found]) == fewer
+
+
 @pytest.mark.parametrize(
     "values", [None, {}, [[1]], [[1, 2, 3]], [["1", "2"]], [[2, 1]], [[0, 11]], [[0, 5], [4, 6]], [[-1, 4]]]
 )
