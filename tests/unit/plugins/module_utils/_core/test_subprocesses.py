@@ -30,6 +30,7 @@ ALLOWED = {
     "module_utils/_core/subprocesses.py": {"subprocess.Popen"},
     "module_utils/_methods/ssh/service.py": {"os.fork"},  # serves a connection with a function of this very process
     "module_utils/_rsyncd/identity.py": {"os.fork"},  # looks at a folder as another user
+    "plugin_utils/interruption.py": {"os.fork"},  # writes what a worker that ends has to say when ansible has ended
 }
 
 
