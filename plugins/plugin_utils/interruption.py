@@ -31,6 +31,8 @@ class Interruption:
         self.words = ""  # the caller changes them as the work proceeds; empty: nothing to say
         self._before: dict[int, Any] = {}
         self._terminal = -1
+        self._is_telling = False
+        self._also = 0  # another signal, that came meanwhile
 
     def in_transfer(self, identity: str, label: str, hosts: tuple[str, ...], certain: bool = True) -> None:
         """Set the words for the time in which a transfer runs; not ``certain`` while it is being started."""
@@ -62,11 +64,7 @@ class Interruption:
             self._terminal = -1
 
     def tell(self) -> None:
-        """Write the words, once.
-
-        Ansible sends SIGTERM right after SIGINT. The second signal may interrupt the first one's handler here and ends
-        the worker, so the words are forgotten only when they are written.
-        """
+        """Write the words, once."""
         if self.words and self._terminal >= 0:
             text = f"\n{self.words}\n".encode()
             with contextlib.suppress(OSError):
@@ -77,7 +75,17 @@ class Interruption:
         self.words = ""
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        """Tell, then do what the signal does without this.
+
+        Ansible sends SIGTERM right after SIGINT: it may interrupt this very handler, and waits until all is told.
+        """
+        if self._is_telling:
+            self._also = number
+            return
+        self._is_telling = True
         self.tell()
+        self._is_telling = False
+        number = self._also or number
         before = self._before[number]
         signal.signal(number, before)
         if callable(before):
@@ -117,7 +125,6 @@ def _is_written_over(descriptor: int) -> bool:
 def _write_after_ansible(descriptor: int, text: bytes) -> None:
     """Have a process of its own write when ansible has ended, which ends this worker meanwhile."""
     ansible, (reader, writer) = os.getppid(), os.pipe()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         if os.fork():
             os.close(writer)
@@ -136,4 +143,3 @@ def _write_after_ansible(descriptor: int, text: bytes) -> None:
             os._exit(0)
     finally:
         os.close(reader)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)

@@ -40,6 +40,13 @@ if not child:
                     signal.raise_signal(signal.SIGTERM)
                     return write(*given)
                 os.write = late
+            if state == "followed":
+                fork = os.fork
+                def interrupted():
+                    os.fork = fork
+                    signal.raise_signal(signal.SIGTERM)
+                    return fork()
+                os.fork = interrupted
             os.kill(os.getpid(), number)
             time.sleep(60)
     except KeyboardInterrupt:
@@ -77,14 +84,15 @@ def test_a_second_signal_while_the_words_are_being_written() -> None:
     assert ran.stdout == f"{-signal.SIGTERM}\n" and ran.stderr.count("may go on") == 1, ran.stderr
 
 
+@pytest.mark.parametrize("state", ["certain", "followed"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="cannot run here: there is no /proc")
-def test_the_words_are_not_written_over(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_words_are_not_written_over(tmp_path: Path, number: signal.Signals, state: str) -> None:
     """As with ``ansible-playbook ... > log 2>&1``: what ansible says last goes to where it had stopped before."""
     last, log = "User interrupted execution\n" * 20, tmp_path / "log"
     with log.open("w") as stream:
         subprocess.run(
-            [sys.executable, "-c", PROGRAM, "detached", str(int(number)), "certain", last],
+            [sys.executable, "-c", PROGRAM, "detached", str(int(number)), state, last],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.DEVNULL,
             stderr=stream,
@@ -92,7 +100,7 @@ def test_the_words_are_not_written_over(tmp_path: Path, number: signal.Signals) 
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     wait_for(lambda: "old,new" in log.read_text(), seconds=20)
-    assert log.read_text().startswith(last) and log.read_text().count("goes on") == 1
+    assert log.read_text().startswith(last) and log.read_text().count("on, on the hosts") == 1
 
 
 def run_worker(stdio: str, number: signal.Signals, state: str) -> subprocess.CompletedProcess[str]:
