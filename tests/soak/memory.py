@@ -11,7 +11,8 @@ import os
 import threading
 from pathlib import Path
 
-_EVERY = 0.2  # seconds; the kernel keeps the peak, so that only the last moments of a process can be missed
+_FIRST, _EVERY = 0.01, 0.2  # seconds, more each time, since what ends at once is to be seen, too; the kernel keeps the
+# peak, so that only the last moments of a process can be missed
 
 
 class Watched:
@@ -42,5 +43,7 @@ class Watched:
                     self.peaks[name] = max(self.peaks[name], peak)
 
     def _run(self) -> None:
-        while not self._over.wait(_EVERY):
+        pause = _FIRST
+        while not self._over.wait(pause):
             self.look()
+            pause = min(2 * pause, _EVERY)

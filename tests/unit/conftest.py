@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How hypothesis tries (a slow machine is no failure), which tests begin first, and which variants run."""
+"""How hypothesis tries (a slow machine is no failure), which tests begin first, which variants run, and what is tidied."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import gc
 from pathlib import PurePath
 
 import pytest
+from ansible_collections.longhaul.fleet.tests.support import login_shells
 from ansible_collections.longhaul.fleet.tests.support.variants import spread
 from hypothesis import HealthCheck, settings
 
@@ -46,6 +47,11 @@ def _mark_long(variants: list[pytest.Item], often: int) -> None:
     for item in variants:
         if id(item) not in kept:
             item.add_marker(pytest.mark.long)
+
+
+def pytest_runtest_setup() -> None:
+    """Have a session of ssh that an earlier test killed delay no later one."""
+    login_shells.free_lock()
 
 
 def pytest_collection_finish() -> None:
