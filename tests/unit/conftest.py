@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How hypothesis tries (a slow machine is no failure), which tests begin first, which variants run, and what is tidied."""
+"""How hypothesis tries (a slow machine is no failure), which tests run, which begin first; what is tidied before."""
 
 from __future__ import annotations
 
