@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.faults import (
-    HALVES,
     METHODS,
     MIB,
     START_RATE,
@@ -24,6 +23,7 @@ from ansible_collections.longhaul.fleet.tests.support.faults import (
     start_all,
 )
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.rarely import HALVES
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 PLAIN = 5002  # the user who is not root on the hosts

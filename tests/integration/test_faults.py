@@ -14,7 +14,6 @@ import time
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.faults import (
-    HALVES,
     MIB,
     Transfer,
     expect_nothing_left,
@@ -25,6 +24,7 @@ from ansible_collections.longhaul.fleet.tests.support.faults import (
     wait_for,
 )
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Running
+from ansible_collections.longhaul.fleet.tests.support.rarely import HALVES
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 TIMEOUT = 16  # seconds, of the transfers here

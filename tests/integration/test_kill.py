@@ -13,7 +13,6 @@ from typing import Callable
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.faults import (
-    HALVES,
     METHODS,
     MIB,
     START_RATE,
@@ -28,7 +27,7 @@ from ansible_collections.longhaul.fleet.tests.support.faults import (
     wait_for,
 )
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
-from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
+from ansible_collections.longhaul.fleet.tests.support.rarely import HALVES, rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 Record = Callable[[str, object], None]

@@ -12,12 +12,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
-import pytest
-
 from . import compare, leftovers
 from .hard_tree import make_big_files, remove_tree
 from .playbooks import Playbooks, Run, Running
-from .rarely import rarely
 
 if TYPE_CHECKING:
     from ..testbed import Process, Testbed
@@ -143,10 +140,6 @@ def wait_for(condition: Callable[[], bool], check: Callable[[], None] = lambda: 
 
 def _still(running: Running) -> None:
     assert running.process.poll() is None, f"the task ended too early:\n{running.output}"
-
-
-# For tests that let several methods wait side by side: these are in make test, the others in make integration-long.
-HALVES = [pytest.param(("stream", "rsync", "tar_nc"), id="first"), *rarely((("rsyncd", "scp", "sftp"),))]
 
 
 def several(bed: Testbed, playbooks: Playbooks, methods: Sequence[str], **options: Any) -> list[Transfer]:

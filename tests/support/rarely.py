@@ -17,3 +17,7 @@ def rarely(*variants: Any) -> list[Any]:
         pytest.param(*(variant if isinstance(variant, tuple) else (variant,)), marks=pytest.mark.long)
         for variant in variants
     ]
+
+
+# For tests that let several methods wait side by side: these are in make test, the others in make integration-long.
+HALVES = [pytest.param(("stream", "rsync", "tar_nc"), id="first"), *rarely((("rsyncd", "scp", "sftp"),))]
