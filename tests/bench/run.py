@@ -50,7 +50,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         choices=sorted(older_release.COMMITS),
         help="measure the collection alone, and this version of it beside today's",
     )
-    parser.add_argument("--add", action="store_true", help="keep the other parts of the last report")
+    parser.add_argument("--add", action="store_true", help="keep the other parts of the last report, if there is one")
     parser.add_argument("--out", type=Path, default=REPORT, help="where the report goes, as JSON")
     parser.add_argument("--page", action="store_true", help="put the tables into docs/benchmarks.md, too")
     parser.add_argument("--show", action="store_true", help="measure nothing; show the last report again")
@@ -127,7 +127,10 @@ def main(argv: list[str] | None = None) -> int:
     if reason:
         print(reason, file=sys.stderr)
         return 1
-    last = json.loads(given.out.read_text()) if given.show or given.add else {}
+    if given.show and not given.out.exists():
+        print(f"there is no report to show at {given.out}: measure first, without --show", file=sys.stderr)
+        return 1
+    last = json.loads(given.out.read_text()) if (given.show or given.add) and given.out.exists() else {}
     report = last if given.show else measure(given, options_of(given), last)
     text = page.markdown(report)
     print(text)

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.tests.bench import cases, page, table
+from ansible_collections.longhaul.fleet.tests.bench import cases, page, run, table
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure
 from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS
 from ansible_collections.longhaul.fleet.tests.bench.targets import TARGETS, Target, judge, verdict
@@ -155,3 +155,8 @@ def test_only_what_is_between_the_markers_is_replaced() -> None:
 def test_a_page_without_its_markers_is_left_alone(text: str) -> None:
     with pytest.raises(ValueError, match="once each"):
         page.replace_figures(text, "new")
+
+
+def test_there_is_no_report_yet(tmp_path, capsys):
+    assert run.main(["--show", "--out", str(tmp_path / "none.json")]) == 1
+    assert "there is no report to show" in capsys.readouterr().err
