@@ -14,6 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.trust import decide_trust
 
 
 class ActionModule(PairAction):
@@ -26,6 +27,8 @@ class ActionModule(PairAction):
         self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
     ) -> Mapping[str, object]:
         check = self._task.check_mode
+        hosts = {runner.name: runner.variables for runner in (source, dest)}
+        options = {**options, "trust": decide_trust(options["trust"], hosts)}
         try:
             result = Session(source, dest, options, check, say, self.interruption).run()
         except TransferError as error:

@@ -16,8 +16,9 @@ author:
 description:
   - Copies a file tree, or a single file, directly from one inventory host to another; the data does not pass through
     the control node.
-  - Both hosts are reached through Ansible's own connection and privilege escalation. They need not trust each other;
-    credentials are created for one transfer and removed afterwards.
+  - Both hosts are reached through Ansible's own connection and privilege escalation. They need no permanent
+    credentials for each other; some are created for one transfer and removed afterwards. O(trust) says whether the
+    hosts trust each other.
   - A transfer compares with what the destination has. An interrupted transfer resumes when the task is run again, and a
     complete one then sends nothing and changes nothing.
   - Every entry is accounted for. A transfer that cannot account for every entry fails, and lists the missing ones.
@@ -108,6 +109,21 @@ options:
     type: str
     choices: [auto, required, none]
     default: auto
+  trust:
+    description:
+      - How far the two hosts are trusted. Only the control node decides that, nothing that a host says changes it.
+      - With V(full) neither host is expected to attack the other.
+      - With V(none) root on either host may try to harm the other one, to read or to change there what is not part of
+        the transfer, older copies in O(link_dest) among it. Only V(stream) is allowed then, in both directions. Another
+        O(method) is refused, and if a host does not support V(stream), the transfer fails instead of using another
+        method.
+      - If this option is not set, it is V(full). The host variable C(longhaul_trust) with the value V(none), of either
+        host, means V(none) whatever the task says. Set it in the inventory; among the facts of a host it is refused.
+      - The source still decides what arrives in O(dest), with its owners, modes and attributes as far as O(preserve)
+        names them. By default these include set-id bits, file capabilities and all extended attributes.
+    type: str
+    choices: [full, none]
+    version_added: 0.2.0
   delete:
     description:
       - Delete entries at the destination that the source does not have. Entries that the filter rules exclude are
@@ -407,6 +423,14 @@ EXAMPLES = r"""
     streams: 2
     verify: checksum
 
+- name: Collect files from a host that may have been broken into
+  longhaul.fleet.transfer:
+    src_host: web1.example.com
+    src: /srv/uploads/
+    dest_host: archive.example.com
+    dest: /srv/uploads/web1
+    trust: none
+
 - name: Copy one file with at most 20 MiB per second
   longhaul.fleet.transfer:
     src_host: db1.example.com
@@ -466,6 +490,11 @@ encrypted:
   returned: success
   type: bool
   sample: true
+trust:
+  description: How far the two hosts were trusted, by O(trust) and the host variable C(longhaul_trust).
+  returned: success
+  type: str
+  sample: full
 preserved:
   description: Attributes that were preserved, as in O(preserve).
   returned: success

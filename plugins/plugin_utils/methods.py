@@ -13,6 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.detect_pro
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import OLDEST
 
 from .endpoint import Endpoint, Refusal
+from .trust import FULL, NONE, UNTRUSTING
 
 SSH = SSH_METHODS  # that encrypt by ssh
 TRUSTING = ("sftp", "scp")  # where one host must trust the other: never chosen by what a host says of itself
@@ -122,15 +123,17 @@ def obstacle(method: str, driving: Endpoint, serving: Endpoint) -> str:
 
 
 def choose_method(
-    wanted: str, encryption: str, driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str]
+    wanted: str, encryption: str, driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str], trust: str = FULL
 ) -> Choice:
-    """Choose among the methods that the pair can use and the encryption option allows.
+    """Choose among the methods that the pair can use and that the options encryption and trust allow.
 
     ``unfit`` says of methods why this transfer cannot use them, for ``auto``. Raises Refusal if there is none, or
     where the one that was named cannot be used.
     """
     if wanted != "auto":
         return _named(wanted, encryption, driving, serving)
+    if trust == NONE:
+        return _untrusting(encryption, driving, serving, unfit)
     by_ssh = tuple(method for method in SSH if method not in TRUSTING)
     order = ("stream", *UNENCRYPTED, *by_ssh) if encryption == "none" else ("stream", *by_ssh)
     if set(order) <= set(unfit):
@@ -150,6 +153,18 @@ def choose_method(
         advice += ", or, where the network is trusted, set encryption: none"
     advice += f". Where the two hosts trust each other, method {' or '.join(TRUSTING)} can be named"
     raise Refusal(f"no method fits this pair of hosts. {listed}. {advice}{_other_way(order, driving, serving)}")
+
+
+def _untrusting(encryption: str, driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str]) -> Choice:
+    """Return the choice for hosts that are not trusted. What a host lacks is no reason to trust it more."""
+    (method,) = UNTRUSTING
+    why = unfit.get(method) or no_stream(encryption, driving, serving)
+    if why:
+        raise Refusal(
+            f"trust is none, so only method {method} is allowed, and it cannot be used: {why}. Correct that, or set "
+            "trust: full if you trust root on both hosts"
+        )
+    return Choice(method, "the hosts need not trust each other with it (trust: none)")
 
 
 def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -> Choice:

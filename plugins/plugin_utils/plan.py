@@ -27,6 +27,7 @@ from .owners import Table, owner_table, refuse_lost_map
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
 from .rules import filter_rules, refuse_misread_rules
 from .ssh.ciphers import choose_ciphers, source_offer
+from .trust import NONE
 from .units import parse_rate
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Plan:
 
     transfer_id: str
     choice: Choice
+    trust: str  # between the two hosts: "full" or "none"
     driver: str  # the side that connects: "source" or "dest"
     roots: Roots
     settings: Settings  # the same for both ends
@@ -92,12 +94,14 @@ def first_look(options: Mapping[str, Any]) -> tuple[str, ...]:
         return (*(named or ("stream",)), "rsync")
     if named:
         return named
+    if options["trust"] == NONE:
+        return ("stream",)
     return METHODS if "stream" in _not_knowing(options) else ("stream",)
 
 
 def needs_all(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> bool:
     """Whether the plan must know the programs of all methods, where the probe looked at those of ``first_look``."""
-    if first_look(options) != ("stream",) or options["method"] == "stream":
+    if first_look(options) != ("stream",) or options["method"] == "stream" or options["trust"] == NONE:
         return False
     return "stream" in _ruled_out(options, source, dest) or bool(no_stream(options["encryption"], source, dest))
 
@@ -127,7 +131,7 @@ def make_plan(
     unfit = {**_ruled_out(options, source, dest), **(avoid or {})}
     driver = _driver(options, source, dest, pull, unfit)
     driving, serving = (source, dest) if driver == "source" else (dest, source)
-    choice = choose_method(options["method"], options["encryption"], driving, serving, unfit)
+    choice = choose_method(options["method"], options["encryption"], driving, serving, unfit, options["trust"])
     _refuse_options_of_other_methods(options, choice.method)
     _refuse_open_snapshots(options, choice.method, serving)
     preserve, lost = choose_preserve(options["preserve"], choice.method, source, dest)
@@ -174,6 +178,7 @@ def make_plan(
     return Plan(
         transfer_id=identity,
         choice=choice,
+        trust=options["trust"],
         driver=driver,
         roots=roots,
         settings=settings,
@@ -282,7 +287,7 @@ def _usable(options: Mapping[str, Any], driving: Endpoint, serving: Endpoint, un
     if options["method"] != "auto":
         return not obstacle(options["method"], driving, serving)
     try:
-        choose_method("auto", options["encryption"], driving, serving, unfit)
+        choose_method("auto", options["encryption"], driving, serving, unfit, options["trust"])
     except Refusal:
         return False
     return True

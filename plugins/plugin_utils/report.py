@@ -55,6 +55,7 @@ def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, fl
         "method": plan.choice.method,
         "method_reason": plan.choice.reason,
         "encrypted": plan.encrypted,
+        "trust": plan.trust,
         "preserved": [word for word in plan.settings["preserve"] if word in PRESERVE],
         "errors": outcome.errors,
         "only_unstable": _only_unstable(status, outcome),

@@ -36,6 +36,7 @@ class _Always(_Counts):
     method: str
     method_reason: str
     encrypted: bool
+    trust: str
     preserved: list[str]
     errors: list[PathError]
     only_unstable: bool

@@ -14,6 +14,7 @@ from . import plan as plans
 from .endpoint import Endpoint, Refusal
 from .plan import Plan
 from .repair import rules_for
+from .trust import refuse_trusting_method
 
 
 def make_plan(
@@ -41,8 +42,9 @@ def plan_by_rsync(
 ) -> Plan:
     """Plan the run of rsync, over ssh, that brings the files which stream named (as names.escape gives them).
 
-    Raises Refusal if the hosts cannot.
+    Raises Refusal if the hosts cannot, or are not trusted.
     """
+    refuse_trusting_method("rsync", options["trust"])
     wanted = dict(
         options,
         method="rsync",

@@ -36,6 +36,7 @@ from .result import Result
 from .roots import child_name
 from .rsync_fallback import make_plan, plan_by_rsync
 from .status import Status, parse_status
+from .trust import FULL, NO_PORT, NONE
 from .verification import Verification, comparison_of
 from .watching import watch
 
@@ -88,6 +89,8 @@ class Session:
             plan, status = self._either_way(make_plan(self._options, source, dest, self._check), source, dest)
             if status.unreachable and plan.choice.tentative:
                 plan, status = self._fall_back(plan, status, source, dest)
+            elif status.unreachable and plan.trust == NONE and self._options["method"] == "auto":
+                status = replace(status, failure=f"{status.failure}. {NO_PORT}")
             if status.alive:
                 return shape_result(plan, status, "running", self._phases)
             status = with_earlier(status, earlier)
@@ -491,6 +494,8 @@ def _both(status: Status, what: str, other: str) -> Status:
 def _fingerprint(options: Mapping[str, Any]) -> str:
     """Return a digest that is equal for runs with the same meaning."""
     kept = {name: value for name, value in options.items() if name not in _NOT_COMPARED and "password" not in name}
+    if kept.get("trust") == FULL:  # as in a release that did not have the option yet
+        del kept["trust"]
     return hashlib.sha256(json.dumps(_sorted(kept)).encode()).hexdigest()[:16]
 
 

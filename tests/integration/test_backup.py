@@ -53,7 +53,7 @@ def backups(hosts: Testbed, playbooks: Playbooks) -> Iterator[Backups]:
 def test_days(hosts: Testbed, backups: Backups) -> None:
     source = hosts.root("alpha") / "data/src"
     # Symbolic links are counted by rsync and not by stream, and without a comparison the sum of bytes must be right.
-    several = {"src": ["/data/src", "/data/more"], "method": "rsync", "verify": "none"}
+    several = {"src": ["/data/src", "/data/more"], "method": "rsync", "trust": "full", "verify": "none"}
     backups.jobs = [
         backups.job("data", check_subset="1/2", stale_after="1d"),
         backups.job("several", keep={"last": 1}, check_subset="1/2", check_level="files", **several),

@@ -112,7 +112,7 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     assert not changed(backup.restore()) and refusal.everything(hosts) == before
 
     # As it was before a day, to another host.
-    by_rsync = {"restore_transfer": {"method": "rsync", "bwlimit": "1G"}}
+    by_rsync = {"restore_transfer": {"method": "rsync", "trust": "full", "bwlimit": "1G"}}
     backup.restore(restore_when="before 2026-11-01", restore_to="beta", restore_dest="/data/there", **by_rsync)
     assert backup.report()["result"]["method"] == "rsync"
     assert compare.differences(backup.data["alpha"] / "day1", backup.data["beta"] / "there") == []

@@ -14,7 +14,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import po
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
 
+from ..endpoint import Refusal
 from ..folders import goes_back, within
+from ..trust import NONE, refuse_trusting_method
 from ..units import parse_rate
 from .jobs import Groups, as_names, clients, given_paths, paths
 
@@ -146,7 +148,15 @@ def _about_hooks(job: Mapping[str, Any], groups: Groups) -> list[str]:
     return found
 
 
-_LOOKS = (_about_hosts, _about_repository, _about_paths, _about_figures, _about_hooks)
+def _about_trust(job: Mapping[str, Any], _groups: Groups) -> list[str]:
+    try:
+        refuse_trusting_method(str(job.get("method") or "auto"), str(job.get("trust") or NONE))
+    except Refusal as refusal:
+        return [str(refusal)]
+    return []
+
+
+_LOOKS = (_about_hosts, _about_repository, _about_paths, _about_figures, _about_hooks, _about_trust)
 
 
 def _refused(look: Any, *arguments: Any) -> list[str]:

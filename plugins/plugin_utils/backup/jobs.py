@@ -18,12 +18,14 @@ from typing import Any, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
 
+from ..trust import NONE
 from ..units import parse_rate
 
 # What a job may say of its transfer; longhaul.fleet.transfer says what each means.
 TRANSFER = (
     "method",
     "encryption",
+    "trust",
     "include",
     "exclude",
     "checksum",
@@ -179,6 +181,7 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     rules = list(job.get("filter") or [])
     if rules or job.get("include") or job.get("exclude"):
         transfer["filter"] = [NOTHING_PROTECTED, *rules]
+    transfer.setdefault("trust", NONE)
     transfer["connect"] = job.get("direction") or direction
     transfer["bwlimit"] = str(job.get("bwlimit") or 0)
     return {

@@ -15,7 +15,9 @@ from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENT
 from ..argument_spec import spec_from_documentation
 from ..backup.jobs import clients
 from ..backup.jobs import sources as backup_sources
+from ..endpoint import Refusal
 from ..folders import goes_back, within
+from ..trust import NONE, refuse_trusting_method
 
 # Options of a transfer that have a variable of their own here, or no use.
 NOT_TO_CHOOSE = {"src_host", "src", "dest_host", "dest", "delete", "checksum", "verify", "wait", "link_dest"}
@@ -72,6 +74,7 @@ def complete_request(
             f"restore_transfer has {', '.join(unknown)}, which is no option of a transfer, or one that a restore sets "
             "itself"
         )
+    problems += _about_trust(given.get("transfer") or {})
     if given.get("delete") and not given.get("over"):
         problems.append("restore_delete removes what is not in the snapshot, which takes restore_over=true, too")
     if host and not dest and not origin and not problems:
@@ -119,6 +122,14 @@ def _job(
             f"backup_jobs has no job {name or '(any)'} of {host or '(any host)'}; it has {', '.join(known)}"
         )
     return host, name, fitting
+
+
+def _about_trust(transfer: Mapping[str, Any]) -> list[str]:
+    try:
+        refuse_trusting_method(str(transfer.get("method") or "auto"), str(transfer.get("trust") or NONE))
+    except Refusal as refusal:
+        return [f"restore_transfer: {refusal}"]
+    return []
 
 
 def _which(variable: str, what: str, found: Sequence[str]) -> str:

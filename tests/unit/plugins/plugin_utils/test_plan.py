@@ -92,7 +92,7 @@ def options(**given):
     """Return the module's options with their defaults."""
     spec = spec_from_documentation(DOCUMENTATION)
     defaults = {name: option.get("default") for name, option in spec.items()}
-    return dict(defaults, **{"src": "/srv/data/", "dest": "/srv/data", **given})
+    return dict(defaults, **{"src": "/srv/data/", "dest": "/srv/data", "trust": "full", **given})
 
 
 def plan(from_end=None, to_end=None, check=False, avoid=None, **given):
@@ -549,3 +549,32 @@ def test_a_destination_with_selinux_gets_advice_that_a_shell_can_read():
     made = plan(to_end=end("dest", selinux=True, at=path(real="/new data")))
     assert "restorecon -R '/new data'" in made.relabel and "SELinux is enabled on dest" in made.relabel
     assert made.warnings == ()  # only where something is made
+
+
+def test_without_trust_nothing_but_stream_is_taken():
+    made = plan(trust="none")
+    assert (made.choice.method, made.trust) == ("stream", "none")
+    assert not made.choice.tentative  # where its port cannot be reached, no other method takes its place
+    assert plan(trust="none", encryption="none").choice.method == "stream"
+    assert plan(trust="none", link_dest=["/srv/older"]).choice.method == "stream"
+
+
+@pytest.mark.parametrize(
+    "more, given, why",
+    [
+        ({"tls13": False}, {}, "the Python of dest has no TLS 1.3"),
+        ({"python": [3, 7, 3]}, {}, "the Python of dest is older than 3.8"),
+        ({}, {"rsync_opts": ["--fsync"]}, "it does not know rsync_opts"),
+        ({}, {"compress": "zstd"}, "it does not offer zstd here"),
+    ],
+)
+def test_what_a_host_lacks_is_no_reason_to_trust_it(more, given, why):
+    assert plan(to_end=end("dest", **more), **given).choice.method == "rsync"
+    with pytest.raises(Refusal, match=f"only method stream is allowed, and it cannot be used: {why}"):
+        plan(to_end=end("dest", **more), trust="none", **given)
+
+
+def test_without_trust_only_what_stream_needs_is_looked_at():
+    wary = options(trust="none", rsync_opts=["--fsync"])
+    assert first_look(wary) == ("stream",)
+    assert not needs_all(wary, end("source"), end("dest", tls13=False))

@@ -21,7 +21,7 @@ def result(method: str, outcome: Outcome | None, relabel: str = "") -> dict[str,
     plan: Any = SimpleNamespace(
         transfer_id="0" * 16,
         choice=SimpleNamespace(method=method, reason="it was named"),
-        encrypted=True,
+        encrypted=True, trust="full",
         settings={"streams": 2, "preserve": [], "bwlimit": 0},
         warnings=(),
         line_rate=0,

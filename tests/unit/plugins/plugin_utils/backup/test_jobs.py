@@ -46,6 +46,7 @@ def job(**changes) -> dict:
                 after=[{"host": "localhost", "command": ["x"]}],
             )
         ],
+        [job(method="stream"), job(name="etc", src="/etc", method="rsync", trust="full")],
         [job(stale_after="36h", check_subset="1/7", bwlimit="10M", shrink_limit=100)],
     ],
 )
@@ -85,6 +86,7 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(check_subset="7")], ["the subset '7'"]),
         ([job(bwlimit="fast")], ["bwlimit", "'fast' is no rate"]),
         ([job(shrink_limit=101)], ["shrink_limit is 101"]),
+        ([job(method="rsync")], ["trust is none, and with method rsync", "set trust: full"]),
         ([job(before=[{"name": "nothing"}])], ["exactly one of command and tasks"]),
         ([job(after=[{"command": ["x"], "tasks": "y.yml"}])], ["a hook of after has not exactly one"]),
         ([job(after=[{"command": ["x"], "host": "elsewhere"}])], ["runs on elsewhere"]),
@@ -115,8 +117,13 @@ def test_only_may_name_jobs_hosts_and_both():
 def test_a_run_has_what_its_tasks_need():
     (run,) = make_runs([job(src="/srv/data/", compress="none", bwlimit="1k")], GROUPS)
     assert run["sources"] == [{"src": "/srv/data/", "part": ""}]
-    assert run["transfer"] == {"compress": "none", "connect": "pull", "bwlimit": "1024"}
+    assert run["transfer"] == {"compress": "none", "trust": "none", "connect": "pull", "bwlimit": "1024"}
     assert (run["id"], run["verify"], run["stale_after"], run["shrink_limit"]) == ("web1/data", "size", 0, 50)
+
+
+def test_a_job_may_trust_its_hosts():
+    (run,) = make_runs([job(trust="full")], GROUPS)
+    assert run["transfer"]["trust"] == "full"
 
 
 def test_several_paths_have_a_folder_each():

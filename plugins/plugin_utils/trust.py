@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How far the two hosts of a transfer are trusted, by the control node's word alone. Pure.
+
+With full trust neither host is expected to attack the other. With none, root on either may, so that only the methods
+run for which tests show that it does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .endpoint import Refusal
+
+FULL, NONE = "full", "none"
+VARIABLE = "longhaul_trust"  # of a host, in the inventory
+NO_PORT = (
+    "No method that uses the port of ssh was tried, since trust is none: open a port between the hosts (port, "
+    "port_range), or set trust: full if you trust root on both hosts"
+)
+UNTRUSTING = ("stream",)  # in both directions, with and without link_dest
+
+
+def decide_trust(asked: str | None, hosts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the trust between two hosts: none if the task or the variable of either says so, else full.
+
+    ``hosts`` has the variables of each by its name. Raises Refusal for a value that is neither, and where the variable
+    is among a host's facts: these are the host's own word, and win over the inventory.
+    """
+    said = {asked or FULL}
+    for host, variables in hosts.items():
+        if VARIABLE in (variables.get("ansible_facts") or {}):
+            raise Refusal(
+                f"{VARIABLE} is among the facts of {host}, which may come from that host: nobody may vouch for "
+                "himself. Set it in the inventory, and clear the facts (meta: clear_facts, or the fact cache)"
+            )
+        level = str(variables.get(VARIABLE) or FULL)
+        if level not in (FULL, NONE):
+            raise Refusal(f"{VARIABLE} of {host} is {level}: give {FULL} or {NONE}")
+        said.add(level)
+    return NONE if NONE in said else FULL
+
+
+def refuse_trusting_method(method: str, trust: str) -> None:
+    """Refuse a method that was named and whose hosts must trust each other, where they are not trusted."""
+    if trust == NONE and method not in ("auto", *UNTRUSTING):
+        raise Refusal(
+            f"trust is none, and with method {method} one host could harm the other: use method "
+            f"{' or '.join(UNTRUSTING)}, or set trust: full if you trust root on both hosts"
+        )
