@@ -69,7 +69,11 @@ def test_without_jobs_all_must_be_said():
             JOBS,
             ["restore_transfer has speed, src,"],
         ),
-        ({"job": "etc", "transfer": {"method": "sftp"}}, JOBS, ["restore_transfer: trust is none, and with method sftp"]),
+        (
+            {"job": "etc", "transfer": {"method": "sftp"}},
+            JOBS,
+            ["trust is none, and with method sftp"],
+        ),
         ({"job": "etc", "path": "/srv/data"}, JOBS, ["only /etc was backed up"]),
         ({"job": "etc", "path": "/etcetera"}, JOBS, ["only /etc was backed up"]),
         ({"job": "etc", "path": "a/../../b"}, JOBS, ["'..'"]),
