@@ -6,7 +6,7 @@
 
 Python keeps no compiled code of what it imports out of an archive, so each start of a job would compile it again: half
 of the processor time that a job takes before it does its work. The source is left out; what a traceback says of a line
-is its number.
+is its number. It stays an archive that Python runs and imports from, whose one package brings all modules.
 """
 
 from __future__ import annotations
@@ -24,16 +24,56 @@ from .state import StateError, private_folder
 
 _UNUSED = 30 * 86400  # seconds after which another version, or that of another Python, is removed
 _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # PEP 552: by hash, and not to be checked
+_MAIN = "__main__.py"
+_FOUND = "__init__.py"  # of the package that all modules are in, which Python itself finds in the archive
+# What runs there: to find a module in an archive takes Python longer than to run most of ours, and a job needs sixty.
+_FINDER = """\
+import sys
+from marshal import loads
+from _frozen_importlib import ModuleSpec  # what importlib.machinery has
+
+CODE = loads({code!r})  # by the name of a module: its place, whether it is a package, and its code
+ARCHIVE = __file__[: -len({found!r})]
+
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in CODE:
+            return None
+        place, is_package, _code = CODE[name]
+        spec = ModuleSpec(name, Finder, origin=ARCHIVE + place, is_package=is_package)
+        spec.has_location = True
+        return spec
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        exec(loads(CODE[module.__name__][2]), module.__dict__)
+
+
+sys.meta_path.insert(0, Finder)
+"""
 
 
 def compile_archive(packed: bytes) -> bytes:
-    """Return an archive of sources as one of compiled code, without docstrings."""
-    compiled = {}
+    """Return an archive of sources, all but ``__main__`` in one package, as one of compiled code without docstrings."""
+    code: dict[str, tuple[str, bool, bytes]] = {}
     with zipfile.ZipFile(io.BytesIO(packed)) as sources:
         for name in sources.namelist():
-            code = compile(sources.read(name), f"engine.pyz/{name}", "exec", dont_inherit=True, optimize=2)
-            compiled[f"{name}c"] = _HEADER + marshal.dumps(code)
-    return build_archive(compiled, zipfile.ZIP_STORED)
+            compiled = compile(sources.read(name), f"engine.pyz/{name}", "exec", dont_inherit=True, optimize=2)
+            is_package = name.endswith(f"/{_FOUND}")
+            module = name[: -len(f"/{_FOUND}" if is_package else ".py")].replace("/", ".")
+            code[module] = (f"{name}c", is_package, marshal.dumps(compiled))
+    main = code.pop(_MAIN[: -len(".py")])[2]
+    top = min(code, key=len)
+    found = code.pop(top)[0]
+    finder = compile(_FINDER.format(code=marshal.dumps(code), found=found), f"engine.pyz/{top}/{_FOUND}", "exec")
+    files = {f"{_MAIN}c": _HEADER + main, found: _HEADER + marshal.dumps(finder)}
+    return build_archive(files, zipfile.ZIP_STORED)
 
 
 def keep(archive: str, place: str) -> None:
