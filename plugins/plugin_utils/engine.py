@@ -27,6 +27,12 @@ _PARTS = (
 )
 _LICENCE = re.compile(rb"\A(?:#.*\n)+")
 _TYPES = re.compile(rb"^if TYPE_CHECKING:.*\n((?:    .*\n|\n)+)", re.MULTILINE)
+# Where a docstring can be: at the top, and behind the line that ends the head of a function or class.
+_DOCSTRING = re.compile(
+    rb'''(\A\n*|^ *(?:def |class |\) ?[-:])[^\n]*:(?:  #[^\n]*)?\n *)r?"""((?:[^"\\]|\\.|"(?!""))*)"""(?=\n)''',
+    re.MULTILINE,
+)
+_COMMENT = re.compile(rb"""(?:^ *|  )#[^\n"']*$""", re.MULTILINE)  # with a quote it may be part of a string
 _MODULE_UTILS = Path(__file__).resolve().parents[1] / "module_utils"
 _MAIN = f"""\
 # Copyright (c) 2026, the longhaul.fleet maintainers
@@ -60,11 +66,13 @@ def pack_engine() -> bytes:
 
 
 def shorten(source: bytes) -> bytes:
-    """Return a module without what only a type checker reads, and without the notice that ``__main__.py`` has for all.
+    """Return a module without what people and type checkers alone read: each execution on a host has to carry it.
 
-    All lines keep their numbers, for tracebacks.
+    All lines keep their numbers, for tracebacks. ``__main__.py`` has the notice of the licence for all.
     """
     source = _LICENCE.sub(lambda found: b"\n" * found[0].count(b"\n"), source)
+    source = _DOCSTRING.sub(lambda found: found[1] + b'""' + b"\n" * found[2].count(b"\n"), source)
+    source = _COMMENT.sub(b"", source)
     return _TYPES.sub(lambda found: b"if TYPE_CHECKING:\n    pass\n" + b"\n" * (found[1].count(b"\n") - 1), source)
 
 

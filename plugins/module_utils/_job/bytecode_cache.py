@@ -27,12 +27,13 @@ _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # 
 _MAIN = "__main__.py"
 _FOUND = "__init__.py"  # of the package that all modules are in, which Python itself finds in the archive
 # What runs there: to find a module in an archive takes Python longer than to run most of ours, and a job needs sixty.
+# CODE has by the name of a module its place, whether it is a package, and its code. ModuleSpec is that of importlib.
 _FINDER = """\
 import sys
 from marshal import loads
-from _frozen_importlib import ModuleSpec  # what importlib.machinery has
+from _frozen_importlib import ModuleSpec
 
-CODE = loads({code!r})  # by the name of a module: its place, whether it is a package, and its code
+CODE = loads({code!r})
 ARCHIVE = __file__[: -len({found!r})]
 
 

@@ -11,6 +11,7 @@ one would otherwise write whatever it likes into the destination (rsync: CVE-202
 from __future__ import annotations
 
 import os
+from typing import Container
 
 from ..._core.settings import Settings
 from ..._model.entry import DIRECTORY, Entry
@@ -25,9 +26,12 @@ class _Folder:
 
     __slots__ = ("last", "path")
 
-    def __init__(self, path: bytes) -> None:
+    def __init__(self, path: bytes | None) -> None:
         self.path = path
         self.last = b""  # the name that came last; an entry's is never empty
+
+
+_NOWHERE = _Folder(None)
 
 
 class OfferCheck:
@@ -40,6 +44,7 @@ class OfferCheck:
         self._filters = Filters.parse(settings["rules"], None if source_root is None else os.fsencode(source_root))
         self._one_file_system = settings["one_file_system"]
         self._folders: list[_Folder] = []  # the way from the root to where the walk is
+        self._here = _NOWHERE  # the last of them
         self._has_begun = False
         self._asked: dict[bytes, int] = {}  # files that must come again, and which attempt that is
 
@@ -47,14 +52,15 @@ class OfferCheck:
         """Raise FrameError if an entry of a shard is not one that the source may offer now."""
         if shard.opaque and not self._one_file_system:
             raise FrameError("directories arrived without their contents, though the plan is not one_file_system")
-        opaque = frozenset(shard.opaque)
-        for index, entry in enumerate(shard.entries):
-            if shard.attempt > 1:
+        if shard.attempt > 1:
+            for entry in shard.entries:
                 self._check_again(entry, shard.attempt)
-            else:
-                self._check_place(entry, index in opaque)
-            if entry.path and self._filters and not self._filters.allows(entry.path, entry.type == DIRECTORY, SOURCE):
-                raise FrameError(f"the entry '{escape(entry.path)}' arrived, which the filter rules exclude")
+        else:
+            self._check_places(shard.entries, frozenset(shard.opaque))
+        if self._filters:
+            for entry in shard.entries:
+                if entry.path and not self._filters.allows(entry.path, entry.type == DIRECTORY, SOURCE):
+                    raise FrameError(f"the entry '{escape(entry.path)}' arrived, which the filter rules exclude")
 
     def ask_again(self, entry: Entry, attempt: int) -> None:
         """Expect a file once more, whose attempt of this number failed."""
@@ -64,14 +70,22 @@ class OfferCheck:
         if self._asked.pop(entry.path, 0) != attempt or entry.type == DIRECTORY:
             raise FrameError(f"the entry '{escape(entry.path)}' arrived again, which was not asked for")
 
-    def _check_place(self, entry: Entry, is_opaque: bool) -> None:
-        """Check that an entry comes where a walk would give it: each once, in byte order, behind its directory."""
+    def _check_places(self, entries: list[Entry], opaque: Container[int]) -> None:
+        """Check that entries come where a walk would give them: each once, in byte order, behind its directory."""
+        for index, entry in enumerate(entries):
+            folder, _slash, name = entry[0].rpartition(b"/")
+            here = self._here
+            if folder == here.path and name > here.last and entry[1] != DIRECTORY:  # as most are, so it must be quick
+                here.last = name
+            else:
+                self._check_place(entry, folder, name, index in opaque)
+
+    def _check_place(self, entry: Entry, folder: bytes, name: bytes, is_opaque: bool) -> None:
         if self._only is not None:
             if self._has_begun or entry.path != self._only or entry.type == DIRECTORY:
                 raise FrameError(f"the entry '{escape(entry.path)}' arrived, and the plan is for one file alone")
             self._has_begun = True
             return
-        folder, _slash, name = entry.path.rpartition(b"/")
         if not entry.path:
             if self._has_begun:
                 raise FrameError("the root arrived twice")
@@ -87,3 +101,4 @@ class OfferCheck:
             here.last = name
         if entry.type == DIRECTORY and not is_opaque:
             self._folders.append(_Folder(entry.path))
+        self._here = self._folders[-1] if self._folders else _NOWHERE

@@ -24,7 +24,8 @@ class Summary(Message):
         self.outcome = outcome
 
     def dump(self) -> bytes:
-        return dump_message(vars(self.outcome))  # without what is derived
+        counted = vars(self.outcome).items()  # without what is derived
+        return dump_message({name: value for name, value in counted if value})
 
     @classmethod
     def parse(cls, payload: Payload) -> Summary:

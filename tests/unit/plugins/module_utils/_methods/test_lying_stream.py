@@ -75,7 +75,7 @@ class Ground:
         os.utime(self.source / name, ns=(OLD, OLD))
 
     def transfer(self, side: str = "", lies: Any = (), serving: str = "dest", **changes: Any) -> dict[str, Any]:
-        """Run a transfer as a backup has it, in which one side may lie; returns its outcome, empty if it never ended."""
+        """Run a transfer as a backup has it, in which a side may lie; returns its outcome, empty if it never ended."""
         given = {"link_dest": [str(self.older)], "delete": True, "rules": ["- *.key"], "timeout": 20, **changes}
         pair = Pair(self.work, self.source, self.root, settings("stream", encrypt=False, **given), serving)
         if lies:
