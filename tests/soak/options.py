@@ -37,6 +37,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "dest_host": ("two",),
     "method": ("auto", "stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp"),
     "encryption": ("auto", "required", "none"),
+    "trust": (None, "full", "none"),
     "delete": (False, True),
     "max_delete": (None, 0, 2, 100_000),
     "filter": (None, ("P *.keep", "- *.tmp"), ("- /b", "+ /a/***", "H c", "- *.keep"), ("- /*/", "R *")),
@@ -82,6 +83,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
 }
 DEFAULTS: dict[str, Any] = {name: values[0] for name, values in VALUES.items()}
 DEFAULTS["rsync_opts"] = None
+TRUSTING = ("rsync_opts", "ssh_ciphers", "sftp_buffer_size", "sftp_requests", "rsyncd_module")  # not for stream
 ROOTS_OWN = ("owner", "devices")  # of preserve: what a user cannot keep
 
 
@@ -167,6 +169,20 @@ REFUSED = (
         lambda row: row["encryption"] == "required" and row["method"] in ("rsyncd", "tar_nc"),
     ),
     Refused(
+        ("trust", "method"),
+        "trust is none",
+        lambda row: row["trust"] == "none" and row["method"] not in ("auto", "stream"),
+    ),
+    *(
+        Refused(("trust", one), f"trust is none|{one}", lambda row, one=one: row["trust"] == "none" and bool(row[one]))
+        for one in TRUSTING
+    ),
+    Refused(
+        ("trust", "compress"),
+        "trust is none|compress",
+        lambda row: row["trust"] == "none" and row["compress"] in ("lz4", "zlibx"),
+    ),
+    Refused(
         ("compress", "method"),
         "compress",
         lambda row: row["compress"] not in ("auto", "none", *_COMPRESS.get(row["method"], row["compress"].split())),
@@ -224,6 +240,13 @@ def mend(row: dict[str, Any], fixed: Collection[str]) -> None:
         if name not in fixed:
             row[name] = value
 
+    if row["trust"] == "none":
+        if "trust" in fixed:
+            put("method", "stream")
+            for name in (*TRUSTING, "rsyncd_user", "rsyncd_password"):
+                put(name, None)
+        else:
+            put("trust", None if refused(row) or row["rsyncd_user"] or row["rsyncd_password"] else "none")
     if row["rsyncd_user"] or row["rsyncd_password"]:
         put("rsyncd_module", VALUES["rsyncd_module"][1])
     if row["rsyncd_module"]:

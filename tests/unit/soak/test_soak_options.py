@@ -21,7 +21,7 @@ def test_every_option_of_transfer_is_in_the_table():
 def test_every_choice_of_an_option_is_in_the_table():
     for name, option in SPEC.items():
         if option.get("choices") and option["type"] != "list":
-            assert set(options.VALUES[name]) == set(option["choices"]), name
+            assert {*options.VALUES[name]} - {option.get("default")} == {*option["choices"]} - {option.get("default")}
         if option.get("type") == "bool":
             assert set(options.VALUES[name]) == {True, False}, name
 
