@@ -191,6 +191,9 @@ def test_the_role_restores_on_the_host_that_gets_it_alone(hosts: Testbed, backup
     assert compare.differences(source, data["alpha"] / "one") == compare.differences(source, data["beta"] / "two") == []
     assert not (data["beta"] / "one").exists() and not (data["alpha"] / "two").exists()
 
+    vouching = {"name": "Vouch", "ansible.builtin.set_fact": {"restore_transfer": {"trust": "full"}, "cacheable": True}}
+    run = backup.playbooks.run([vouching, one], hosts="alpha", backup_jobs=[JOB])
+    assert run.rc != 0 and "restore_transfer: set among the facts of alpha" in run.failures[-1], run.output
     wrong = {**role, "vars": {"restore_from": "alpha", "restore_check": "all"}}
     run = backup.playbooks.run([wrong], hosts="alpha", backup_jobs=[JOB])
     assert run.rc != 0 and "restore_check" in run.failures[-1] and "contents, files, structure" in run.failures[-1]

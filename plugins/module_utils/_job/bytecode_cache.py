@@ -6,7 +6,7 @@
 
 Python keeps no compiled code of what it imports out of an archive, so each start of a job would compile it again: half
 of the processor time that a job takes before it does its work. The source is left out; what a traceback says of a line
-is its number. It stays an archive that Python runs and imports from, whose one package brings all modules.
+is its number. It stays an archive that Python runs and imports from, whose one package finds all modules.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # 
 _MAIN = "__main__.py"
 _FOUND = "__init__.py"  # of the package that all modules are in, which Python itself finds in the archive
 # What runs there: to find a module in an archive takes Python longer than to run most of ours, and a job needs sixty.
-# CODE has by the name of a module its place, whether it is a package, and its code. ModuleSpec is that of importlib.
+# INDEX has by the name of a module its place, whether it is a package, and where in the file its code is.
 _FINDER = """\
 import sys
 from marshal import loads
 from _frozen_importlib import ModuleSpec
 
-CODE = loads({code!r})
-ARCHIVE = __file__[: -len({found!r})]
+INDEX = {index!r}
+ARCHIVE = __file__[: -len({found!r}) - 1]
 
 
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name not in CODE:
+        if name not in INDEX:
             return None
-        place, is_package, _code = CODE[name]
-        spec = ModuleSpec(name, Finder, origin=ARCHIVE + place, is_package=is_package)
+        place, is_package, _offset, _size = INDEX[name]
+        spec = ModuleSpec(name, Finder, origin=ARCHIVE + "/" + place, is_package=is_package)
         spec.has_location = True
         return spec
 
@@ -53,7 +53,11 @@ class Finder:
 
     @staticmethod
     def exec_module(module):
-        exec(loads(CODE[module.__name__][2]), module.__dict__)
+        _place, _is_package, offset, size = INDEX[module.__name__]
+        with open(ARCHIVE, "rb", 0) as file:
+            file.seek(offset)
+            code = file.read(size)
+        exec(loads(code), module.__dict__)
 
 
 sys.meta_path.insert(0, Finder)
@@ -61,20 +65,30 @@ sys.meta_path.insert(0, Finder)
 
 
 def compile_archive(packed: bytes) -> bytes:
-    """Return an archive of sources, all but ``__main__`` in one package, as one of compiled code without docstrings."""
-    code: dict[str, tuple[str, bool, bytes]] = {}
+    """Return an archive of sources, all but ``__main__`` in one package, as one of compiled code without docstrings.
+
+    The modules are in front of the archive proper, where Python does not look.
+    """
+    index: dict[str, tuple[str, bool, int, int]] = {}
+    front, main, top = b"", b"", ""
     with zipfile.ZipFile(io.BytesIO(packed)) as sources:
         for name in sources.namelist():
-            compiled = compile(sources.read(name), f"engine.pyz/{name}", "exec", dont_inherit=True, optimize=2)
+            code = _compiled(sources.read(name), name)
             is_package = name.endswith(f"/{_FOUND}")
             module = name[: -len(f"/{_FOUND}" if is_package else ".py")].replace("/", ".")
-            code[module] = (f"{name}c", is_package, marshal.dumps(compiled))
-    main = code.pop(_MAIN[: -len(".py")])[2]
-    top = min(code, key=len)
-    found = code.pop(top)[0]
-    finder = compile(_FINDER.format(code=marshal.dumps(code), found=found), f"engine.pyz/{top}/{_FOUND}", "exec")
-    files = {f"{_MAIN}c": _HEADER + main, found: _HEADER + marshal.dumps(finder)}
-    return build_archive(files, zipfile.ZIP_STORED)
+            if name == _MAIN:
+                main = code
+            elif is_package and "." not in module:
+                top = f"{name}c"
+            else:
+                index[module] = (f"{name}c", is_package, len(front), len(code))
+                front += code
+    finder = _compiled(_FINDER.format(index=index, found=top).encode(), top[: -len("c")])
+    return front + build_archive({f"{_MAIN}c": _HEADER + main, top: _HEADER + finder}, zipfile.ZIP_STORED)
+
+
+def _compiled(source: bytes, name: str) -> bytes:
+    return marshal.dumps(compile(source, f"engine.pyz/{name}", "exec", dont_inherit=True, optimize=2))
 
 
 def keep(archive: str, place: str) -> None:
