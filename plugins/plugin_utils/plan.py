@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import shlex
@@ -464,12 +465,31 @@ def _daemon_module(options: Mapping[str, Any], serving: Endpoint, roots: Roots) 
 def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: Endpoint) -> Serve:
     serve: Serve = {
         "address": serving.address,
-        "allow": list(dict.fromkeys([driving.address, *driving.probe["addresses"]])),
+        "allow": list(dict.fromkeys([driving.address, *_own_addresses(driving, serving)])),
         "ports": wanted_ports(options),
     }
     if method in SSH:
         serve.update(_ssh_server(options, serving))
     return serve
+
+
+def _own_addresses(driving: Endpoint, serving: Endpoint) -> list[str]:
+    """Return the addresses from which a host may connect, by its own word.
+
+    Loopback is left out unless both are one machine, or a tunnel ends there: all users of the serving host connect from
+    it.
+    """
+    found = driving.probe["addresses"]
+    if driving.probe["machine"] == serving.probe["machine"] or _is_loopback(serving.address):
+        return found
+    return [address for address in found if not _is_loopback(address)]
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> Serve:

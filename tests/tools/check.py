@@ -5,7 +5,7 @@
 """The inner loop: ``check.py [BASE]`` runs the checks and the unit tests that what changed since BASE concerns.
 
 Without BASE, what changed since this branch left main, or with the last commit. The tests begin with the nearest, and
-those that have not begun after 40 seconds are left to ``make unit``; tests marked as long are left out.
+those that have not begun after 30 seconds are left to ``make unit``; tests marked as long are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import collection
 import lint
 import pytests
 
-SECONDS = 40  # in which tests may begin
+SECONDS = 30  # in which tests may begin
 TIME_UP = 100  # the exit code if some did not, and no other has failed
 
 

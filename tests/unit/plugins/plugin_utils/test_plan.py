@@ -578,3 +578,19 @@ def test_without_trust_only_what_stream_needs_is_looked_at():
     wary = options(trust="none", rsync_opts=["--fsync"])
     assert first_look(wary) == ("stream",)
     assert not needs_all(wary, end("source"), end("dest", tls13=False))
+
+
+@pytest.mark.parametrize(
+    "variables, machine, allowed",
+    [
+        ({}, "source", ["10.0.0.1"]),
+        ({}, "dest", ["10.0.0.1", "127.0.0.1"]),  # one machine
+        ({"longhaul_address": "127.0.0.1"}, "source", ["10.0.0.1", "127.0.0.1"]),  # the end of a tunnel
+        ({"longhaul_address": "localhost"}, "source", ["10.0.0.1", "127.0.0.1"]),
+    ],
+)
+def test_users_of_the_serving_host_may_not_connect(variables, machine, allowed):
+    from_end = end("source", connection="local", machine=machine)
+    to_end = end("dest", at=path(real="/srv/other"), variables=variables, connection="local")
+    made = plan(from_end, to_end, dest="/srv/other")
+    assert made.serve["allow"] == allowed
