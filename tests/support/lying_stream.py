@@ -18,10 +18,11 @@ from typing import Any, Callable
 
 COLLECTION = "ansible_collections.longhaul.fleet"
 UNITS = f"{COLLECTION}.plugins.module_utils"
-ID = "0123456789abcdef"
+ID = b"0123456789abcdef"  # of another transfer
+OWN = b"its-own-identity"  # as long as an id: that of this transfer takes its place
 NAMES = (  # where nothing of a source may ever arrive, and what the tree and its older copy have
     *(b"../escaped", b"..", b"/escaped", b".", b"a/../../escaped", b"folder/../../escaped", b"x\0y"),
-    *(f".longhaul-{ID}{below}".encode() for below in ("", "/tmp", "/partial/x")),
+    *(b".longhaul-" + identity + below for identity in (ID, OWN) for below in (b"", b"/tmp", b"/partial/x")),
     *(b"", b"folder", b"folder/deep", b"same", b"same/below", b"changed", b"linked", b"link", b"link/escaped", b"new"),
     *(b"excluded.key", b"zzz", b"a" * 256, b"/".join([b"d"] * 600)),
 )
@@ -116,8 +117,11 @@ OF_A_DESTINATION: dict[str, tuple[str, Callable[[Any, int, int], None]]] = {
 LIES = {"source": OF_A_SOURCE, "dest": OF_A_DESTINATION}
 
 
-def lie(side: str, lies: list[tuple[str, int, int, int]]) -> None:
-    """Have this process falsify what its end says, on the way to the peer: the end itself does not know it."""
+def lie(side: str, lies: list[tuple[str, int, int, int]], identity: bytes) -> None:
+    """Have this process falsify what its end says, on the way to the peer: the end itself does not know it.
+
+    ``identity`` is that of the transfer.
+    """
     frames = importlib.import_module(f"{UNITS}._engine.wire.frames")
     messages = importlib.import_module(f"{UNITS}._engine.wire.messages")
     honest = frames.Encoder.parts
@@ -130,7 +134,7 @@ def lie(side: str, lies: list[tuple[str, int, int, int]]) -> None:
             if due == turn and getattr(messages, concerned).kind == kind:
                 message = getattr(messages, concerned).parse(payload)
                 falsify(message, choice, where)
-                payload = message.dump()
+                payload = message.dump().replace(OWN, identity)
         return honest(self, kind, payload)
 
     frames.Encoder.parts = parts
@@ -138,7 +142,9 @@ def lie(side: str, lies: list[tuple[str, int, int, int]]) -> None:
 
 def main(side: str, lies: str, _ends: str, *arguments: str) -> int:
     """Lie, and be an end."""
-    lie(side, json.loads(lies))
+    with open(arguments[0], encoding="utf-8") as request:
+        identity = json.load(request)["settings"]["id"].encode()
+    lie(side, json.loads(lies), identity)
     ends = importlib.import_module(f"{COLLECTION}.tests.unit.plugins.module_utils._engine.ends")
     return int(ends.main(*arguments))
 
