@@ -12,7 +12,7 @@ import stat
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
-from ..._model.entry import DIRECTORY, SYMLINK, Entry
+from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from ..._model.entry_codec import Decoder, encode
 from ..._model.paths import escape
 from ..._tree import metadata, xattr
@@ -29,6 +29,8 @@ from .new_file import copy_file
 
 _UNCHANGED = Verdict(NONE, " " * 11, frozenset())  # nobody is shown what did not change
 
+_GIVEN = frozenset(["owner", "group"])
+_SET_ID = stat.S_ISUID | stat.S_ISGID
 _ALL = frozenset(["owner", "group", "permissions", "times", "acls", "xattrs"])
 
 
@@ -99,6 +101,19 @@ class Applier(FileApplier):
             powers=self.powers,
             arrow=self._arrow,
         )
+
+    def would_lend(self, entry: Entry, found: Entry) -> bool:
+        """Whether the attributes of an entry would lend another user's rights to a file that is not that user's yet.
+
+        Whoever owns it can have put any content into it, with the size and time of the entry, and may write to it until
+        its owner changes. So it must not be kept.
+        """
+        if found.type != REGULAR or not self.powers.all or not self.preserve & _GIVEN:
+            return False
+        has_capability = "xattrs" in self.preserve and any(name == xattr.CAPABILITY for name, _value in entry.xattrs)
+        if not has_capability and not (self._keeps_mode and entry.mode & _SET_ID):
+            return False
+        return found.uid != self.ids.uid(entry.uid) or found.gid != self.ids.gid(entry.gid)
 
     def _is_same(self, entry: Entry, found: Entry) -> bool:
         """Whether nothing at all differs that could be kept.

@@ -143,6 +143,9 @@ class Reconciler:
     def _meet_file(self, work: OpenShard, index: int, entry: Entry, found: Entry | None) -> None:
         if found is not None and found.type == DIRECTORY:
             self._hold(entry)
+        if found is not None and self._applier.would_lend(entry, found):
+            self._want(work, index, None, self._applier.judge(entry, found, equal=False), None)
+            return
         verdict = self._applier.judge(entry, found)
         if found is None and not self._has_snapshots:
             self._want(work, index, None, verdict, None)

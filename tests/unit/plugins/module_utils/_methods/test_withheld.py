@@ -95,3 +95,42 @@ def test_with_owners_nothing_is_left_out(trees):
     assert differences(source, dest) == []
     (dest / "program").chmod(0o755)
     assert not seems_equal(source, dest, ["owner", "group", "permissions"])
+
+
+@pytest.mark.often(4)
+@pytest.mark.parametrize("changes", [{}, {"checksum": True}], ids=["quick", "checksum"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_file_that_another_user_put_there_is_not_made_set_id(trees, method, changes):
+    expect_another_file(trees, method, **changes)
+
+
+def test_a_file_that_another_user_put_there_is_not_written_into(trees):
+    expect_another_file(trees, "stream", inplace=True)
+
+
+def expect_another_file(trees, method, **changes):
+    """A user's file with the size and time of a program must be replaced: once set-id, it runs as its new owner."""
+    source, dest, work = trees
+    for name, mode, size in (("setuid", 0o4755, 1000), ("setgid", 0o2755, 400_000), ("capable", 0o755, 1000)):
+        (source / name).write_bytes(b"p" * size)
+        (source / name).chmod(mode)
+        content = b"p" * size if changes.get("checksum") else b"E" * size
+        (dest / name).write_bytes(content)
+        os.chown(dest / name, 1000, 1000)
+        shutil.copystat(source / name, dest / name)
+        (dest / name).chmod(0o755)
+    os.setxattr(source / "capable", "security.capability", CAPABILITY)
+    held = {path.name: path.stat().st_ino for path in dest.iterdir()}
+
+    def run(**more):
+        pair = Pair(work, source, dest, settings(method, encrypt=False, **changes, **more))
+        if method in ("scp", "sftp"):
+            pair.use_ssh()
+        return pair.run()
+
+    predicted = run(check=True)
+    outcome = run()
+    assert outcome["errors"] == [] and outcome["files_updated"] == predicted["files_updated"] == 3, outcome
+    assert differences(source, dest) == []
+    assert not {name for name, inode in held.items() if (dest / name).stat().st_ino == inode}
+    assert not run()["changed"]
