@@ -48,16 +48,27 @@ def as_json(
     }
 
 
+class OtherReport(ValueError):
+    """A report that another one cannot be added to."""
+
+
+def refuse_others(earlier: Mapping[str, Any], described: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raise OtherReport if an earlier report is not of the same sizes, or not of the same machine.
+
+    Each part is measured in one go, but the table of targets has them all.
+    """
+    sizes = [{name: one[name] for name in ("mib", "files", "repeat")} for one in (earlier["options"], options)]
+    machines = [(one["processor"], one["kernel"]) for one in (earlier["machine"], described)]
+    if sizes[0] != sizes[1] or machines[0] != machines[1]:
+        raise OtherReport("the last report is of another machine or of other sizes, so nothing can be added to it")
+
+
 def joined(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
     """Return a later report with those parts of an earlier one that it has not measured itself.
 
-    Raises ValueError if they are not of the same sizes on the same machine: each part is measured in one go, but the
-    table of targets has them all.
+    Raises OtherReport as ``refuse_others`` does.
     """
-    sizes = [{name: one["options"][name] for name in ("mib", "files", "repeat")} for one in (earlier, later)]
-    machines = [(one["machine"]["processor"], one["machine"]["kernel"]) for one in (earlier, later)]
-    if sizes[0] != sizes[1] or machines[0] != machines[1]:
-        raise ValueError("the last report is of another machine or of other sizes, so nothing can be added to it")
+    refuse_others(earlier, later["machine"], later["options"])
     parts = {figure["part"] for figure in later["figures"]}
     figures = [figure for figure in earlier["figures"] if figure["part"] not in parts] + later["figures"]
     order = list(later["titles"])

@@ -78,6 +78,8 @@ def measure(given: argparse.Namespace, options: Options, last: dict[str, Any]) -
     """
     begun = time.monotonic()
     described = machine.describe(FETCHED)
+    if last:
+        page.refuse_others(last, described, asdict(options))
 
     def say(line: str) -> None:
         print(f"{time.monotonic() - begun:7.1f} {line}", flush=True)
@@ -131,7 +133,11 @@ def main(argv: list[str] | None = None) -> int:
         print(f"there is no report to show at {given.out}: measure first, without --show", file=sys.stderr)
         return 1
     last = json.loads(given.out.read_text()) if (given.show or given.add) and given.out.exists() else {}
-    report = last if given.show else measure(given, options_of(given), last)
+    try:
+        report = last if given.show else measure(given, options_of(given), last)
+    except page.OtherReport as error:
+        print(f"{error}: leave --add out, or name another file with --out", file=sys.stderr)
+        return 1
     text = page.markdown(report)
     print(text)
     if given.page:

@@ -140,7 +140,7 @@ def test_what_was_not_measured_again_comes_from_the_last_report() -> None:
     ]
     assert again["notes"] == ["entries: scp was not measured: old", "small: scp was not measured: new"]
     assert again["options"]["entries"] == 1000 and len(again["targets"]) == len(TARGETS)
-    with pytest.raises(ValueError, match="another machine or of other sizes"):
+    with pytest.raises(page.OtherReport, match="another machine or of other sizes"):
         page.joined({**last, "options": {**last["options"], "mib": 64}}, again)
 
 
@@ -160,3 +160,12 @@ def test_a_page_without_its_markers_is_left_alone(text: str) -> None:
 def test_there_is_no_report_yet(tmp_path, capsys):
     assert run.main(["--show", "--out", str(tmp_path / "none.json")]) == 1
     assert "there is no report to show" in capsys.readouterr().err
+
+
+def test_what_cannot_be_added_to_is_told_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(run, "why_not", lambda: "")
+    out = tmp_path / "report.json"
+    options = {"mib": 32, "files": 5000, "repeat": 3, "entries": 0}
+    out.write_text(json.dumps(page.as_json(MACHINE, options, {}, {}, [], [])))
+    assert run.main(["--add", "--mib", "1", "--out", str(out)]) == 1
+    assert "of other sizes" in capsys.readouterr().err
