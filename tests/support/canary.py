@@ -53,7 +53,7 @@ class Canary:
     def changes(self) -> list[str]:
         """Return a line for each difference from how it was."""
         now = self._look()
-        linked = Counter(_see(Path(top, name)).inode for top, _, files in os.walk(self._root) for name in files)
+        linked = Counter(_see(Path(top, name)).inode for top, _folders, files in os.walk(self._root) for name in files)
         lines = [f"{path} is gone" for path in self._before if path not in now]
         lines += [f"{path} is new" for path in now if path not in self._before]
         for path, before in self._before.items():
