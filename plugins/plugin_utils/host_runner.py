@@ -19,8 +19,8 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
 from ansible.utils.display import Display
 
-from .become_timeout import PAUSE, RETRIES, is_become_timeout, may_run_again
 from .engine import engine_argument
+from .execution_retry import PAUSE, RETRIES, is_become_timeout, may_run_again
 from .host_text import harmless, harmless_data
 from .typed_passwords import typed_passwords
 
@@ -131,8 +131,8 @@ class HostRunner:
         return list(harmless_data(result["results"]))
 
     def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Run the module, again where become was too slow and that is safe; return its result. Raises AnsibleError."""
-        left = RETRIES
+        """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
+        left, steps = RETRIES, [step["do"] for step in arguments["steps"]]
         while True:
             try:
                 return dict(
@@ -141,13 +141,13 @@ class HostRunner:
                     )
                 )
             except AnsibleError as error:
-                if not left or not is_become_timeout(str(error)):
+                if not left or not may_run_again(str(error), steps, self._pipelining):
                     raise
-                if not may_run_again([step["do"] for step in arguments["steps"]], self._pipelining):
-                    raise
+                was_late = is_become_timeout(str(error))
             left -= 1
-            _DISPLAY.warning(f"{self.name} did not answer for become in time. Trying again")
-            time.sleep(PAUSE)
+            if was_late:
+                _DISPLAY.warning(f"{self.name} did not answer for become in time. Trying again")
+                time.sleep(PAUSE)
 
     @property
     def _pipelining(self) -> bool:

@@ -18,7 +18,7 @@ from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import host_runner, typed_passwords
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.become_timeout import READING
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.execution_retry import READING
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, HostRunner, _with_advice
 
 SUDO = {"ansible_become": True}
@@ -161,6 +161,23 @@ def test_what_may_have_run_is_run_again_only_where_it_cannot_have(
     else:
         with pytest.raises(HostFailed, match="privilege escalation"):
             made.run({"do": "poll"}, {"do": step})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Data could not be sent to remote host 'old'. Make sure this host can be reached over SSH.",
+        'Data could not be sent to remote host "old". Make sure this host can be reached over ssh: Broken pipe',
+    ],
+)
+def test_why_ssh_ended_is_asked_again(runner: Runner, text: str) -> None:
+    """Ansible says so only where the process is gone at once."""
+    why = AnsibleConnectionFailure("Failed to connect to the host via ssh: Host key verification failed.")
+    with pytest.raises(HostFailed, match="Host key verification failed"):
+        runner(AnsibleConnectionFailure(text), why, pipelining=True).run({"do": "probe"})
+    with pytest.raises(HostFailed, match="Data could not be sent"):
+        runner(AnsibleConnectionFailure(text), why, pipelining=True).run({"do": "start"})
+    host_runner._DISPLAY.warning.assert_not_called()
 
 
 @pytest.mark.parametrize(
