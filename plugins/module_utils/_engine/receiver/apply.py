@@ -103,12 +103,14 @@ class Applier(FileApplier):
         )
 
     def would_lend(self, entry: Entry, found: Entry) -> bool:
-        """Whether the attributes of an entry would lend another user's rights to a file that is not that user's yet.
+        """Whether the attributes of an entry would lend another user's rights to a file that somebody else may have made.
 
         Whoever owns it can have put any content into it, with the size and time of the entry, and may write to it until
         its owner changes. So it must not be kept.
         """
         if found.type != REGULAR or not self.powers.all or not self.preserve & _GIVEN:
+            return False
+        if found.uid == self._own[0]:
             return False
         has_capability = "xattrs" in self.preserve and any(name == xattr.CAPABILITY for name, _value in entry.xattrs)
         if not has_capability and not (self._keeps_mode and entry.mode & _SET_ID):

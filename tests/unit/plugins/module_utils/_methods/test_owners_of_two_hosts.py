@@ -26,13 +26,19 @@ SWAP = {"users": [[70001, 70002], [70002, 70001], [70003, 70004]], "groups": [[7
 
 
 def know(pair: Pair, side: str, names: Mapping[str, int]) -> None:
-    """Let an end have users and groups of its own beside those of the machine."""
-    commands = []
-    for file, line in (("passwd", "{0}:x:{1}:{1}::/:/bin/sh\n"), ("group", "{0}:x:{1}:\n")):
-        made = pair.work / f"{file}-{side}"
-        made.parent.mkdir(parents=True, exist_ok=True)
-        made.write_text(Path("/etc", file).read_text() + "".join(line.format(*one) for one in names.items()))
-        commands.append(f"mount --bind {made} /etc/{file}")
+    """Let an end have users and groups of its own beside those of the machine.
+
+    All of /etc is another one: a mount on a file alone goes when a program of the machine replaces that file, as
+    ``useradd`` does in another test.
+    """
+    etc = pair.work / f"etc-{side}"
+    if not etc.exists():
+        etc.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)
+        for file, line in (("passwd", "{0}:x:{1}:{1}::/:/bin/sh\n"), ("group", "{0}:x:{1}:\n")):
+            with open(etc / file, "a", encoding="utf-8") as stream:
+                stream.writelines(line.format(*one) for one in names.items())
+    commands = [f"mount --bind {etc} /etc"]
     apart = '[ -n "$APART" ] || APART=1 exec unshare --mount --propagation private "$0" "$@"'
     run_through(pair, side, apart, *commands)
 
