@@ -103,7 +103,7 @@ class Applier(FileApplier):
         )
 
     def would_lend(self, entry: Entry, found: Entry) -> bool:
-        """Whether the attributes of an entry would lend another user's rights to a file that somebody else may have made.
+        """Whether the attributes of an entry would lend a user's rights to a file that somebody else may have made.
 
         Whoever owns it can have put any content into it, with the size and time of the entry, and may write to it until
         its owner changes. So it must not be kept.
