@@ -134,7 +134,7 @@ def test_lies_harm_nothing(side, data, serving, is_filled):
 @pytest.mark.long
 @pytest.mark.parametrize("side", ["source", "dest"])
 @given(data=st.data(), serving=st.sampled_from(["dest", "source"]), is_filled=st.booleans())
-@tried(max_examples=150, phases=[Phase.generate, Phase.shrink])
+@tried(max_examples=60, phases=[Phase.generate, Phase.shrink])
 def test_many_lies_harm_nothing(side, data, serving, is_filled):
     tell(side, data.draw(lies_of(side)), serving, is_filled)
 
