@@ -143,6 +143,7 @@ def make_plan(
     settings: Settings = {
         "id": identity,
         "method": choice.method,
+        "trust": options["trust"],
         "check": check,
         "rules": rules,
         "source_root": roots.source,

@@ -24,6 +24,11 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync impo
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import passes as rsync_passes
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import server_command
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import FAR_LIST, Far
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import (
+    CHROOT,
+    Confinement,
+    decide_confinement,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.run import Line
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.shards import (
@@ -45,24 +50,23 @@ VERSION = [int(part) for part in _SAID.split()[2].decode().split(".")]
 _SHELL = """\
 import os, sys
 sys.path[:0] = {path!r}
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import server_command
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import Confinement
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.method import rsync_handler
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.service import Service
 context = Context({side!r}, "serve", {root!r}, {settings!r}, {folder!r})
-if {adopting!r}:
-    adopt(open_staging(context))
-folders = server_command.own_folders(context)
-for fd in server_command.own_descriptors(context):
+work = rsync_handler(context, lambda: {adopting!r}, Confinement({confined!r}))(" ".join(sys.argv[2:]))
+if not isinstance(work, Service):
+    sys.exit(work(0, 1))
+for fd in work.keeps:
     os.set_inheritable(fd, True)
-argv = server_command.server_argv(" ".join(sys.argv[2:]), {side!r}, folders, context.settings)
-os.chdir({root!r})
+os.chdir(work.cwd)
 if {uid!r} is not None:
     os.setgroups([])
     os.setgid({uid!r})
     os.setuid({uid!r})
-os.execvpe(argv[0], argv, environment(server_command.user_variables()))
+os.execvpe(work.argv[0], work.argv, environment(work.extra_environment))
 """
 
 
@@ -71,6 +75,7 @@ def settings(**changes: Any) -> dict[str, Any]:
     plan: dict[str, Any] = {
         "id": ID,
         "method": "rsync",
+        "trust": "full",
         "check": False,
         "rules": [],
         "only": None,
@@ -165,12 +170,17 @@ class Pair:
         drive, serve = ("source", "dest") if connect == "push" else ("dest", "source")
         context = self.context(drive, "drive", plan)
         context.peer = {"leftover": self.leftover}
-        line = Line(far=Far(address="peer:./", shell=self.shell(serve, plan)))
+        confinement = self.confinement(serve, plan)
+        line = Line(
+            far=Far(address="peer:./", shell=self.shell(serve, plan)),
+            far_root="/" if confinement.kind == CHROOT else "",
+            keeps_lists=not confinement.kind,
+        )
         far = self.context(serve, "serve", plan)
         if self.stop_after:
             threading.Timer(self.stop_after, context.stop.set).start()
         if serve == "source":
-            rsync.rsync_handler(far, lambda: True)  # it makes the lists' folder
+            rsync.rsync_handler(far, lambda: True, confinement)  # it makes the lists' folder
             if self.far_uid is not None:  # a job's rsync runs as the job's own user
                 os.chmod(os.path.join(far.folder, server_command.LISTS), 0o755)
         outcome = rsync_passes.transfer(context, line, lambda: self._divided(far))
@@ -178,6 +188,10 @@ class Pair:
         if not outcome.failure:
             self.unstage()
         return outcome
+
+    def confinement(self, side: str, plan: dict[str, Any]) -> Confinement:
+        """Return what confines the serving end's rsync."""
+        return decide_confinement(plan, side, tuple(VERSION), self.far_uid is None)
 
     @staticmethod
     def _divided(far: Context) -> Lists:
@@ -197,6 +211,7 @@ class Pair:
                 folder=str(self.folder / f"job-{side}"),
                 side=side,
                 uid=self.far_uid,
+                confined=self.confinement(side, plan).kind,
                 adopting=side == "dest" and plan["streams"] == 1 and not plan["check"],
                 root=os.fsencode(root),
             )

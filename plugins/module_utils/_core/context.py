@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         subpath: str  # in the daemon's module
         link_dest: list[str]  # in the module's terms
         chroot: bool
+        confined: str  # what keeps the peer's rsync inside its root; see rsync/confinement
         cmd: list[str]
 
     class Serve(TypedDict, total=False):
@@ -64,7 +65,7 @@ else:  # making such classes takes time at each job's start
     Peer = Serve = ProgressData = dict
 
 _KINDS: Mapping[str, type] = {
-    **dict.fromkeys(("address", "host", "user", "alias", "root", "subpath"), str),
+    **dict.fromkeys(("address", "host", "user", "alias", "root", "subpath", "confined"), str),
     **dict.fromkeys(("ssh", "public_key", "authorized_keys"), str),
     **dict.fromkeys(("port", "timeout"), int),
     **dict.fromkeys(("leftover", "private", "chroot"), bool),

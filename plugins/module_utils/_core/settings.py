@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     class _Always(TypedDict):
         id: str
         method: str
+        trust: str
         check: bool
         rules: list[str]
         source_root: str | None  # for the rules that are laid against absolute paths
@@ -77,7 +78,7 @@ else:  # making such classes takes a millisecond of each job's start
     Compression = SftpTuning = DaemonModule = Settings = dict
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("id", "method", "delta", "ciphers"), (str,)),
+    **dict.fromkeys(("id", "method", "trust", "delta", "ciphers"), (str,)),
     **dict.fromkeys(("bwlimit", "streams", "streams_max", "timeout", "changes_max"), (int,)),
     **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
     **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
@@ -97,6 +98,7 @@ def parse_settings(values: object) -> Settings:
     given = values if isinstance(values, dict) else {}
     found: dict[str, Any] = {
         "only": None,
+        "trust": "full",
         "source_root": None,
         "max_delete": None,
         "suspects": [],

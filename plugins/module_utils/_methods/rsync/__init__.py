@@ -9,7 +9,8 @@
   ``child``: one process. ``argv``: what is typed; ``user_options``: what a user may add.
 * ``output``, ``failure``: what rsync prints. ``tally``: what all runs did. ``watch``: whether one waits for ever.
 * ``shards``, ``source_list``: a tree divided among several. ``leftover``: what a killed one left.
-* ``server_command``, ``server_options``: what the serving end runs for the peer.
+* ``server_command``, ``server_options``: what the serving end runs for the peer. ``confinement``: what keeps it inside
+  the root; ``chrooted``: in a root folder of its own; ``conf_line``: how that is configured.
 
 It may import ``_methods/ssh``, ``_engine``, ``_tree``, ``_model`` and ``_core``.
 """

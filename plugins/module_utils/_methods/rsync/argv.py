@@ -109,8 +109,8 @@ def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -
     argv += ["--stats", "--info=progress2", f"--out-format={run.item_prefix}%i %b %n"]
     # The root's name asks for its contents, too: its files are left to the lists.
     argv += ["--filter=-! */"] if run.directories_only else []
-    # The serving end has the list then, and is not to send more than what was asked for.
-    argv += only_options(settings) if run.files_from.startswith(":") else []
+    # A source on the serving end is not to send more than what was asked for.
+    argv += only_options(settings) if run.files_from and side == "dest" else []
     argv += filter_options(settings)
     if run.files_from:
         argv += ["--from0", f"--files-from={run.files_from}", "--no-implied-dirs"]
@@ -213,10 +213,14 @@ def only_options(settings: Settings) -> list[str]:
     """Return the filter rule that leaves out all but the one name that is transferred."""
     if settings["only"] is None:
         return []
-    name = settings["only"]
-    if any(letter in name for letter in "*?["):  # else a backslash stands for itself
-        name = "".join(f"\\{letter}" if letter in "*?[\\" else letter for letter in name)
-    return [f"--filter=-! /{name}"]
+    return [f"--filter=-! /{pattern_of(settings['only'])}"]
+
+
+def pattern_of(name: str) -> str:
+    """Return the pattern of a filter rule that matches this name alone."""
+    if not any(letter in name for letter in "*?["):  # else a backslash stands for itself
+        return name
+    return "".join(f"\\{letter}" if letter in "*?[\\" else letter for letter in name)
 
 
 def _staging_options(settings: Settings, side: str, root: bytes, far: Far, run: Run) -> list[str]:

@@ -23,6 +23,8 @@ from ..ssh.service import Service, Work
 from . import child as rsync_child
 from . import passes as rsync_passes
 from .argv import FAR_LIST, Far, versions
+from .chrooted import chrooting, may_change_root
+from .confinement import CHROOT, CONFINE_ROOT, Confinement, decide_confinement
 from .leftover import adopt
 from .run import Line
 from .server_command import (
@@ -46,11 +48,15 @@ _LOOK = 0.5  # seconds between looks at the stop event
 
 
 class _RsyncServer(SshServer):
-    """An ssh server for rsync; ``ready`` also holds ``root``, as messages name it, ``leftover`` and ``private``."""
+    """An ssh server for rsync.
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context, rsync_handler(context, lambda: len(self._programs) == 0))
-        self.ready["root"] = os.fsdecode(context.root)
+    ``ready`` also holds ``root``, as messages name it, ``leftover``, ``private`` and how rsync is ``confined``.
+    """
+
+    def __init__(self, context: Context, confinement: Confinement) -> None:
+        super().__init__(context, rsync_handler(context, lambda: len(self._programs) == 0, confinement))
+        self.ready["root"] = "/" if confinement.kind == CHROOT else os.fsdecode(context.root)
+        self.ready["confined"] = confinement.kind
         self.ready["leftover"] = bool(context.serve.get("leftover"))
         self.ready["private"] = context.serve["ssh"] == "private"
 
@@ -58,15 +64,29 @@ class _RsyncServer(SshServer):
 def serve(context: Context) -> Server:
     """Be ready for the driving end's ssh; what it may run is one direction of rsync in this root."""
     versions(context.settings)
-    return _RsyncServer(context)
+    return _RsyncServer(context, own_confinement(context))
 
 
-def rsync_handler(context: Context, alone: Callable[[], bool]) -> Handler:
+def own_confinement(context: Context) -> Confinement:
+    """Decide what confines rsync on the serving end. Raises TransferFailed if it must be confined and cannot be."""
+    settings = context.settings
+    found = decide_confinement(settings, context.side, tuple(settings["rsync"][context.side]), may_change_root())
+    if settings["trust"] == "none" and not found.kind:
+        raise TransferFailed(
+            f"trust is none, and rsync cannot be confined to {os.fsdecode(context.root)} here: {found.why_not}. Use "
+            "method stream, or set trust: full if you trust root on both hosts"
+        )
+    return found
+
+
+def rsync_handler(context: Context, alone: Callable[[], bool], confinement: Confinement) -> Handler:
     """Return what decides on each command that the driving end asks for.
 
     ``alone`` says whether nothing that was allowed before is still at work.
     """
-    folders, keeps = own_folders(context), own_descriptors(context)
+    confined = confinement.kind
+    folders, keeps = own_folders(context, confined), own_descriptors(context)
+    run = chrooting(context) if confined == CHROOT else None
     if context.side == "source":
         lists = os.path.join(context.folder, LISTS)
         os.makedirs(lists, mode=0o700, exist_ok=True)
@@ -82,11 +102,15 @@ def rsync_handler(context: Context, alone: Callable[[], bool]) -> Handler:
         if not is_rsync(command):
             raise Refused(f"{command[:200]!r} is no part of a transfer with rsync")
         try:
-            argv = server_argv(command, context.side, folders, context.settings)
+            argv = server_argv(command, context.side, folders, context.settings, confined)
         except CommandRefused as refused:
             raise Refused(str(refused)) from refused
         if context.side == "dest" and not context.settings["check"] and alone():
             adopt(open_staging(context))  # an earlier receiver may have been killed
+        if run is not None:
+            return run(argv)
+        if confined == CONFINE_ROOT:
+            argv[2:2] = [b"--confine-root=" + context.root]
         return Service(argv=argv, cwd=context.top, extra_environment=user_variables(), keeps=keeps)
 
     return handle
@@ -109,6 +133,7 @@ def drive(context: Context) -> Outcome:
         far_root=peer.get("root", ""),
         explain=lambda stderr, code: explain(stderr, code) or "",
         vitals=lambda: _far_vitals(context, ssh),
+        keeps_lists=not peer.get("confined"),
         gone=_GONE + ("|Connection refused" if peer.get("private") else ""),
     )
     outcome = rsync_passes.transfer(context, line, lambda: _divide_far(context, ssh))

@@ -94,7 +94,9 @@ class _Transfer:
     def _whole(self) -> Run:
         if self.settings["only"] is None:
             return Run()
-        if self._divide_far is not None:  # it sends what it has in a list of its own, whatever we would say
+        if (
+            self._divide_far is not None and self.runner.line.keeps_lists
+        ):  # it sends what it has in a list of its own, whatever we would say
             return Run(files_from=f":{FAR_LIST}/only")
         path = os.path.join(self._folder, "only")
         with open(path, "wb") as stream:

@@ -60,6 +60,7 @@ class Line:
     far_root: str = ""  # as messages name it
     explain: Callable[[str, int], str] = lambda _stderr, _code: ""  # what the connection's own messages mean
     vitals: Callable[[], Vitals | None] = lambda: None  # what the peer's rsync has done; None: it cannot be asked
+    keeps_lists: bool = True  # the peer has the names that it sends in lists of its own, as far as it can
     gone: str = ""  # pattern of messages that say that the peer's job is no more: nothing to connect to again
 
 

@@ -15,11 +15,12 @@ import os
 import shlex
 from typing import Mapping
 
-from ..._core.context import Context
+from ..._core.context import Context, staging_name
 from ..._core.settings import Settings
 from ..._core.subprocesses import own_variables
 from ..._tree.staging import PARTIAL, TEMPORARY, open_staging
 from .argv import FAR_LINK, FAR_LIST, FAR_PARTIAL, FAR_TMP
+from .confinement import CHROOT, NOTHING
 from .server_options import NotPlanned, check_options
 
 LISTS = "lists"  # in the source's job folder: the names that it lets rsync send
@@ -34,10 +35,13 @@ def is_rsync(command: str) -> bool:
     return command.startswith("rsync --server ")
 
 
-def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings: Settings) -> list[bytes]:
+def server_argv(
+    command: str, side: str, folders: Mapping[str, bytes], settings: Settings, confined: str = NOTHING
+) -> list[bytes]:
     """Return the argv to run in the serving end's root for a command of the peer; raises CommandRefused.
 
-    ``side`` is what the serving end is; ``folders`` has what each token (``argv.TOKENS``) stands for here.
+    ``side`` is what the serving end is; ``folders`` has what each token (``argv.TOKENS``) stands for here. Where rsync
+    is ``confined``, the peer may send the list of names itself.
     """
     try:
         words = shlex.split(command)
@@ -50,7 +54,7 @@ def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings:
     if sends != (side == "source"):
         raise CommandRefused(f"this end is the {side} of the transfer, and serves that direction only")
     try:
-        options = check_options(words[1:] if sends else words, side, settings)
+        options = check_options(words[1:] if sends else words, side, settings, bool(confined))
     except NotPlanned as error:
         raise CommandRefused(str(error)) from error
     argv = [b"rsync", b"--server"] + ([b"--sender"] if sends else [])
@@ -62,17 +66,23 @@ def server_argv(command: str, side: str, folders: Mapping[str, bytes], settings:
     return argv + [b".", b"./"]
 
 
-def own_folders(context: Context) -> dict[str, bytes]:
-    """Return what the tokens of the peer's commands stand for on this host.
+def own_folders(context: Context, confined: str = NOTHING) -> dict[str, bytes]:
+    """Return what the tokens of the peer's commands stand for on this host, by how rsync is confined here.
 
-    Where a descriptor has a path (Linux), what the peer puts in the place of the staging folder leads nowhere.
+    Where a descriptor has a path (Linux), what the peer puts in the place of the staging folder leads nowhere; in a
+    chroot it leads nowhere else in any case.
     """
     settings = context.settings
     if context.side == "source":
+        if confined:
+            return {}
         names = ["only", "directories", *(f"shard-{number}" for number in range(settings["streams"]))]
         return {f"{FAR_LIST}/{name}": os.fsencode(os.path.join(context.folder, LISTS, name)) for name in names}
     folders = {f"{FAR_LINK}/{number}": os.fsencode(path) for number, path in enumerate(settings["link_dest"])}
-    if not settings["check"]:
+    if not settings["check"] and confined == CHROOT:
+        staging = b"/" + os.fsencode(staging_name(settings["id"]))
+        folders.update({FAR_TMP: staging + b"/" + TEMPORARY, FAR_PARTIAL: staging + b"/" + PARTIAL})
+    elif not settings["check"]:
         staged = open_staging(context)
         temporary, partial = os.path.join(staged.path, TEMPORARY), os.path.join(staged.path, PARTIAL)
         if os.path.isdir("/proc/self/fd"):

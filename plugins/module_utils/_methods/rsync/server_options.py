@@ -31,6 +31,7 @@ from .user_options import check_user_options
 
 # What an rsync may tell of itself behind the "e" of its short options: the protocol, and what it can.
 _BUNDLE = re.compile(r"^-(?P<letters>[A-Za-z]*?)(?:e\d*\.[\d.]*[A-Za-z]*)?$")
+_LIST_OF_PEER = "--files-from=-"
 _FOLDERS = ("--temp-dir", "--partial-dir", "--link-dest", "--files-from")
 _PRESERVED = {
     "owner": "o",
@@ -117,10 +118,13 @@ class Allowed:
     folders: set[tuple[str, str]] = field(default_factory=set)  # option, token
 
 
-def check_options(options: Iterable[str], side: str, settings: Settings) -> list[tuple[str, str]]:
+def check_options(
+    options: Iterable[str], side: str, settings: Settings, confined: bool = False
+) -> list[tuple[str, str]]:
     """Return the options of a server, each as its word and, where that names a folder, the folder's token.
 
-    ``side`` is what the serving end is. Raises NotPlanned.
+    ``side`` is what the serving end is. Where rsync is ``confined`` to the root, the peer may send the list of names
+    itself. Raises NotPlanned.
     """
     letters, words = "", []
     folders: list[tuple[str, str]] = []
@@ -128,7 +132,7 @@ def check_options(options: Iterable[str], side: str, settings: Settings) -> list
     waiting = iter(options)
     for option in waiting:
         name, equals, value = option.partition("=")
-        if name in _FOLDERS:
+        if name in _FOLDERS and option != _LIST_OF_PEER:
             folders.append((name, value if equals else next(waiting, "")))
             checked.append(folders[-1])
             continue
@@ -138,7 +142,8 @@ def check_options(options: Iterable[str], side: str, settings: Settings) -> list
         else:
             words.append(option)
         checked.append((option, ""))
-    _compare(letters, words, folders, _allowed(side, settings, letters, words, [token for _name, token in folders]))
+    tokens = [token for _name, token in folders]
+    _compare(letters, words, folders, _allowed(side, settings, letters, words, tokens, confined))
     return checked
 
 
@@ -158,7 +163,9 @@ def _compare(letters: str, words: list[str], folders: list[tuple[str, str]], all
         raise NotPlanned(f"the plan of this transfer has {lacking[0]}, and the command has not")
 
 
-def _allowed(side: str, settings: Settings, letters: str, words: list[str], tokens: list[str]) -> Allowed:
+def _allowed(
+    side: str, settings: Settings, letters: str, words: list[str], tokens: list[str], confined: bool
+) -> Allowed:
     """Work out what may stand in the command; what it says of itself decides which of the plan's runs it is."""
     user = check_user_options(settings["rsync_opts"])
     dest = side == "dest"
@@ -167,7 +174,7 @@ def _allowed(side: str, settings: Settings, letters: str, words: list[str], toke
     allowed.letters += "W" if settings.get("delta") == "none" else ""
     allowed.letters += "n"
     allowed.must += "n" if settings["check"] else ""
-    _runs(allowed, dest, settings, "r" in letters)
+    _runs(allowed, dest, settings, "r" in letters, confined)
     _values(allowed, settings)
     if dest:
         _writing(allowed, settings, dry="n" in letters, deletes="--delete-after" in words)
@@ -181,7 +188,7 @@ def _allowed(side: str, settings: Settings, letters: str, words: list[str], toke
     return allowed
 
 
-def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool) -> None:
+def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool, confined: bool) -> None:
     """Allow the runs of the transfer: over the whole tree, over lists of names."""
     if recursive:
         if settings["only"] is not None:
@@ -193,7 +200,9 @@ def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool) -> 
     allowed.letters, allowed.must = allowed.letters + "dR", allowed.must + "dR"
     allowed.letters += "O" if dest else ""
     allowed.words.add("--no-implied-dirs")
-    if not dest:
+    if not dest and confined:
+        allowed.must_words |= {_LIST_OF_PEER, "--from0"}
+    elif not dest:
         names = ["only"] if settings["only"] is not None else ["directories"]
         names += [f"shard-{number}" for number in range(settings["streams"])] if settings["only"] is None else []
         allowed.folders |= {("--files-from", f"{FAR_LIST}/{name}") for name in names}

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from ..rsync.conf_line import conf_line, yes_or_no
+
 MODULE, USER = "longhaul", "longhaul"  # of a daemon that is started for one transfer
-_SPACE = " \t\r\v\f"  # what isspace() takes for space in the C locale, but for the newline
 _TRUE = frozenset(["yes", "true", "1"])
 _FALSE = frozenset(["no", "false", "0"])
 
@@ -53,11 +53,11 @@ def daemon_conf(plan: DaemonPlan) -> str:
     ]
     module = [
         ("path", plan.path),
-        ("use chroot", _yes(plan.as_root)),
+        ("use chroot", yes_or_no(plan.as_root)),
         ("munge symlinks", "no"),
-        ("numeric ids", _yes(plan.numeric_ids)),
-        ("read only", _yes(not plan.writable)),
-        ("write only", _yes(plan.writable)),
+        ("numeric ids", yes_or_no(plan.numeric_ids)),
+        ("read only", yes_or_no(not plan.writable)),
+        ("write only", yes_or_no(plan.writable)),
         ("list", "no"),
         ("auth users", f"{USER}:{'rw' if plan.writable else 'ro'}"),
         ("secrets file", plan.secrets_file),
@@ -72,16 +72,5 @@ def daemon_conf(plan: DaemonPlan) -> str:
         module.append(("auth digest", plan.digest))
     if plan.peers:
         module += [("hosts allow", " ".join(plan.peers)), ("hosts deny", "*")]
-    lines = [_line(name, value) for name, value in options] + [f"[{MODULE}]"]
-    return "\n".join(lines + [_line(name, value) for name, value in module]) + "\n"
-
-
-def _line(name: str, value: str) -> str:
-    # A newline would begin another option, and rsync expands %VARIABLES% and cuts spaces and backslashes at the end.
-    if re.search(r"[\r\n\0]|%\w+%", value) or value != value.strip(_SPACE) or value.endswith("\\"):
-        raise ValueError(f"{name} = {value!r} cannot be written into rsyncd.conf")
-    return f"{name} = {value}"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+    lines = [conf_line(name, value) for name, value in options] + [f"[{MODULE}]"]
+    return "\n".join(lines + [conf_line(name, value) for name, value in module]) + "\n"

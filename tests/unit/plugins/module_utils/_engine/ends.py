@@ -32,6 +32,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
     return {
         "id": ID,
         "method": method,
+        "trust": "full",
         "check": False,
         "rules": [],
         "source_root": None,
