@@ -150,24 +150,11 @@ modules:
       type: bool
 """
 
-import gzip
-import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.rsync_vulnerabilities import rsync_changelog
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import ERROR
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.probe_modules import Diagnosis, Request
-
-_DEBIAN_CHANGELOGS = ("/usr/share/doc/rsync/changelog.Debian.gz", "/usr/share/doc/rsync/changelog.gz")
-
-
-def changelog(module: AnsibleModule) -> str:
-    """Return the changelog of the installed package, if the host has it."""
-    for path in _DEBIAN_CHANGELOGS:
-        if os.path.exists(path):
-            with gzip.open(path, "rt", errors="replace") as stream:
-                return stream.read()
-    rpm = module.get_bin_path("rpm")
-    return module.run_command([rpm, "--query", "--changelog", "rsync"])[1] if rpm else ""
 
 
 def process_of(module: AnsibleModule, unit: str) -> int:
@@ -219,7 +206,7 @@ def main() -> None:
             nsenter=module.get_bin_path("nsenter") or "",
             journalctl=module.get_bin_path("journalctl") or "",
             version=module.run_command([rsync, "--version"])[1],
-            changelog=changelog(module),
+            changelog=rsync_changelog(),
         )
     )
     try:

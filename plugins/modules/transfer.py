@@ -114,15 +114,28 @@ options:
       - How far the two hosts are trusted. Only the control node decides that, nothing that a host says changes it.
       - With V(full) neither host is expected to attack the other.
       - With V(none) root on either host may try to harm the other one, to read or to change there what is not part of
-        the transfer, older copies in O(link_dest) among it. Only V(stream) is allowed then, in both directions. Another
-        O(method) is refused, and if a host does not support V(stream), the transfer fails instead of using another
-        method.
+        the transfer, older copies in O(link_dest) among it. With O(method=auto) only V(stream) is used then, and if a
+        host does not support it, the transfer fails instead of using another method.
+      - With V(none), V(rsync) can be named if O(link_dest) is not set and the rsync of the host that is connected to can
+        be confined to the tree (the job is root there, or rsync is 3.5.0 or newer), without filter rules if that host is
+        the destination. It is refused if a known vulnerability of its version is not fixed; see O(rsync_floor). V(rsyncd),
+        V(tar_nc), V(scp) and V(sftp) are refused.
       - If this option is not set, it is V(full). The host variable C(longhaul_trust) with the value V(none), of either
         host, means V(none) whatever the task says. Set it in the inventory; among the facts of a host it is refused.
       - The source still decides what arrives in O(dest), with its owners, modes and attributes as far as O(preserve)
         names them. By default these include set-id bits, file capabilities and all extended attributes.
     type: str
     choices: [full, none]
+    version_added: 0.2.0
+  rsync_floor:
+    description:
+      - The oldest version of rsync that you accept on both hosts, such as V(3.2.7).
+      - If this option is not set, the known vulnerabilities of each host's version count, but for those that the
+        changelog of its package names as fixed. With O(trust=full) they cause a warning; with V(none) the method V(rsync)
+        is refused.
+      - Set it to the version of your hosts if their distribution has fixed the vulnerabilities without a new version, and
+        their packages bring no changelog.
+    type: str
     version_added: 0.2.0
   delete:
     description:

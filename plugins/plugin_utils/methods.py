@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.detect_pro
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import OLDEST
 
 from .endpoint import Endpoint, Refusal
-from .trust import FULL, NONE, UNTRUSTING
+from .trust import FULL, LINKING, NONE
 
 SSH = SSH_METHODS  # that encrypt by ssh
 TRUSTING = ("sftp", "scp")  # where one host must trust the other: never chosen by what a host says of itself
@@ -157,12 +157,12 @@ def choose_method(
 
 def _untrusting(encryption: str, driving: Endpoint, serving: Endpoint, unfit: Mapping[str, str]) -> Choice:
     """Return the choice for hosts that are not trusted. What a host lacks is no reason to trust it more."""
-    (method,) = UNTRUSTING
+    (method,) = LINKING  # the one that needs nothing of the hosts but Python and a port
     why = unfit.get(method) or no_stream(encryption, driving, serving)
     if why:
         raise Refusal(
-            f"trust is none, so only method {method} is allowed, and it cannot be used: {why}. Correct that, or set "
-            "trust: full if you trust root on both hosts"
+            f"trust is none, so only method {method} is used unless another is named, and it cannot be: {why}. Correct "
+            "that, or set trust: full if you trust root on both hosts"
         )
     return Choice(method, "the hosts need not trust each other with it (trust: none)")
 

@@ -16,6 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters impo
 
 from .endpoint import Refusal
 from .owners import check_owner_map
+from .rsync_trust import parse_floor
 from .rules import filter_rules, refuse_old_prefixes
 from .trust import FULL, refuse_trusting_method
 from .units import parse_rate
@@ -59,7 +60,8 @@ def check_options(options: Mapping[str, Any]) -> None:
                 f"{option} is set, but no rsyncd_module. Without a module a daemon is started for this transfer, with "
                 f"a secret of its own: name the module, or leave {option} out"
             )
-    refuse_trusting_method(options.get("method", "auto"), options.get("trust", FULL))
+    refuse_trusting_method(options.get("method", "auto"), options.get("trust", FULL), bool(options.get("link_dest")))
+    parse_floor(options.get("rsync_floor"))
     refuse_old_prefixes(options)
     try:
         Filters.parse(filter_rules(options))

@@ -26,9 +26,10 @@ from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
 from .options import wanted_ports
 from .owners import Table, owner_table, refuse_lost_map
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
+from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
 from .ssh.ciphers import choose_ciphers, source_offer
-from .trust import NONE
+from .trust import FULL, NONE
 from .units import parse_rate
 
 if TYPE_CHECKING:
@@ -139,11 +140,13 @@ def make_plan(
     _refuse_unsafe_inplace(options, preserve)
     owner_map, no_owners = _owner_map(options, source, dest, preserve)
     streams = choose_streams(options["streams"], choice.method, source, dest)
+    if (choice.method, options["trust"], driver) == ("rsync", NONE, "dest"):
+        streams = 1  # lists of names would lie outside the source, to which rsync is confined
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
     settings: Settings = {
         "id": identity,
         "method": choice.method,
-        "trust": options["trust"],
+        "trust": options["trust"] or FULL,
         "check": check,
         "rules": rules,
         "source_root": roots.source,
@@ -175,6 +178,9 @@ def make_plan(
         "scp_legacy_flag": "scp" in driving.programs and driving.programs["scp"]["legacy_flag"],
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
     }
+    floor = parse_floor(options["rsync_floor"])
+    if choice.method == "rsync":
+        refuse_untrusted_rsync(settings, floor, driving, serving)
     if options["rsyncd_module"]:
         settings["rsyncd_module"] = _daemon_module(options, serving, roots)
     return Plan(
@@ -201,7 +207,8 @@ def make_plan(
             *lost,
             *no_owners,
             *link_warnings(options, rules, dest, roots),
-            *_one_stream(options["streams"], choice.method),
+            *_one_stream(options["streams"], choice.method, streams),
+            *(rsync_warnings(options["trust"], floor, source, dest) if "rsync" in choice.method else ()),
             *_open_module(options, choice.method, driving, serving),
         ),
     )
@@ -253,9 +260,14 @@ def choose_streams(wanted: str, method: str, source: Endpoint, dest: Endpoint) -
     return max(1, min(STREAMS_UNASKED, int(source.probe["cores"]), int(dest.probe["cores"])))
 
 
-def _one_stream(wanted: str, method: str) -> tuple[str, ...]:
-    if method not in ONE_STREAM or wanted in ("auto", "1"):
+def _one_stream(wanted: str, method: str, used: int) -> tuple[str, ...]:
+    if wanted in ("auto", str(used)) or used != 1:
         return ()
+    if method not in ONE_STREAM:
+        return (
+            f"streams is {wanted}, but with trust: none a source that is connected to sends over one with method "
+            f"{method}: use method stream, or leave streams out",
+        )
     return (f"streams is {wanted}, but method {method} has one: use another method, or leave streams out",)
 
 

@@ -42,7 +42,7 @@ _MAYBE_PATH: Mapping[str, type] = {
 }
 _MEASURED: Mapping[str, type] = {"entries": int, "allocated": int, "complete": bool}
 _PROGRAMS: Mapping[str, Mapping[str, type]] = {
-    "rsync": {"version": list, "compress": list, "acls": bool, "xattrs": bool},
+    "rsync": {"version": list, "compress": list, "acls": bool, "xattrs": bool, "holes": list},
     "tar": {"text": str},
     "ssh": {"version": str, "ciphers": list, "configured": list},
     "scp": {"legacy_flag": bool},

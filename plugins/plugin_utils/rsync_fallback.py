@@ -44,7 +44,7 @@ def plan_by_rsync(
 
     Raises Refusal if the hosts cannot, or are not trusted.
     """
-    refuse_trusting_method("rsync", options["trust"])
+    refuse_trusting_method("rsync", options["trust"], bool(options["link_dest"]))
     wanted = dict(
         options,
         method="rsync",

@@ -21,7 +21,8 @@ NO_PORT = (
     "No method that uses the port of ssh was tried, since trust is none: open a port between the hosts (port, "
     "port_range), or set trust: full if you trust root on both hosts"
 )
-UNTRUSTING = ("stream",)  # in both directions, with and without link_dest
+UNTRUSTING = ("stream", "rsync")  # in both directions; rsync only where it is confined (see rsync_trust)
+LINKING = ("stream",)  # with link_dest, too
 
 
 def decide_trust(asked: str | None, hosts: Mapping[str, Mapping[str, Any]]) -> str:
@@ -44,9 +45,19 @@ def decide_trust(asked: str | None, hosts: Mapping[str, Mapping[str, Any]]) -> s
     return NONE if NONE in said else FULL
 
 
-def refuse_trusting_method(method: str, trust: str) -> None:
-    """Refuse a method that was named and whose hosts must trust each other, where they are not trusted."""
-    if trust == NONE and method not in ("auto", *UNTRUSTING):
+def refuse_trusting_method(method: str, trust: str, links: bool = False) -> None:
+    """Refuse a method that was named and whose hosts must trust each other, where they are not trusted.
+
+    ``links``: files are linked to older copies (``link_dest``).
+    """
+    if trust != NONE or method == "auto":
+        return
+    if links and method in UNTRUSTING and method not in LINKING:
+        raise Refusal(
+            f"trust is none, and method {method} would have to reach the older copies (link_dest), so that one host "
+            f"could change them: use method {' or '.join(LINKING)}, or set trust: full if you trust root on both hosts"
+        )
+    if method not in UNTRUSTING:
         raise Refusal(
             f"trust is none, and with method {method} one host could harm the other: use method "
             f"{' or '.join(UNTRUSTING)}, or set trust: full if you trust root on both hosts"

@@ -38,6 +38,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "method": ("auto", "stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp"),
     "encryption": ("auto", "required", "none"),
     "trust": (None, "full", "none"),
+    "rsync_floor": (None, "3.1.0"),
     "delete": (False, True),
     "max_delete": (None, 0, 2, 100_000),
     "filter": (None, ("P *.keep", "- *.tmp"), ("- /b", "+ /a/***", "H c", "- *.keep"), ("- /*/", "R *")),
@@ -171,7 +172,22 @@ REFUSED = (
     Refused(
         ("trust", "method"),
         "trust is none",
-        lambda row: row["trust"] == "none" and row["method"] not in ("auto", "stream"),
+        lambda row: row["trust"] == "none" and row["method"] not in ("auto", "stream", "rsync"),
+    ),
+    Refused(
+        ("trust", "link_dest"),
+        "trust is none",
+        lambda row: row["trust"] == "none" and row["method"] == "rsync" and bool(row["link_dest"]),
+    ),
+    *(
+        Refused(
+            ("trust", one),
+            "trust is none",
+            lambda row, one=one: (
+                (row["trust"], row["method"]) == ("none", "rsync") and bool(row[one]) and row["connect"] != "pull"
+            ),
+        )
+        for one in ("filter", "include", "exclude")
     ),
     *(
         Refused(("trust", one), f"trust is none|{one}", lambda row, one=one: row["trust"] == "none" and bool(row[one]))
@@ -241,11 +257,11 @@ def mend(row: dict[str, Any], fixed: Collection[str]) -> None:
             row[name] = value
 
     if row["trust"] == "none":
-        if "trust" in fixed:
+        if "trust" in fixed and row["method"] != "rsync":
             put("method", "stream")
             for name in (*TRUSTING, "rsyncd_user", "rsyncd_password"):
                 put(name, None)
-        else:
+        elif "trust" not in fixed:
             put("trust", None if refused(row) or row["rsyncd_user"] or row["rsyncd_password"] else "none")
     if row["rsyncd_user"] or row["rsyncd_password"]:
         put("rsyncd_module", VALUES["rsyncd_module"][1])

@@ -13,6 +13,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Callable, Iterable, Mapping, cast
 
+from .._core.rsync_vulnerabilities import NEWEST_FIX, TRANSFER, open_vulnerabilities, rsync_changelog, version_of
 from .._core.subprocesses import find_program, run_command
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         compress: list[str]  # algorithms
         acls: bool
         xattrs: bool
+        holes: list[str]  # marks of its known vulnerabilities
 
     class Tar(Program):
         flavour: str | None  # gnu or bsd; None: another one
@@ -87,14 +89,18 @@ def _nothing_more(path: str) -> Program:
 
 def _rsync(path: str) -> Rsync:
     text = run_command([path, "--version"])
-    version = re.search(r"version v?(\d+)\.(\d+)\.(\d+)", text)
+    version = version_of(text)
     lists = re.search(r"^Compress list:\n\s*(.*)$", text, re.MULTILINE)
     return {
         "path": path,
-        "version": [int(part) for part in version.groups()] if version else [0, 0, 0],
+        "version": list(version),
         "compress": lists.group(1).split() if lists else ["zlib"],
         "acls": "no ACLs" not in text,
         "xattrs": "no xattrs" not in text,
+        "holes": [
+            hole.mark
+            for hole in open_vulnerabilities(version, rsync_changelog() if version < NEWEST_FIX else "", TRANSFER)
+        ],
     }
 
 

@@ -10,7 +10,6 @@
 * ``host_problems``, ``validate``, ``installing``: what stands in the way, a trial by rsync itself, the files in place.
 * ``firewall``, ``selinux``: what must be opened beside the configuration.
 * ``probe_modules``: try every module as a client would, with ``local_client``. ``diagnose``: what a failure means.
-* ``known_vulnerabilities``: those of an installed rsync.
 
-It must not import any other package.
+It may import ``_core``.
 """

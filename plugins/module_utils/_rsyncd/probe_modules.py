@@ -17,12 +17,12 @@ import tempfile
 import time
 from typing import Any, Mapping, NamedTuple, Sequence
 
+from .._core.rsync_vulnerabilities import open_vulnerabilities, version_of
 from .._core.subprocesses import run
 from . import access, identity
 from .check import may_write, plain_users, varies, write_as_root
 from .conf import Conf, Module, effective, load_from_disk, read_text, typed
 from .diagnose import ERROR, NOTE, WARNING, Around, Finding, diagnose, mount_of
-from .known_vulnerabilities import open_vulnerabilities, version_of
 from .local_client import Client, Daemon, Ran
 from .options import Values
 
@@ -68,8 +68,10 @@ class Diagnosis:
         """Find everything out. Raise OSError if rsyncd.conf cannot be read."""
         request = self._request
         conf = load_from_disk(request.config)
-        for text in open_vulnerabilities(version_of(request.version), request.changelog):
-            self._find("", "old_version", WARNING, f"the installed rsync has a known hole: {text}. Update the package")
+        for hole in open_vulnerabilities(version_of(request.version), request.changelog):
+            self._find(
+                "", "old_version", WARNING, f"the installed rsync has a known hole: {hole.text}. Update the package"
+            )
         for path in conf.missing:
             self._find("", "missing_include", WARNING, f"{request.config} includes {path}, which is not there")
         unknown = [name for name in request.modules if conf.module(name) is None]

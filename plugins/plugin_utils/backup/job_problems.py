@@ -150,7 +150,7 @@ def _about_hooks(job: Mapping[str, Any], groups: Groups) -> list[str]:
 
 def _about_trust(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     try:
-        refuse_trusting_method(str(job.get("method") or "auto"), str(job.get("trust") or NONE))
+        refuse_trusting_method(str(job.get("method") or "auto"), str(job.get("trust") or NONE), links=True)
     except Refusal as refusal:
         return [str(refusal)]
     return []

@@ -26,6 +26,7 @@ TRANSFER = (
     "method",
     "encryption",
     "trust",
+    "rsync_floor",
     "include",
     "exclude",
     "checksum",

@@ -51,6 +51,17 @@ def decide_confinement(settings: Settings, side: str, version: tuple[int, ...], 
     return Confinement(NOTHING, f"{no_chroot}, and rsync {dotted} has no --confine-root (3.5.0 and newer)")
 
 
+def why_not_untrusted(settings: Settings, side: str, confinement: Confinement) -> str:
+    """Return why the serving end's rsync cannot run for a peer that is not trusted; empty if it can."""
+    if not confinement.kind:
+        return confinement.why_not
+    if side == "dest" and settings["rules"]:
+        return "as a destination it cannot hold the source to the filter rules"
+    if side == "dest" and settings["only"] is not None and confinement.kind != CHROOT:
+        return "as a destination it can hold the source to one name only in a root folder of its own (as root)"
+    return ""
+
+
 def _needs_outside(settings: Settings, side: str) -> str:
     """Return what rsync must reach outside the root."""
     if settings["link_dest"] and side == "dest":

@@ -24,7 +24,7 @@ from . import child as rsync_child
 from . import passes as rsync_passes
 from .argv import FAR_LIST, Far, versions
 from .chrooted import chrooting, may_change_root
-from .confinement import CHROOT, CONFINE_ROOT, Confinement, decide_confinement
+from .confinement import CHROOT, CONFINE_ROOT, Confinement, decide_confinement, why_not_untrusted
 from .leftover import adopt
 from .run import Line
 from .server_command import (
@@ -71,10 +71,11 @@ def own_confinement(context: Context) -> Confinement:
     """Decide what confines rsync on the serving end. Raises TransferFailed if it must be confined and cannot be."""
     settings = context.settings
     found = decide_confinement(settings, context.side, tuple(settings["rsync"][context.side]), may_change_root())
-    if settings["trust"] == "none" and not found.kind:
+    why = why_not_untrusted(settings, context.side, found) if settings["trust"] == "none" else ""
+    if why:
         raise TransferFailed(
-            f"trust is none, and rsync cannot be confined to {os.fsdecode(context.root)} here: {found.why_not}. Use "
-            "method stream, or set trust: full if you trust root on both hosts"
+            f"trust is none, and rsync cannot be confined to {os.fsdecode(context.root)} here: {why}. Use method "
+            "stream, or set trust: full if you trust root on both hosts"
         )
     return found
 

@@ -23,6 +23,7 @@ PROGRAMS = {
         "compress": ["zstd", "zlibx"],
         "acls": True,
         "xattrs": True,
+        "holes": [],
     },
     "tar": {"path": "/usr/bin/tar", "flavour": "gnu", "text": "tar (GNU tar) 1.34"},
     "nc": {"path": "/usr/bin/nc", "dialect": "openbsd"},
@@ -570,7 +571,7 @@ def test_without_trust_nothing_but_stream_is_taken():
 )
 def test_what_a_host_lacks_is_no_reason_to_trust_it(more, given, why):
     assert plan(to_end=end("dest", **more), **given).choice.method == "rsync"
-    with pytest.raises(Refusal, match=f"only method stream is allowed, and it cannot be used: {why}"):
+    with pytest.raises(Refusal, match=f"only method stream is used unless another is named, and it cannot be: {why}"):
         plan(to_end=end("dest", **more), trust="none", **given)
 
 

@@ -46,9 +46,17 @@ def test_another_word_is_refused():
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_only_what_is_published_runs_between_hosts_that_are_not_trusted(method):
-    refuse_trusting_method(method, "full")
-    if method in ("auto", "stream"):
+    refuse_trusting_method(method, "full", links=True)
+    if method in ("auto", "stream", "rsync"):
         return refuse_trusting_method(method, "none")
-    with pytest.raises(Refusal, match=f"with method {method} one host could harm the other: use method stream, or set"):
+    with pytest.raises(
+        Refusal, match=f"with method {method} one host could harm the other: use method stream or rsync, or set"
+    ):
         refuse_trusting_method(method, "none")
     return None
+
+
+def test_only_stream_reaches_older_copies():
+    refuse_trusting_method("stream", "none", links=True)
+    with pytest.raises(Refusal, match="method rsync would have to reach the older copies"):
+        refuse_trusting_method("rsync", "none", links=True)

@@ -61,6 +61,7 @@ def test_what_is_known_of_programs(ran, tmp_path):
         "compress": ["zstd", "lz4", "zlibx"],
         "acls": False,
         "xattrs": True,
+        "holes": [],
     }
     assert looked["tar"]["flavour"] == "gnu"
     assert looked["nc"]["dialect"] == "openbsd"

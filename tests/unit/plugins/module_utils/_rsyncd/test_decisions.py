@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Access by address, known holes, SELinux and firewalls: the decisions."""
+"""Access by address, SELinux and firewalls: the decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import (
     access,
     firewall,
-    known_vulnerabilities,
     selinux,
 )
 
@@ -50,35 +49,6 @@ def test_who_may_connect(address, allow, deny, verdict):
 )
 def test_for_whom_a_firewall_is_opened(modules, wanted):
     assert access.sources(modules) == wanted
-
-
-@pytest.mark.parametrize(
-    "version, changelog, count",
-    [
-        ((3, 5, 0), "", 0),
-        ((3, 5, 1), "", 0),
-        ((3, 4, 1), "", 2),
-        ((3, 2, 7), "", 3),
-        ((3, 1, 3), "", 2),  # the first one came with 3.2.7
-        ((3, 2, 7), "fixes CVE-2024-12084, CVE-2024-12085", 2),
-        ((3, 4, 1), "CVE-2026-29518: Symlink-race TOCTOU", 1),
-        ((3, 4, 1), "CVE-2026-29518 CVE-2026-53784", 0),
-    ],
-)
-def test_known_holes(version, changelog, count):
-    assert len(known_vulnerabilities.open_vulnerabilities(version, changelog)) == count
-
-
-@pytest.mark.parametrize(
-    "text, version",
-    [
-        ("rsync  version 3.5.0  protocol version 32", (3, 5, 0)),
-        ("rsync  version v3.2.7pre1", (3, 2, 7)),
-        ("?", (0, 0, 0)),
-    ],
-)
-def test_versions(text, version):
-    assert known_vulnerabilities.version_of(text) == version
 
 
 READS, WRITES = {"path": "/srv/a.b", "read_only": True}, {"path": "/srv/w/", "read_only": False}

@@ -86,7 +86,10 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(check_subset="7")], ["the subset '7'"]),
         ([job(bwlimit="fast")], ["bwlimit", "'fast' is no rate"]),
         ([job(shrink_limit=101)], ["shrink_limit is 101"]),
-        ([job(method="rsync")], ["trust is none, and with method rsync", "set trust: full"]),
+        (
+            [job(method="rsync")],
+            ["trust is none, and method rsync would have to reach the older copies", "set trust: full"],
+        ),
         ([job(before=[{"name": "nothing"}])], ["exactly one of command and tasks"]),
         ([job(after=[{"command": ["x"], "tasks": "y.yml"}])], ["a hook of after has not exactly one"]),
         ([job(after=[{"command": ["x"], "host": "elsewhere"}])], ["runs on elsewhere"]),
