@@ -36,11 +36,8 @@ class Choice:
     tentative: bool = False
 
 
-_WORDS = {"sftp_server": "sftp server (sftp-server of OpenSSH)"}  # what is not called by the name of its program
-
-
 def _lacks(host: Endpoint, *programs: str) -> str:
-    missing = [_WORDS.get(program, program) for program in programs if program not in host.programs]
+    missing = [program for program in programs if program not in host.programs]
     return f"{host.name} has no {' and no '.join(missing)}: install what is missing" if missing else ""
 
 
@@ -93,12 +90,20 @@ def _no_tls(*hosts: Endpoint) -> str:
     return f"the Python of {' and '.join(lacking)} has no TLS 1.3" if lacking else ""
 
 
+def scp_speaks_sftp(driving: Endpoint) -> bool:
+    """Return whether a host's scp can talk to our own SFTP server (OpenSSH 8.7 or newer)."""
+    return "scp" in driving.programs and driving.programs["scp"]["sftp_flag"]
+
+
 def _scp(driving: Endpoint, serving: Endpoint) -> str:
-    return _lacks(driving, "ssh", "scp") or _lacks(serving, "scp") or _no_sshd(serving)
+    lacking = _lacks(driving, "ssh", "scp")
+    if not lacking and not scp_speaks_sftp(driving):
+        lacking = _lacks(serving, "scp")  # the old protocol runs it at both ends
+    return lacking or _no_sshd(serving)
 
 
 def _sftp(driving: Endpoint, serving: Endpoint) -> str:
-    return _lacks(driving, "ssh", "sftp") or _lacks(serving, "sftp_server") or _no_sshd(serving)
+    return _lacks(driving, "ssh", "sftp") or _no_sshd(serving)
 
 
 _OBSTACLES: dict[str, Callable[[Endpoint, Endpoint], str]] = {

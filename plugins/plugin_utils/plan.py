@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_c
 
 from .endpoint import Endpoint, Refusal
 from .link_warnings import link_warnings
-from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
+from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle, scp_speaks_sftp
 from .options import wanted_ports
 from .owners import Table, owner_table, refuse_lost_map
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
@@ -172,6 +172,7 @@ def make_plan(
         "tar": {end.side: _tar_flavour(end) for end in (source, dest)},
         "nc": {end.side: _nc_dialect(end) or "builtin" for end in (source, dest)},
         "scp_legacy_flag": "scp" in driving.programs and driving.programs["scp"]["legacy_flag"],
+        "scp_sftp_flag": scp_speaks_sftp(driving),
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
     }
     if options["rsyncd_module"]:

@@ -45,7 +45,7 @@ _PROGRAMS: Mapping[str, Mapping[str, type]] = {
     "rsync": {"version": list, "compress": list, "acls": bool, "xattrs": bool},
     "tar": {"text": str},
     "ssh": {"version": str, "ciphers": list, "configured": list},
-    "scp": {"legacy_flag": bool},
+    "scp": {"legacy_flag": bool, "sftp_flag": bool},
 }
 _MAYBE_PROGRAMS: Mapping[str, str] = {"tar": "flavour", "nc": "dialect"}
 _SSHD_TEXTS = ("pubkeyauthentication", "permitrootlogin")

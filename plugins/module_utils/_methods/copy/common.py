@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shlex
 import signal
 import stat
 import subprocess
@@ -35,12 +34,13 @@ from ..._engine.sender.sender import Sender
 from ..._engine.wire.conversation import Contents
 from ..._engine.wire.messages import Ready
 from ..._model.entry import Entry
+from ..._tree.dirfd import Root
 from ..._tree.staging import Staging, open_staging
 from ..ssh.client_check import check_connection
 from ..ssh.client_command import common_options, known_hosts_lines, ssh_command, ssh_host
 from ..ssh.failure import explain
-from ..ssh.server import Refused
 from .fd_symlinks import View, fd_room, raise_fd_limit, view_name
+from .shard_list import Listed, ShardLists
 
 SESSION = "longhaul session"
 VIEWS = "views"  # in the source's job folder
@@ -81,6 +81,10 @@ class Mover:
     def resumes(self) -> bool:
         """Whether it goes on inside a file."""
         return False
+
+    def speaks_sftp(self) -> bool:
+        """Whether it meets an SFTP server at the serving end, which is our own."""
+        raise NotImplementedError
 
     def push(self, options: list[str], host: str, view: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
         """Return the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
@@ -150,11 +154,14 @@ class Runner:
 
 
 class CopySource(SourceCarrier):
-    """The source: shows each shard in a view, and pushes it (with a runner) or waits until it was fetched."""
+    """The source: shows each shard in a view, and pushes it (with a runner) or waits until it was fetched.
 
-    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
+    With ``lists`` it has no view for the peer, but tells the SFTP server what a shard is.
+    """
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
         raise_fd_limit()
-        self._context, self._mover, self._runner = context, mover, runner
+        self._context, self._mover, self._runner, self._lists = context, mover, runner, lists
         self._room = fd_room(max(1, int(context.settings["streams"])))
         self._views = os.path.join(context.folder, VIEWS)
         self._fetched: dict[int, threading.Event] = {}
@@ -166,13 +173,19 @@ class CopySource(SourceCarrier):
         sent = Sending(sum(file.entry.size - file.have for file in files))
         meter = Meter(self._context.progress, sum(file.entry.size for file in files))
         event = self._fetched[shard] = threading.Event()
+        if self._lists is not None:
+            self._offer(self._lists, shard, files, sent)
+            tell(Ready(shard))
+            self._wait(event)
+            self._lists.remove(shard)
+            del self._fetched[shard]
+            meter.end()
+            return sent
         with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             if self._runner is None:
                 tell(Ready(shard))
-                event.wait()
-                if self._closed:
-                    raise TransferFailed("the transfer ended while the destination fetched files")
+                self._wait(event)
             else:
                 readable = [file for file in wanted if file.index not in view.problems]
                 if readable:
@@ -186,6 +199,24 @@ class CopySource(SourceCarrier):
         del self._fetched[shard]
         meter.end()
         return sent
+
+    def _offer(self, lists: ShardLists, shard: int, files: list[Wanted], sent: Sending) -> None:
+        """Let the SFTP server open the files of a shard, as far as they can be read."""
+        readable = []
+        with Root(self._context.top) as source:
+            for file in files:
+                try:
+                    os.close(source.open_file(file.entry.path))
+                except OSError as error:
+                    sent.problems[file.index] = f"cannot be read: {error.strerror}"
+                else:
+                    readable.append((file.index, Listed(file.entry.path, file.entry.size)))
+        lists.write(shard, readable)
+
+    def _wait(self, event: threading.Event) -> None:
+        event.wait()
+        if self._closed:
+            raise TransferFailed("the transfer ended while the destination fetched files")
 
     def fetched(self, shard: int) -> None:
         """Let the view go."""
@@ -203,10 +234,13 @@ class CopySource(SourceCarrier):
 
 
 class CopyDest(DestCarrier):
-    """The destination: knows where files arrive, and fetches them where it drives."""
+    """The destination: knows where files arrive, and fetches them where it drives.
 
-    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
-        self._context, self._mover, self._runner = context, mover, runner
+    With ``lists`` it tells the SFTP server what may arrive.
+    """
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
+        self._context, self._mover, self._runner, self._lists = context, mover, runner, lists
         self._base = -1 if context.settings["check"] else mover.open_base(open_staging(context))
         self._files: dict[int, list[Wanted]] = {}
         self._meters: dict[int, Meter] = {}
@@ -222,7 +256,17 @@ class CopyDest(DestCarrier):
                 self.resumed = True
         self._files[shard] = [Wanted(index, entry, have.get(index, 0)) for index, entry in files]
         self._meters[shard] = Meter(self._context.progress, sum(entry.size for _index, entry in files))
+        if self._lists is not None:
+            self._await(self._lists, shard, files)
         return have
+
+    def _await(self, lists: ShardLists, shard: int, files: list[tuple[int, Entry]]) -> None:
+        """Let the SFTP server write the files of a shard, and no more of each than it has."""
+        places = [(index, self._mover.place(shard, index, entry), entry.size) for index, entry in files]
+        for folder in {folder for _index, (folder, _name), _size in places if folder}:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, 0o700, dir_fd=self._base)
+        lists.write(shard, [(index, Listed(os.path.join(*place), size)) for index, place, size in places])
 
     def _left(self, shard: int, index: int, entry: Entry) -> int:
         _folder, name = self._mover.place(shard, index, entry)
@@ -253,6 +297,8 @@ class CopyDest(DestCarrier):
 
     def collect(self, shard: int) -> Arrived:
         """Return the locations of the files."""
+        if self._lists is not None:
+            self._lists.remove(shard)
         self._meters.pop(shard).end()
         files = self._files.pop(shard)
         owners = open_staging(self._context).owners
@@ -299,39 +345,15 @@ def partial_name(entry: Entry) -> bytes:
     return hashlib.blake2b(identity, digest_size=16).hexdigest().encode()
 
 
-def run_session(context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None) -> Outcome:
+def run_session(
+    context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None, lists: ShardLists | None = None
+) -> Outcome:
     """Hold the conversation over one connection; gives the whole outcome."""
     channel = Channel(reader, writer, float(context.settings["timeout"] or 300))
     session = Session(context, [channel], Contents.PROGRAM)
     if context.side == "source":
-        return Sender(context, session, CopySource(context, mover, runner)).run()
-    return Receiver(context, session, CopyDest(context, mover, runner)).run()
-
-
-class Conversation:
-    """What the serving end runs for the conversation, in a process of its own."""
-
-    def __init__(self, context: Context, mover: Mover) -> None:
-        self._context, self._mover = context, mover
-        writes = context.side == "dest" and not context.settings["check"]
-        held = (context.root_fd,) if context.root_fd >= 0 else ()
-        self.keeps = (*held, *(open_staging(context).descriptors if writes else ()))
-
-    def __call__(self, stdin: int, stdout: int) -> int:
-        try:
-            run_session(self._context, stdin, stdout, self._mover, None)
-        except TransferFailed as error:
-            self._context.log(f"the transfer failed: {error}")
-            return 1
-        return 0
-
-
-def split_command(command: str) -> list[str]:
-    """Split what the driving end asked for into words; raises Refused."""
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise Refused(f"it cannot be split into words: {error}") from error
+        return Sender(context, session, CopySource(context, mover, runner, lists)).run()
+    return Receiver(context, session, CopyDest(context, mover, runner, lists)).run()
 
 
 def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> Outcome:
