@@ -72,8 +72,8 @@ class Code(enum.IntEnum):
     OP_UNSUPPORTED = 8
 
 
-class Access(enum.IntFlag):
-    """What a file is opened for."""
+class Access:
+    """What a file is opened for: bits. They are plain numbers, as these below, since each file is asked for them."""
 
     READ = 0x01
     WRITE = 0x02
@@ -83,7 +83,7 @@ class Access(enum.IntFlag):
     EXCLUSIVE = 0x20
 
 
-class _Has(enum.IntFlag):
+class _Has:
     SIZE = 0x01
     OWNER = 0x02
     PERMISSIONS = 0x04
