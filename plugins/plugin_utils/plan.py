@@ -470,7 +470,7 @@ def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: 
         "ports": wanted_ports(options),
     }
     if method in SSH:
-        serve.update(_ssh_server(options, serving))
+        serve.update(_ssh_server(options, serving, method == "scp" and scp_speaks_sftp(driving)))
     return serve
 
 
@@ -493,11 +493,12 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> Serve:
+def _ssh_server(options: Mapping[str, Any], serving: Endpoint, by_subsystem: bool) -> Serve:
     """Choose between the host's own sshd and one for this transfer alone.
 
     The host's own needs no open port and is the default. A private one takes its place where port_range asks for it,
-    where no sshd answers, or where its configuration would turn the one-time key away.
+    where no sshd answers, or where its configuration would turn the one-time key away, or has no subsystem sftp for a
+    program that asks for it (``by_subsystem``).
     """
     sshd = serving.probe["sshd"]
     port = options["port"] or serving.ssh_port
@@ -507,6 +508,7 @@ def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> Serve:
         keys is None
         or config.get("pubkeyauthentication") == "no"
         or (serving.is_root and config.get("permitrootlogin") == "no")
+        or (by_subsystem and bool(config) and "sftp" not in config.get("subsystem", {}))
     )
     if keys is not None and port in sshd["listening"] and not options["port_range"] and not turned_away:
         return {"ssh": "system", "port": port, "authorized_keys": keys}

@@ -70,6 +70,7 @@ def parse_probe(value: object) -> ProbeFacts:
     config = as_object(sshd.get("config"), "config")
     for name in _SSHD_TEXTS:
         optional(config, name, str)
+    optional(config, "subsystem", dict)
     for name in _SSHD_LISTS:
         list_of(config.get(name, []), name, str)
     for name, option in (optional(values, "rsyncd_module", dict) or {}).items():

@@ -46,6 +46,7 @@ SESSION = "longhaul session"
 VIEWS = "views"  # in the source's job folder
 _POLL_SECONDS = 0.5
 _STDERR_TAIL = 2000  # bytes
+_UNPLANNED = 64 << 20  # bytes that a client may write beyond twice what it fetches, before it is ended
 _RERUN = "What is in place stays: fix the network and run the task again to resume"
 _LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
 
@@ -102,10 +103,13 @@ class Runner:
         self.options, self.host = options, ssh_host(address)
         self._running: set[subprocess.Popen[bytes]] = set()
 
-    def run(self, argv: list[str], given: str, cwd: int | str, meter: Meter, counter: str) -> str:
+    def run(
+        self, argv: list[str], given: str, cwd: int | str, meter: Meter, counter: str, most: int | None = None
+    ) -> str:
         """Run it to its end; gives what it printed where it complained. Raises TransferFailed for a lost connection.
 
-        ``cwd`` is a path or an open directory. ``counter`` is the line of /proc/PID/io that grows with the contents.
+        ``cwd`` is a path or an open directory. ``counter`` is the line of /proc/PID/io that grows with the contents;
+        ``most``: beyond which the program is ended, since its peer sends what nobody planned.
         """
         with tempfile.TemporaryFile() as batch, tempfile.TemporaryFile() as errors:
             batch.write(given.encode())
@@ -120,7 +124,7 @@ class Runner:
             )
             self._running.add(process)
             try:
-                self._watch(process, meter, counter)
+                self._watch(process, meter, counter, most)
             finally:
                 self._running.discard(process)
             size = errors.seek(0, os.SEEK_END)
@@ -132,8 +136,7 @@ class Runner:
             raise TransferFailed(f"{argv[0]} to {self.host}: {failed}")
         return said or (f"{argv[0]} ended with code {code}" if code else "")
 
-    @staticmethod
-    def _watch(process: subprocess.Popen[bytes], meter: Meter, counter: str) -> None:
+    def _watch(self, process: subprocess.Popen[bytes], meter: Meter, counter: str, most: int | None) -> None:
         seen = 0
         while True:
             try:
@@ -146,6 +149,12 @@ class Runner:
                     now = next(int(line.split()[1]) for line in lines if line.startswith(counter))
                 meter.moved(now - seen)
                 seen = now
+            if most is not None and seen > most:
+                process.terminate()
+                subprocesses.end(process, 5)
+                raise TransferFailed(
+                    f"protocol error: {self.host} sends more than was asked for, {seen} bytes until it was stopped"
+                )
 
     def close(self) -> None:
         """End what runs."""
@@ -291,7 +300,8 @@ class CopyDest(DestCarrier):
             raise TransferFailed("protocol error: the source asks this side to fetch files, which it sends itself")
         argv, given = self._mover.pull(self._runner.options, self._runner.host, shard, wanted)
         self.argv = argv
-        said = self._runner.run(argv, given, self._base, self._meters[shard], "wchar")
+        most = 2 * sum(file.entry.size - file.have for file in wanted) + _UNPLANNED
+        said = self._runner.run(argv, given, self._base, self._meters[shard], "wchar", most)
         self.heard(said)
         self._trouble[shard] = said.splitlines()[0] if said else ""
 
