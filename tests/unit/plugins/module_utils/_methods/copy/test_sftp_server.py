@@ -187,10 +187,8 @@ def test_no_byte_is_written_beyond_what_was_planned(dest, offset, length):
         handle = peer.open(FIRST, client.FOR_WRITING)
         found = peer.write(handle, offset, b"x" * length)
         assert found.is_refused and b"planned with 5000 bytes" in found.text
-        assert peer.ask(
-            client.FSETSTAT, client.string(handle) + struct.pack(">IQ", 1, offset + length & 2**63)
-        ).code in ((client.OK, 4))
-        assert peer.ask(client.FSETSTAT, client.string(handle) + struct.pack(">IQ", 1, SIZE + 1)).is_refused
+        for size in (SIZE + 1, 2**62, 2**63, 2**64 - 1):
+            assert peer.ask(client.FSETSTAT, client.string(handle) + struct.pack(">IQ", 1, size)).is_refused
         assert peer.write(handle, SIZE - 1, b"x").code == client.OK
     (arrived,) = dest.partial.iterdir()
     assert arrived.stat().st_size == SIZE
@@ -434,10 +432,10 @@ def test_memory_is_bounded_whatever_is_asked_for(tmp_path):
     for number in range(16):
         asked += client.request(client.OPEN, number, client.opening(b"view-3/%d" % number, client.FOR_READING))
     reading = struct.pack(">QI", 0, 2**32 - 1)
-    for number in range(3000):
+    for number in range(400):
         asked += client.request(client.READ, number, client.string(struct.pack(">I", 1 + number % 16)), reading)
         asked += client.request(client.STAT, number, client.string(b"x" * 2000))
     argv = [sys.executable, "-c", MEMORY, str(tmp_path / "job"), str(tmp_path / "root")]
     done = subprocess.run(argv, input=asked, capture_output=True, check=True, timeout=60)
-    assert len(done.stdout) > 3000 * MAX_DATA
-    assert int(done.stderr.splitlines()[-1]) < 12_000  # KiB; the answers are 800 MB
+    assert len(done.stdout) > 400 * MAX_DATA
+    assert int(done.stderr.splitlines()[-1]) < 12_000  # KiB; the answers are 100 MiB
