@@ -98,8 +98,8 @@ def _in_views(push: Any) -> None:
     common, scp = _load("_methods.copy.common"), _load("_methods.copy.scp")
     init = common.CopySource.__init__
 
-    def start(self: Any, context: Any, mover: Any, runner: Any) -> None:
-        init(self, context, mover, runner)
+    def start(self: Any, context: Any, *rest: Any) -> None:
+        init(self, context, *rest)
         os.makedirs(self._views, exist_ok=True)
         os.chdir(self._views)
 

@@ -141,7 +141,7 @@ class Client:
         return data
 
     def answer(self) -> Answer:
-        """Read the next answer; raise EOFError where the server ended."""
+        """Read the next answer; raise EOFError if the server ended."""
         (length,) = struct.unpack(">I", self._read(4))
         body = self._read(length)
         return Answer(body[0], struct.unpack_from(">I", body, 1)[0], body[5:])
@@ -160,7 +160,7 @@ class Client:
         return found
 
     def open(self, path: bytes, access: int) -> bytes:
-        """Open a file; raise PermissionError where that is refused."""
+        """Open a file; raise PermissionError if that is refused."""
         found = self.ask(OPEN, opening(path, access))
         if found.kind != HANDLE:
             raise PermissionError(found)

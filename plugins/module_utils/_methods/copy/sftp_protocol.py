@@ -152,7 +152,7 @@ class FileStat(NamedTuple):
 
 
 class SetStat(NamedTuple):
-    """Set attributes of a path; ``size`` is None where that is not among them."""
+    """Set attributes of a path; ``size`` is None if that is not among them."""
 
     id: int
     path: bytes
@@ -278,7 +278,7 @@ class PacketBuffer:
 
 
 class _Fields:
-    """Takes the fields of a packet one after the other; raises ProtocolError where it is too short."""
+    """Takes the fields of a packet one after the other; raises ProtocolError if it is too short."""
 
     def __init__(self, packet: memoryview, kind: int) -> None:
         self._packet, self._kind, self._at = packet, kind, _HEAD.size

@@ -64,7 +64,7 @@ class ShardLists:
             os.unlink(str(shard), dir_fd=self.fd)
 
     def read(self, shard: int) -> dict[int, Listed]:
-        """Return the files of a shard, by their numbers; none where there is no such shard now."""
+        """Return the files of a shard, by their numbers; none if there is no such shard now."""
         try:
             inode = os.stat(str(shard), dir_fd=self.fd).st_ino
             if self._read[:2] != (shard, inode):
