@@ -137,7 +137,7 @@ LIES: dict[str, Callable[[Path], None]] = {
     "name with a folder": _listing(b"tmp/../../../escaped"),
     "other names": _listing(b"authorized_keys", b"0", b"99", b""),
     "symlinks": _listing(b"0", b"authorized_keys", mode=stat.S_IFLNK | 0o777),
-    "folders without end": _listing(b"0", b"deeper", mode=stat.S_IFDIR | 0o6777),
+    "folders in each other": _listing(b"0", mode=stat.S_IFDIR | 0o6777),
     "devices": _listing(b"0", b"1", mode=stat.S_IFBLK | 0o6777),
     **{lie.__name__: lie for lie in (every_attribute, data_without_end, nonsense, another_place, control_characters)},
 }

@@ -46,7 +46,8 @@ SESSION = "longhaul session"
 VIEWS = "views"  # in the source's job folder
 _POLL_SECONDS = 0.5
 _STDERR_TAIL = 2000  # bytes
-_UNPLANNED = 64 << 20  # bytes that a client may write beyond twice what it fetches, before it is ended
+_UNPLANNED = 16 << 20  # bytes that a client may write beyond what it fetches and its requests, before it is ended
+_REQUEST = 64  # bytes, or a little less
 _RERUN = "What is in place stays: fix the network and run the task again to resume"
 _LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
 
@@ -300,7 +301,9 @@ class CopyDest(DestCarrier):
             raise TransferFailed("protocol error: the source asks this side to fetch files, which it sends itself")
         argv, given = self._mover.pull(self._runner.options, self._runner.host, shard, wanted)
         self.argv = argv
-        most = 2 * sum(file.entry.size - file.have for file in wanted) + _UNPLANNED
+        planned = sum(file.entry.size - file.have for file in wanted)
+        buffer = (self._context.settings.get("sftp") or {}).get("buffer") or _REQUEST
+        most = planned * (2 + _REQUEST // buffer) + _UNPLANNED
         said = self._runner.run(argv, given, self._base, self._meters[shard], "wchar", most)
         self.heard(said)
         self._trouble[shard] = said.splitlines()[0] if said else ""
