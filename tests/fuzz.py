@@ -17,6 +17,7 @@ import contextlib
 import functools
 import gc
 import io
+import os
 import sys
 import tempfile
 import zlib
@@ -41,12 +42,18 @@ with atheris.instrument_imports(include=["ansible_collections.longhaul"]):
         messages,
         records,
     )
+    from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import (
+        sftp_protocol,
+        sftp_server,
+        shard_list,
+    )
     from ansible_collections.longhaul.fleet.plugins.module_utils._model import entry_codec
     from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
-    from ansible_collections.longhaul.fleet.tests.support import liar, walkers
+    from ansible_collections.longhaul.fleet.tests.support import liar, sftp_client, walkers
 
 FOUND = Path(".build/fuzz")
-_REFUSALS = (frames.FrameError, handshake.HandshakeError, entry_codec.ManifestError)
+_REFUSALS = (frames.FrameError, handshake.HandshakeError, entry_codec.ManifestError, sftp_protocol.ProtocolError)
+_PLANNED = 1000  # bytes of a file that an SFTP client may write
 
 
 def _frames(data: bytes) -> None:
@@ -93,6 +100,37 @@ def _sums(data: bytes) -> None:
     delta.parse(messages.parse_message(data))
 
 
+def _sftp(data: bytes) -> None:
+    """Let an SFTP client say this to a source (the first byte is even) or a destination, which has one file."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
+        root, job = Path(folder, "root"), Path(folder, "job")
+        job.mkdir()
+        root.mkdir()
+        (root / "kept").write_bytes(b"kept")
+        lists = shard_list.ShardLists(str(job))
+        held.callback(os.close, lists.fd)
+        is_dest = bool(data and data[0] % 2)
+        lists.write(3, [(0, shard_list.Listed(b"file" if is_dest else b"kept", _PLANNED))])
+        top = os.fsencode(root)
+        files = (
+            sftp_server.DestinationFiles(lists, top, {os.geteuid()}) if is_dest else sftp_server.SourceFiles(lists, top)
+        )
+        held.callback(files.close)
+        session = sftp_server.Session(files, lambda _answers: None, lambda _text: None)
+        held.callback(session.close)
+        buffer = sftp_protocol.PacketBuffer()
+        try:
+            for start in range(1, len(data), 50):
+                piece = data[start : start + 50]
+                buffer.get_buffer()[: len(piece)] = piece
+                buffer.buffer_updated(len(piece))
+                session.take(buffer.packets())
+        finally:
+            assert (root / "kept").read_bytes() == b"kept"
+            assert set(os.listdir(root)) <= {"kept", "file"} and set(os.listdir(folder)) == {"root", "job"}
+            assert not is_dest or not (root / "file").exists() or (root / "file").stat().st_size <= _PLANNED
+
+
 DECODERS: tuple[Callable[[bytes], Any], ...] = (
     _frames,
     _records,
@@ -105,6 +143,7 @@ DECODERS: tuple[Callable[[bytes], Any], ...] = (
     _sums,
     handshake.DriveHandshake("secret", 1).answer,
     handshake.ServeHandshake("secret", 1).answer,
+    _sftp,
 )
 
 
@@ -187,6 +226,11 @@ def _samples() -> Iterator[bytes]:
         _zstd: length + zstd.compress(text, 1),
         hello.decode: hello.encode(3),
         _sums: messages.dump_message(delta.pack(sums)),
+        _sftp: b"\1"
+        + sftp_client.packet(sftp_client.INIT, b"\0\0\0\3")
+        + sftp_client.request(sftp_client.OPEN, 1, sftp_client.opening(b"view-3/0", sftp_client.FOR_WRITING))
+        + sftp_client.request(sftp_client.WRITE, 2, sftp_client.writing(b"\0\0\0\1", 0, b"text"))
+        + sftp_client.request(sftp_client.CLOSE, 3, sftp_client.string(b"\0\0\0\1")),
     }
     for decoder, data in given.items():
         yield bytes([DECODERS.index(decoder)]) + data

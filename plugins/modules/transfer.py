@@ -89,11 +89,11 @@ options:
       - V(tar_nc) is tar through netcat. It is B(not encrypted). It needs no rsync, and if there is no netcat, the
         collection's own is used. It sends a changed file as a whole, and resumes at a shard of the tree (64 MiB, or one
         larger file).
-      - V(scp) and V(sftp) are the programs of OpenSSH, for hosts that offer nothing else and that trust each other.
-        V(auto) never chooses them, and they cause a warning. With V(sftp) the connecting host can read, and if it is
-        the source also write, whatever the user on the other host may; with V(scp) only scp itself confines what
-        arrives to its folder. They are encrypted. They send a changed file as a whole; V(scp) resumes at a file,
-        V(sftp) inside a file.
+      - V(scp) and V(sftp) are the programs of OpenSSH, for hosts that offer nothing else. V(auto) never chooses them.
+        Only the connecting host needs them; the other one answers with an SFTP server that knows the files of this
+        transfer alone. An scp older than OpenSSH 8.7 needs scp on both hosts, which then must trust each other, and
+        causes a warning. They are encrypted. They send a changed file as a whole; V(scp) resumes at a file, V(sftp)
+        inside a file.
       - All methods preserve what O(preserve) names. With V(tar_nc), V(scp) and V(sftp) the program transfers the
         contents of the files, and the collection does the rest.
     type: str
@@ -118,8 +118,8 @@ options:
         host does not support it, the transfer fails instead of using another method.
       - With V(none), V(rsync) can be named if O(link_dest) is not set and the rsync of the host that is connected to can
         be confined to the tree (the job is root there, or rsync is 3.5.0 or newer), without filter rules if that host is
-        the destination. It is refused if a known vulnerability of its version is not fixed; see O(rsync_floor). V(rsyncd),
-        V(tar_nc), V(scp) and V(sftp) are refused.
+        the destination. It is refused if a known vulnerability of its version is not fixed; see O(rsync_floor). V(sftp)
+        can be named if O(link_dest) is not set. V(rsyncd), V(tar_nc) and V(scp) are refused.
       - If this option is not set, it is V(full). The host variable C(longhaul_trust) with the value V(none), of either
         host, means V(none) whatever the task says. Set it in the inventory; among the facts of a host it is refused.
       - The source still decides what arrives in O(dest), with its owners, modes and attributes as far as O(preserve)

@@ -16,7 +16,7 @@ from .endpoint import Endpoint, Refusal
 from .trust import FULL, LINKING, NONE
 
 SSH = SSH_METHODS  # that encrypt by ssh
-TRUSTING = ("sftp", "scp")  # where one host must trust the other: never chosen by what a host says of itself
+BY_NAME = ("sftp", "scp")  # that auto never chooses, whatever a host says of itself
 OLDEST_PYTHON = (3, 8)
 UNENCRYPTED = ("rsyncd", "tar_nc")
 OWN_PORT = ("stream", *UNENCRYPTED)  # the others use ssh's
@@ -36,11 +36,8 @@ class Choice:
     tentative: bool = False
 
 
-_WORDS = {"sftp_server": "sftp server (sftp-server of OpenSSH)"}  # what is not called by the name of its program
-
-
 def _lacks(host: Endpoint, *programs: str) -> str:
-    missing = [_WORDS.get(program, program) for program in programs if program not in host.programs]
+    missing = [program for program in programs if program not in host.programs]
     return f"{host.name} has no {' and no '.join(missing)}: install what is missing" if missing else ""
 
 
@@ -93,12 +90,20 @@ def _no_tls(*hosts: Endpoint) -> str:
     return f"the Python of {' and '.join(lacking)} has no TLS 1.3" if lacking else ""
 
 
+def scp_speaks_sftp(driving: Endpoint) -> bool:
+    """Return whether a host's scp can talk to our own SFTP server (OpenSSH 8.7 or newer)."""
+    return "scp" in driving.programs and driving.programs["scp"]["sftp_flag"]
+
+
 def _scp(driving: Endpoint, serving: Endpoint) -> str:
-    return _lacks(driving, "ssh", "scp") or _lacks(serving, "scp") or _no_sshd(serving)
+    lacking = _lacks(driving, "ssh", "scp")
+    if not lacking and not scp_speaks_sftp(driving):
+        lacking = _lacks(serving, "scp")  # the old protocol runs it at both ends
+    return lacking or _no_sshd(serving)
 
 
 def _sftp(driving: Endpoint, serving: Endpoint) -> str:
-    return _lacks(driving, "ssh", "sftp") or _lacks(serving, "sftp_server") or _no_sshd(serving)
+    return _lacks(driving, "ssh", "sftp") or _no_sshd(serving)
 
 
 _OBSTACLES: dict[str, Callable[[Endpoint, Endpoint], str]] = {
@@ -134,7 +139,7 @@ def choose_method(
         return _named(wanted, encryption, driving, serving)
     if trust == NONE:
         return _untrusting(encryption, driving, serving, unfit)
-    by_ssh = tuple(method for method in SSH if method not in TRUSTING)
+    by_ssh = tuple(method for method in SSH if method not in BY_NAME)
     order = ("stream", *UNENCRYPTED, *by_ssh) if encryption == "none" else ("stream", *by_ssh)
     if set(order) <= set(unfit):
         unfit = {}  # options that belong to other methods: they are refused by name
@@ -151,7 +156,7 @@ def choose_method(
     advice = "Install rsync and an ssh server on both hosts"
     if encryption != "none":
         advice += ", or, where the network is trusted, set encryption: none"
-    advice += f". Where the two hosts trust each other, method {' or '.join(TRUSTING)} can be named"
+    advice += f". Method {' or '.join(BY_NAME)} can be named"
     raise Refusal(f"no method fits this pair of hosts. {listed}. {advice}{_other_way(order, driving, serving)}")
 
 
@@ -180,8 +185,8 @@ def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -
             f"{_other_way((method,), driving, serving)}"
         )
     warnings: tuple[str, ...] = ()
-    if method in TRUSTING:
-        warnings = (_trust(method, driving, serving),)
+    if method == "scp" and not scp_speaks_sftp(driving):
+        warnings = (_old_scp(driving, serving),)
     if method in UNENCRYPTED and encryption == "auto":
         warnings = (
             f"method {method} does not encrypt: who can listen on the network reads the data. "
@@ -190,20 +195,14 @@ def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -
     return Choice(method, "it was chosen by name", warnings)
 
 
-def _trust(method: str, driving: Endpoint, serving: Endpoint) -> str:
-    """Return what one host could do to the other with a method of OpenSSH's own programs."""
-    if method == "sftp":
-        may = "read and write" if serving.side == "dest" else "read"
-        return (
-            f"method sftp: while the transfer runs, the key that {driving.name} gets opens all of {serving.name}, not "
-            f"the tree alone: it may {may} whatever the user {serving.probe['user']} may there. Use it between hosts "
-            "that trust each other, or name method stream or rsync"
-        )
+def _old_scp(driving: Endpoint, serving: Endpoint) -> str:
+    """Return what one host could do to the other where scp runs at both ends."""
     writing = serving if serving.side == "dest" else driving
     return (
-        f"method scp: on {writing.name} nothing but scp itself keeps what the other host sends inside the folder for "
-        f"this transfer, and old versions of scp write wherever the user {writing.probe['user']} may. Use it between "
-        "hosts that trust each other, or name method stream or rsync"
+        f"method scp: the scp of {driving.name} is older than OpenSSH 8.7, so scp runs at both ends, and on "
+        f"{writing.name} nothing but scp itself keeps what the other host sends inside the folder for this transfer: "
+        f"old versions of it write wherever the user {writing.probe['user']} may. Use it between hosts that trust each "
+        f"other, update OpenSSH on {driving.name}, or name method stream or sftp"
     )
 
 

@@ -21,7 +21,7 @@ NO_PORT = (
     "No method that uses the port of ssh was tried, since trust is none: open a port between the hosts (port, "
     "port_range), or set trust: full if you trust root on both hosts"
 )
-UNTRUSTING = ("stream", "rsync")  # in both directions; rsync only where it is confined (see rsync_trust)
+UNTRUSTING = ("stream", "rsync", "sftp")  # in both directions; rsync only where it is confined (see rsync_trust)
 LINKING = ("stream",)  # with link_dest, too
 
 
@@ -60,5 +60,5 @@ def refuse_trusting_method(method: str, trust: str, links: bool = False) -> None
     if method not in UNTRUSTING:
         raise Refusal(
             f"trust is none, and with method {method} one host could harm the other: use method "
-            f"{' or '.join(UNTRUSTING)}, or set trust: full if you trust root on both hosts"
+            f"{', '.join(UNTRUSTING[:-1])} or {UNTRUSTING[-1]}, or set trust: full if you trust root on both hosts"
         )

@@ -129,14 +129,6 @@ PROGRAMS = [
     ),
     mistake("no scp", "scp", "alpha", method="scp", connect="push", **hide("alpha", "/usr/bin/scp")),
     mistake("no sftp", "sftp", "alpha", method="sftp", connect="push", **hide("alpha", "/usr/bin/sftp")),
-    mistake(
-        "no sftp server",
-        "sftp server",
-        "beta",
-        method="sftp",
-        connect="push",
-        **hide("beta", "/usr/lib/openssh/sftp-server"),
-    ),
     mistake("no ssh", "ssh", "alpha", "pull", method="rsync", connect="push", **hide("alpha", "/usr/bin/ssh")),
     mistake(
         "nothing at all",
@@ -148,11 +140,11 @@ PROGRAMS = [
         "install",
         compress="lz4",  # which leaves stream out; that needs none of the programs
         before={
-            "alpha": "cd /usr/bin && mkdir .h && mv rsync sftp scp ssh .h; chmod 0 /usr/lib/openssh/sftp-server",
+            "alpha": "cd /usr/bin && mkdir .h && mv rsync sftp scp ssh .h",
             "beta": "mv /usr/bin/ssh /usr/bin/.ssh",
         },
         after={
-            "alpha": "cd /usr/bin && mv .h/* . && rmdir .h; chmod 755 /usr/lib/openssh/sftp-server",
+            "alpha": "cd /usr/bin && mv .h/* . && rmdir .h",
             "beta": "mv /usr/bin/.ssh /usr/bin/ssh",
         },
     ),

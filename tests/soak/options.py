@@ -172,12 +172,12 @@ REFUSED = (
     Refused(
         ("trust", "method"),
         "trust is none",
-        lambda row: row["trust"] == "none" and row["method"] not in ("auto", "stream", "rsync"),
+        lambda row: row["trust"] == "none" and row["method"] not in ("auto", "stream", "rsync", "sftp"),
     ),
     Refused(
         ("trust", "link_dest"),
         "trust is none",
-        lambda row: row["trust"] == "none" and row["method"] == "rsync" and bool(row["link_dest"]),
+        lambda row: row["trust"] == "none" and row["method"] in ("rsync", "sftp") and bool(row["link_dest"]),
     ),
     *(
         Refused(

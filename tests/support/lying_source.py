@@ -34,7 +34,7 @@ def _batch(lines: Callable[[str, str], list[str]]) -> None:
     sftp = _load("_methods.copy.sftp")
 
     def push(self: Any, options: list[str], host: str, view: str, _shard: int, files: Any) -> tuple[list[str], str]:
-        names = [(f"{view}/{file.index}", sftp.partial_name(file.entry).decode()) for file in files]
+        names = [(f"{view}/{file.index}", f"{view}/{file.index}") for file in files]
         said = [f"-{line}\n" for source, name in names for line in lines(source, name)]
         return self._argv(options, host), "".join(said)
 
@@ -62,7 +62,7 @@ def sftp_fifo(outside: Path) -> None:
 
 
 def sftp_owner(_outside: Path) -> None:
-    """Hand over a file that arrived, and let it run as its owner."""
+    """Try to hand over a file that arrived, and to let it run as its owner."""
     _batch(lambda source, name: [f"put {source} {name}", f"chown 1234 {name}", f"chmod 4755 {name}"])
 
 
@@ -98,8 +98,8 @@ def _in_views(push: Any) -> None:
     common, scp = _load("_methods.copy.common"), _load("_methods.copy.scp")
     init = common.CopySource.__init__
 
-    def start(self: Any, context: Any, mover: Any, runner: Any) -> None:
-        init(self, context, mover, runner)
+    def start(self: Any, context: Any, *rest: Any) -> None:
+        init(self, context, *rest)
         os.makedirs(self._views, exist_ok=True)
         os.chdir(self._views)
 

@@ -17,12 +17,6 @@ import subprocess
 from typing import IO, Any, Callable, Mapping, Sequence, Union
 
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_ELSEWHERE = {  # programs that no search path leads to, and their folders on the distributions
-    "sftp-server": (
-        *("/usr/lib/openssh", "/usr/libexec/openssh", "/usr/libexec", "/usr/lib/ssh", "/usr/lib64/ssh"),
-        "/usr/local/libexec",
-    )
-}
 _PATIENCE = 20  # seconds
 
 Stream = Union[int, IO[Any], None]  # None: this process's own
@@ -38,7 +32,7 @@ def search_path() -> str:
 
 def find_program(name: str) -> str | None:
     """Return the path of a program, also where it stands in a folder that only root's path names."""
-    return shutil.which(name, path=":".join((search_path(), *_ELSEWHERE.get(name, ()))))
+    return shutil.which(name, path=search_path())
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

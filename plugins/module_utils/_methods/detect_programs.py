@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     class Scp(Program):
         legacy_flag: bool  # whether -O, the old protocol, is among its flags
+        sftp_flag: bool  # whether -s, SFTP, is
 
     class Programs(TypedDict, total=False):
         """What is known of each program; a missing one has no key."""
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
         ssh: Ssh
         scp: Scp
         sftp: Program
-        sftp_server: Program
         sshd: Program
 
 
@@ -64,7 +64,7 @@ _PROGRAMS = {  # at either end: who connects is decided when both have been look
     "rsyncd": ("rsync",),
     "tar_nc": ("tar", "nc"),
     "scp": ("ssh", "scp", "sshd"),
-    "sftp": ("ssh", "sftp", "sftp_server", "sshd"),
+    "sftp": ("ssh", "sftp", "sshd"),
 }
 
 
@@ -77,7 +77,7 @@ def look_at_programs(methods: Iterable[str]) -> Programs:
     """Return what is known of each program that one of the methods may run."""
     found: dict[str, Program] = {}
     for name in programs_of(methods):
-        path = find_program(name.replace("_", "-"))  # sftp_server: the keys are identifiers
+        path = find_program(name)
         if path:
             found[name] = _LOOKS.get(name, _nothing_more)(path)
     return cast("Programs", found)
@@ -129,9 +129,10 @@ def _ssh(path: str) -> Ssh:
 
 
 def _scp(path: str) -> Scp:
-    """Return whether ``-O`` (the old protocol) is among the single-letter flags that scp names in its usage."""
-    flags = re.search(r"usage: scp \[-([A-Za-z0-9]+)\]", run_command([path]))
-    return {"path": path, "legacy_flag": flags is not None and "O" in flags.group(1)}
+    """Return whether ``-O`` (the old protocol) and ``-s`` (SFTP) are among the flags that scp names in its usage."""
+    usage = re.search(r"usage: scp \[-([A-Za-z0-9]+)\]", run_command([path]))
+    flags = usage.group(1) if usage else ""
+    return {"path": path, "legacy_flag": "O" in flags, "sftp_flag": "s" in flags}
 
 
 _LOOKS: Mapping[str, Callable[[str], Program]] = {

@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shlex
 import signal
 import stat
 import subprocess
@@ -35,17 +34,20 @@ from ..._engine.sender.sender import Sender
 from ..._engine.wire.conversation import Contents
 from ..._engine.wire.messages import Ready
 from ..._model.entry import Entry
+from ..._tree.dirfd import Root
 from ..._tree.staging import Staging, open_staging
 from ..ssh.client_check import check_connection
 from ..ssh.client_command import common_options, known_hosts_lines, ssh_command, ssh_host
 from ..ssh.failure import explain
-from ..ssh.server import Refused
 from .fd_symlinks import View, fd_room, raise_fd_limit, view_name
+from .shard_list import Listed, ShardLists
 
 SESSION = "longhaul session"
 VIEWS = "views"  # in the source's job folder
 _POLL_SECONDS = 0.5
 _STDERR_TAIL = 2000  # bytes
+_UNPLANNED = 16 << 20  # bytes that a client may write beyond what it fetches and its requests, before it is ended
+_REQUEST = 64  # bytes, or a little less
 _RERUN = "What is in place stays: fix the network and run the task again to resume"
 _LOST = re.compile(r"lost connection|Connection (?:closed|reset)|Broken pipe|client_loop", re.IGNORECASE)
 
@@ -82,6 +84,10 @@ class Mover:
         """Whether it goes on inside a file."""
         return False
 
+    def speaks_sftp(self) -> bool:
+        """Whether it meets an SFTP server at the serving end, which is our own."""
+        raise NotImplementedError
+
     def push(self, options: list[str], host: str, view: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
         """Return the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
         raise NotImplementedError
@@ -98,10 +104,13 @@ class Runner:
         self.options, self.host = options, ssh_host(address)
         self._running: set[subprocess.Popen[bytes]] = set()
 
-    def run(self, argv: list[str], given: str, cwd: int | str, meter: Meter, counter: str) -> str:
+    def run(
+        self, argv: list[str], given: str, cwd: int | str, meter: Meter, counter: str, most: int | None = None
+    ) -> str:
         """Run it to its end; gives what it printed where it complained. Raises TransferFailed for a lost connection.
 
-        ``cwd`` is a path or an open directory. ``counter`` is the line of /proc/PID/io that grows with the contents.
+        ``cwd`` is a path or an open directory. ``counter`` is the line of /proc/PID/io that grows with the contents;
+        ``most``: beyond which the program is ended, since its peer sends what nobody planned.
         """
         with tempfile.TemporaryFile() as batch, tempfile.TemporaryFile() as errors:
             batch.write(given.encode())
@@ -116,7 +125,7 @@ class Runner:
             )
             self._running.add(process)
             try:
-                self._watch(process, meter, counter)
+                self._watch(process, meter, counter, most)
             finally:
                 self._running.discard(process)
             size = errors.seek(0, os.SEEK_END)
@@ -128,8 +137,7 @@ class Runner:
             raise TransferFailed(f"{argv[0]} to {self.host}: {failed}")
         return said or (f"{argv[0]} ended with code {code}" if code else "")
 
-    @staticmethod
-    def _watch(process: subprocess.Popen[bytes], meter: Meter, counter: str) -> None:
+    def _watch(self, process: subprocess.Popen[bytes], meter: Meter, counter: str, most: int | None) -> None:
         seen = 0
         while True:
             try:
@@ -142,6 +150,12 @@ class Runner:
                     now = next(int(line.split()[1]) for line in lines if line.startswith(counter))
                 meter.moved(now - seen)
                 seen = now
+            if most is not None and seen > most:
+                process.terminate()
+                subprocesses.end(process, 5)
+                raise TransferFailed(
+                    f"protocol error: {self.host} sends more than was asked for, {seen} bytes until it was stopped"
+                )
 
     def close(self) -> None:
         """End what runs."""
@@ -150,11 +164,14 @@ class Runner:
 
 
 class CopySource(SourceCarrier):
-    """The source: shows each shard in a view, and pushes it (with a runner) or waits until it was fetched."""
+    """The source: shows each shard in a view, and pushes it (with a runner) or waits until it was fetched.
 
-    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
+    With ``lists`` it has no view for the peer, but tells the SFTP server what a shard is.
+    """
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
         raise_fd_limit()
-        self._context, self._mover, self._runner = context, mover, runner
+        self._context, self._mover, self._runner, self._lists = context, mover, runner, lists
         self._room = fd_room(max(1, int(context.settings["streams"])))
         self._views = os.path.join(context.folder, VIEWS)
         self._fetched: dict[int, threading.Event] = {}
@@ -166,13 +183,19 @@ class CopySource(SourceCarrier):
         sent = Sending(sum(file.entry.size - file.have for file in files))
         meter = Meter(self._context.progress, sum(file.entry.size for file in files))
         event = self._fetched[shard] = threading.Event()
+        if self._lists is not None:
+            self._offer(self._lists, shard, files, sent)
+            tell(Ready(shard))
+            self._wait(event)
+            self._lists.remove(shard)
+            del self._fetched[shard]
+            meter.end()
+            return sent
         with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             if self._runner is None:
                 tell(Ready(shard))
-                event.wait()
-                if self._closed:
-                    raise TransferFailed("the transfer ended while the destination fetched files")
+                self._wait(event)
             else:
                 readable = [file for file in wanted if file.index not in view.problems]
                 if readable:
@@ -186,6 +209,24 @@ class CopySource(SourceCarrier):
         del self._fetched[shard]
         meter.end()
         return sent
+
+    def _offer(self, lists: ShardLists, shard: int, files: list[Wanted], sent: Sending) -> None:
+        """Let the SFTP server open the files of a shard, as far as they can be read."""
+        readable = []
+        with Root(self._context.top) as source:
+            for file in files:
+                try:
+                    os.close(source.open_file(file.entry.path))
+                except OSError as error:
+                    sent.problems[file.index] = f"cannot be read: {error.strerror}"
+                else:
+                    readable.append((file.index, Listed(file.entry.path, file.entry.size)))
+        lists.write(shard, readable)
+
+    def _wait(self, event: threading.Event) -> None:
+        event.wait()
+        if self._closed:
+            raise TransferFailed("the transfer ended while the destination fetched files")
 
     def fetched(self, shard: int) -> None:
         """Let the view go."""
@@ -203,10 +244,13 @@ class CopySource(SourceCarrier):
 
 
 class CopyDest(DestCarrier):
-    """The destination: knows where files arrive, and fetches them where it drives."""
+    """The destination: knows where files arrive, and fetches them where it drives.
 
-    def __init__(self, context: Context, mover: Mover, runner: Runner | None) -> None:
-        self._context, self._mover, self._runner = context, mover, runner
+    With ``lists`` it tells the SFTP server what may arrive.
+    """
+
+    def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
+        self._context, self._mover, self._runner, self._lists = context, mover, runner, lists
         self._base = -1 if context.settings["check"] else mover.open_base(open_staging(context))
         self._files: dict[int, list[Wanted]] = {}
         self._meters: dict[int, Meter] = {}
@@ -222,7 +266,17 @@ class CopyDest(DestCarrier):
                 self.resumed = True
         self._files[shard] = [Wanted(index, entry, have.get(index, 0)) for index, entry in files]
         self._meters[shard] = Meter(self._context.progress, sum(entry.size for _index, entry in files))
+        if self._lists is not None:
+            self._await(self._lists, shard, files)
         return have
+
+    def _await(self, lists: ShardLists, shard: int, files: list[tuple[int, Entry]]) -> None:
+        """Let the SFTP server write the files of a shard, and no more of each than it has."""
+        places = [(index, self._mover.place(shard, index, entry), entry.size) for index, entry in files]
+        for folder in {folder for _index, (folder, _name), _size in places if folder}:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, 0o700, dir_fd=self._base)
+        lists.write(shard, [(index, Listed(os.path.join(*place), size)) for index, place, size in places])
 
     def _left(self, shard: int, index: int, entry: Entry) -> int:
         _folder, name = self._mover.place(shard, index, entry)
@@ -247,12 +301,17 @@ class CopyDest(DestCarrier):
             raise TransferFailed("protocol error: the source asks this side to fetch files, which it sends itself")
         argv, given = self._mover.pull(self._runner.options, self._runner.host, shard, wanted)
         self.argv = argv
-        said = self._runner.run(argv, given, self._base, self._meters[shard], "wchar")
+        planned = sum(file.entry.size - file.have for file in wanted)
+        buffer = (self._context.settings.get("sftp") or {}).get("buffer") or _REQUEST
+        most = planned * (2 + _REQUEST // buffer) + _UNPLANNED
+        said = self._runner.run(argv, given, self._base, self._meters[shard], "wchar", most)
         self.heard(said)
         self._trouble[shard] = said.splitlines()[0] if said else ""
 
     def collect(self, shard: int) -> Arrived:
         """Return the locations of the files."""
+        if self._lists is not None:
+            self._lists.remove(shard)
         self._meters.pop(shard).end()
         files = self._files.pop(shard)
         owners = open_staging(self._context).owners
@@ -299,39 +358,15 @@ def partial_name(entry: Entry) -> bytes:
     return hashlib.blake2b(identity, digest_size=16).hexdigest().encode()
 
 
-def run_session(context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None) -> Outcome:
+def run_session(
+    context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None, lists: ShardLists | None = None
+) -> Outcome:
     """Hold the conversation over one connection; gives the whole outcome."""
     channel = Channel(reader, writer, float(context.settings["timeout"] or 300))
     session = Session(context, [channel], Contents.PROGRAM)
     if context.side == "source":
-        return Sender(context, session, CopySource(context, mover, runner)).run()
-    return Receiver(context, session, CopyDest(context, mover, runner)).run()
-
-
-class Conversation:
-    """What the serving end runs for the conversation, in a process of its own."""
-
-    def __init__(self, context: Context, mover: Mover) -> None:
-        self._context, self._mover = context, mover
-        writes = context.side == "dest" and not context.settings["check"]
-        held = (context.root_fd,) if context.root_fd >= 0 else ()
-        self.keeps = (*held, *(open_staging(context).descriptors if writes else ()))
-
-    def __call__(self, stdin: int, stdout: int) -> int:
-        try:
-            run_session(self._context, stdin, stdout, self._mover, None)
-        except TransferFailed as error:
-            self._context.log(f"the transfer failed: {error}")
-            return 1
-        return 0
-
-
-def split_command(command: str) -> list[str]:
-    """Split what the driving end asked for into words; raises Refused."""
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise Refused(f"it cannot be split into words: {error}") from error
+        return Sender(context, session, CopySource(context, mover, runner, lists)).run()
+    return Receiver(context, session, CopyDest(context, mover, runner, lists)).run()
 
 
 def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> Outcome:

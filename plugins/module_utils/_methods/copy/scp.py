@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The method scp: the real scp moves the contents, in its own old protocol.
+"""The method scp: the real scp moves the contents.
 
-The protocol of rcp (``-O`` where scp has that flag) needs no sftp server, which appliances often lack. It sends whole
-files, so an interrupted transfer resumes at the file at which it stopped. Holes of sparse files are sent as zeros and
-are made holes again when the file has arrived.
+It speaks SFTP (``-s``, since OpenSSH 8.7) with our own server, or, where the driving end's scp is older, the protocol
+of rcp with the scp of the serving end. It sends whole files, so an interrupted transfer resumes at the file at which it
+stopped. Holes of sparse files are sent as zeros and are made holes again when the file has arrived.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from ..._tree.staging import Staging, open_staging
 from ..ssh.client_command import bracketed_host
 from ..ssh.server import Handler, Refused, SshServer
 from ..ssh.service import Service, Work
-from .common import SESSION, VIEWS, Conversation, Mover, drive_over_ssh, split_command
+from .common import SESSION, VIEWS, Mover, drive_over_ssh
 from .fd_symlinks import view_name
+from .serving import Conversation, sftp_handler, split_command
 
 _FLAG = re.compile(r"^-[vrpdq]+$")
 _ARRIVED = b"scp"
@@ -56,10 +57,15 @@ class ScpMover(Mover):
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
-        self._flags = ["-O"] if settings.get("scp_legacy_flag") else []
+        self._by_sftp = settings["scp_sftp_flag"]
+        self._flags = ["-s"] if self._by_sftp else ["-O"] if settings["scp_legacy_flag"] else []
         limit = int(settings["bwlimit"]) // max(1, int(settings["streams"]))
         if limit:
             self._flags += ["-l", str(max(1, limit * 8 // 1000))]  # Kbit/s, of each scp that runs
+
+    def speaks_sftp(self) -> bool:
+        """Where it can."""
+        return self._by_sftp
 
     def open_base(self, staged: Staging) -> int:
         """Open a folder for scp alone: what else is on its way in ``tmp`` is out of its reach, symlinks included."""
@@ -81,10 +87,17 @@ class ScpMover(Mover):
 
 
 def _handler(context: Context) -> Handler:
+    mover = ScpMover(context)
+    return sftp_handler(context, mover) if mover.speaks_sftp() else _old_handler(context, mover)
+
+
+def _old_handler(context: Context, mover: ScpMover) -> Handler:
     program = find_program("scp")
     if program is None:
-        raise TransferFailed("there is no scp on the host that is connected to: install it, or use another method")
-    mover = ScpMover(context)
+        raise TransferFailed(
+            "there is no scp on the host that is connected to, which the scp of the other host needs, since it is "
+            "older than OpenSSH 8.7: install it, or use another method"
+        )
     folder: int | bytes = _views(context)
     if context.side == "dest" and not context.settings["check"]:
         folder = mover.open_base(open_staging(context))  # for as long as this job lives

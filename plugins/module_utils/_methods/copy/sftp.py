@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The method sftp: the real sftp moves the contents, and goes on inside a file.
+"""The method sftp: the real sftp moves the contents to or from our own server, and goes on inside a file.
 
 What has arrived of a file has a name that belongs to this version of it (path, size, time, inode), so that an
 interrupted transfer goes on where it stopped (``put -a``, ``get -a``) and never with another version's beginning. A
@@ -15,34 +15,15 @@ from __future__ import annotations
 import os
 
 from ..._core.context import Context, Server
-from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
-from ..._core.subprocesses import find_program
 from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
-from ..._tree.staging import Staging, open_staging
+from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
-from ..ssh.server import Handler, Refused, SshServer
-from ..ssh.service import Service, Work
-from .common import SESSION, VIEWS, Conversation, Mover, drive_over_ssh, partial_name, split_command
+from ..ssh.server import SshServer
+from .common import Mover, drive_over_ssh, partial_name
 from .fd_symlinks import view_name
-
-
-def find_server() -> str:
-    """Return the path of this host's sftp-server; raise TransferFailed if there is none."""
-    found = find_program("sftp-server")
-    if found is None:
-        raise TransferFailed(
-            "there is no sftp-server on the host that is connected to: install it (Debian: openssh-sftp-server), or "
-            "use another method"
-        )
-    return found
-
-
-def asks_for_server(command: str) -> bool:
-    """Whether the command is what sshd makes of the request for the sftp subsystem."""
-    words = split_command(command)
-    return bool(words) and os.path.basename(words[0]) in ("sftp-server", "internal-sftp", "sftp")
+from .serving import SFTP_COMMAND, sftp_handler
 
 
 class SftpMover(Mover):
@@ -63,6 +44,10 @@ class SftpMover(Mover):
         """Inside a file."""
         return True
 
+    def speaks_sftp(self) -> bool:
+        """Nothing else."""
+        return True
+
     def open_base(self, staged: Staging) -> int:
         """Files arrive among the partial ones, where a rerun finds them."""
         return os.dup(staged.partial_fd)
@@ -72,14 +57,12 @@ class SftpMover(Mover):
         return b"", partial_name(entry)
 
     def _argv(self, options: list[str], host: str) -> list[str]:
-        return ["sftp", "-q", "-b", "-", *self._flags, *options, bracketed_host(host)]
+        return ["sftp", "-q", "-b", "-", "-s", SFTP_COMMAND, *self._flags, *options, bracketed_host(host)]
 
     def push(self, options: list[str], host: str, view: str, _shard: int, files: list[Wanted]) -> tuple[list[str], str]:
         """One line for each file; the hyphen lets it go on after one that failed."""
-        lines = [
-            f"-put {'-a ' if file.have else ''}{view}/{file.index} {partial_name(file.entry).decode()}\n"
-            for file in files
-        ]
+        names = ((file.have, f"{view}/{file.index}") for file in files)
+        lines = [f"-put {'-a ' if have else ''}{name} {name}\n" for have, name in names]
         return self._argv(options, host), "".join(lines)
 
     def pull(self, options: list[str], host: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
@@ -91,29 +74,9 @@ class SftpMover(Mover):
         return self._argv(options, host), "".join(lines)
 
 
-def _handler(context: Context) -> Handler:
-    server, mover = find_server(), SftpMover(context)
-    argv: list[str] = [server]
-    if context.side == "dest" and not context.settings["check"]:
-        folder: int | str = mover.open_base(open_staging(context))  # for as long as this job lives
-    else:
-        folder = os.path.join(context.folder, VIEWS)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        argv += ["-R"]  # nothing can be written
-
-    def handle(command: str) -> Work:
-        if command == SESSION:
-            return Conversation(context, mover)
-        if not asks_for_server(command):
-            raise Refused(f"{command[:200]!r} is no part of a transfer with sftp")
-        return Service(argv=argv, cwd=folder)
-
-    return handle
-
-
 def serve(context: Context) -> Server:
     """Let the driving end's sftp in."""
-    return SshServer(context, _handler(context))
+    return SshServer(context, sftp_handler(context, SftpMover(context)))
 
 
 def drive(context: Context) -> Outcome:

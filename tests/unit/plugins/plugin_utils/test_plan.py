@@ -33,9 +33,8 @@ PROGRAMS = {
         "ciphers": ["aes128-gcm@openssh.com", "aes128-ctr", "3des-cbc"],
         "configured": [],
     },
-    "scp": {"path": "/usr/bin/scp", "legacy_flag": True},
+    "scp": {"path": "/usr/bin/scp", "legacy_flag": True, "sftp_flag": True},
     "sftp": {"path": "/usr/bin/sftp"},
-    "sftp_server": {"path": "/usr/lib/openssh/sftp-server"},
     "sshd": {"path": "/usr/sbin/sshd"},
 }
 
@@ -160,27 +159,48 @@ def test_without_stream_it_is_the_best_that_both_hosts_can(given, dest, expected
 @pytest.mark.parametrize(
     "lies",
     [
-        {"programs": {name: PROGRAMS[name] for name in ("ssh", "sftp", "sftp_server")}, "python": [3, 7, 0]},
+        {"programs": {name: PROGRAMS[name] for name in ("ssh", "sftp")}, "python": [3, 7, 0]},
         {"programs": {name: PROGRAMS[name] for name in ("ssh", "scp")}, "python": [3, 7, 0]},
     ],
     ids=["sftp", "scp"],
 )
 @pytest.mark.parametrize("connect", ["push", "pull", "auto"])
-def test_no_host_brings_a_method_about_that_must_trust_it(lies, connect, encryption):
+def test_no_host_brings_a_slower_method_about(lies, connect, encryption):
     """A client that says it has an old Python and no rsync gets no key to the repository's files."""
     for ends in ({"from_end": end("source", **lies)}, {"to_end": end("dest", **lies)}):
-        with pytest.raises(Refusal, match="trust each other, method sftp or scp can be named"):
+        with pytest.raises(Refusal, match="Method sftp or scp can be named"):
             plan(connect=connect, encryption=encryption, **ends)
 
 
+OLD_SCP = {"path": "/usr/bin/scp", "legacy_flag": False, "sftp_flag": False}
+PART = {"source": "from_end", "dest": "to_end"}  # of plan
+
+
 @pytest.mark.parametrize("connect", ["push", "pull"])
-def test_a_method_that_must_trust_says_so(connect):
-    (warning,) = plan(method="sftp", connect=connect).warnings
-    assert ("may read and write whatever" if connect == "push" else "may read whatever") in warning
-    assert f"opens all of {'dest' if connect == 'push' else 'source'}" in warning
-    (warning,) = plan(method="scp", connect=connect).warnings
-    assert "on dest nothing but scp itself" in warning
-    assert plan(method="rsync", connect=connect).warnings == ()
+def test_an_old_scp_must_trust_and_says_so(connect):
+    driving, serving = ("source", "dest") if connect == "push" else ("dest", "source")
+    old = {PART[driving]: end(driving, programs={**PROGRAMS, "scp": OLD_SCP})}
+    made = plan(method="scp", connect=connect, **old)
+    assert f"the scp of {driving} is older than OpenSSH 8.7" in made.warnings[0]
+    assert "on dest nothing but scp itself" in made.warnings[0]
+    assert not made.settings["scp_sftp_flag"]
+    with pytest.raises(Refusal, match=f"{serving} has no scp"):
+        plan(method="scp", connect=connect, **old, **{PART[serving]: without("scp", side=serving)})
+
+
+@pytest.mark.parametrize("connect", ["push", "pull"])
+@pytest.mark.parametrize("method", ["sftp", "scp"])
+def test_the_serving_end_needs_neither_program_nor_trust(method, connect):
+    serving = "dest" if connect == "push" else "source"
+    made = plan(method=method, connect=connect, **{PART[serving]: without("scp", "sftp", side=serving)})
+    assert made.warnings == () and made.settings["scp_sftp_flag"]
+
+
+@pytest.mark.parametrize(("method", "chosen"), [("sftp", "system"), ("scp", "private")])
+def test_scp_needs_the_subsystem_sftp(method, chosen):
+    config = {"subsystem": {}, "pubkeyauthentication": "yes"}
+    given = end("dest", sshd={"listening": [22], "config": config, "home": "/root"})
+    assert plan(method=method, connect="push", to_end=given).serve["ssh"] == chosen
 
 
 def test_a_daemon_of_ours_never_holds_older_copies():
@@ -246,12 +266,12 @@ def test_auto_takes_a_daemon_where_the_end_that_is_connected_to_is_root():
         ({"method": "stream"}, end("dest", python=[3, 6, 8]), "Python of dest is older than 3.8"),
         ({"method": "stream", "compress": "zstd"}, None, "compress is zstd"),
         ({"method": "stream", "ssh_ciphers": ["aes128-ctr"]}, None, "ssh_ciphers"),
-        ({}, without("rsync", "scp", "sftp", "sftp_server", python=[3, 6, 8]), "encryption: none"),
+        ({}, without("rsync", "scp", "sftp", python=[3, 6, 8]), "encryption: none"),
         ({"sftp_requests": 99}, None, "sftp_requests is set.*name method sftp"),
         ({}, without("rsync", python=[3, 6, 8]), "sftp or scp can be named"),
         ({"rsyncd_module": "m"}, None, "rsyncd_module is set.*name method rsyncd"),
         ({"method": "rsync"}, with_rsync(3, 0, 9), "rsync of dest is 3.0.9, and 3.1.0"),
-        ({"connect": "push"}, without("rsync", "scp", "sftp_server", tls13=False), "connect: pull"),
+        ({"connect": "push"}, without("rsync", "scp", "sftp", tls13=False), "connect: pull"),
         ({"rsync_opts": ["--fuzzy"], "method": "scp"}, None, "rsync_opts"),
         ({"compress": "lz4"}, None, "compress is lz4"),
         ({"inplace": True, "method": "sftp"}, None, "inplace is set.*name method stream or rsync"),

@@ -47,10 +47,10 @@ def test_another_word_is_refused():
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_only_what_is_published_runs_between_hosts_that_are_not_trusted(method):
     refuse_trusting_method(method, "full", links=True)
-    if method in ("auto", "stream", "rsync"):
+    if method in ("auto", "stream", "rsync", "sftp"):
         return refuse_trusting_method(method, "none")
     with pytest.raises(
-        Refusal, match=f"with method {method} one host could harm the other: use method stream or rsync, or set"
+        Refusal, match=f"with method {method} one host could harm the other: use method stream, rsync or sftp, or set"
     ):
         refuse_trusting_method(method, "none")
     return None

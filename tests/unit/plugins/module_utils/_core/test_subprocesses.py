@@ -100,17 +100,10 @@ def test_a_child_sees_the_search_path_english_and_what_is_named(monkeypatch):
     ]
 
 
-def test_programs_are_found_where_only_root_looks(monkeypatch, tmp_path):
+def test_programs_are_found_where_only_root_looks(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert subprocesses.find_program("env") == "/usr/bin/env"
     assert subprocesses.find_program("no-such-program") is None
-    server = tmp_path / "sftp-server"
-    monkeypatch.setattr(subprocesses, "_ELSEWHERE", {"sftp-server": (str(tmp_path),)})
-    monkeypatch.setattr(subprocesses, "_SYSTEM_FOLDERS", "")
-    assert subprocesses.find_program("sftp-server") is None
-    server.touch(mode=0o755)
-    assert subprocesses.find_program("sftp-server") == str(server)
-    assert subprocesses.find_program("env") is None
 
 
 def test_a_run_gives_code_and_both_outputs():

@@ -10,9 +10,11 @@ import os
 import shlex
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.common import partial_name
 from ansible_collections.longhaul.fleet.tests.support import lying_source
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.copy.test_scp_sftp import needs_sshd
@@ -101,7 +103,7 @@ def test_a_staging_folder_that_is_replaced_leads_nowhere(trees, method, serving)
 
 @pytest.mark.often(3)
 @pytest.mark.parametrize("preserve", [["times"], settings("sftp")["preserve"]], ids=["times", "all"])
-@pytest.mark.parametrize("lie", ["sftp_symlink", "sftp_hard_link", "sftp_folder", "sftp_fifo", "sftp_owner"])
+@pytest.mark.parametrize("lie", ["sftp_symlink", "sftp_hard_link", "sftp_folder", "sftp_fifo"])
 def test_what_is_no_file_of_this_transfer_is_not_put_in_place(trees, lie, preserve):
     outcome = trees.transfer("sftp", "dest", lie, preserve=preserve)
     trees.expect_nothing_outside()
@@ -109,18 +111,29 @@ def test_what_is_no_file_of_this_transfer_is_not_put_in_place(trees, lie, preser
     assert not (trees.dest / "a").exists()
 
 
-def test_a_link_that_an_earlier_source_left_is_not_written_through(trees):
-    assert trees.transfer("sftp", "dest", "sftp_symlink")["errors"]
-    (left,) = (trees.dest / f".longhaul-{ID}" / "partial").iterdir()
-    assert left.is_symlink()
-    assert trees.transfer("sftp", "source")["errors"] == []
+def test_attributes_that_the_source_sets_by_itself_do_not_count(trees):
+    outcome = trees.transfer("sftp", "dest", "sftp_owner", preserve=["times"])
+    assert outcome["errors"] == [], outcome
+    trees.expect_nothing_outside()
+    found = (trees.dest / "a").stat()
+    assert (found.st_uid, found.st_mode & 0o7000) == (os.geteuid(), 0)
+
+
+@pytest.mark.parametrize("serving", ["dest", "source"])
+def test_a_link_in_the_place_of_a_staged_file_is_not_written_through(trees, serving):
+    found = (trees.source / "a").stat()
+    entry = SimpleNamespace(path=b"a", size=found.st_size, mtime_ns=found.st_mtime_ns, ino=found.st_ino)
+    partial = trees.dest / f".longhaul-{ID}" / "partial"
+    partial.mkdir(parents=True)
+    (partial / partial_name(entry).decode()).symlink_to(trees.outside / "secret")
+    assert trees.transfer("sftp", serving)["errors"] == []
     trees.expect_nothing_outside()
     assert (trees.dest / "a").read_text() == "x" * len(SECRET) and not (trees.dest / "a").is_symlink()
 
 
 @pytest.mark.parametrize("lie", ["scp_elsewhere", "scp_setid"])
-def test_a_pushing_scp_writes_where_it_is_let(trees, lie):
-    outcome = trees.transfer("scp", "dest", lie, preserve=["times"])
+def test_an_older_scp_that_pushes_writes_where_it_is_let(trees, lie):
+    outcome = trees.transfer("scp", "dest", lie, preserve=["times"], scp_sftp_flag=False)
     assert outcome.get("errors") == [], outcome
     trees.expect_nothing_outside()
     assert (trees.dest / "a").read_text() == "x" * len(SECRET)
@@ -128,10 +141,10 @@ def test_a_pushing_scp_writes_where_it_is_let(trees, lie):
 
 
 @pytest.mark.parametrize("lie", SCP_SERVERS)
-def test_a_pulled_scp_that_lies_gets_nothing_out(trees, lie):
+def test_an_older_scp_that_lies_when_pulled_gets_nothing_out(trees, lie):
     """Names that lead out are refused by OpenSSH's client; what it takes has no more of its mode than is preserved."""
     (trees.source / "a").write_text("good")  # as long as what the lie sends
-    outcome = trees.transfer("scp", "source", lie, preserve=["times"])
+    outcome = trees.transfer("scp", "source", lie, preserve=["times"], scp_sftp_flag=False)
     assert "failed" in outcome or outcome["errors"] or lie.endswith("setid"), outcome
     trees.expect_nothing_outside()
     assert os.listdir(trees.dest) in ([], ["a"], [f".longhaul-{ID}"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import scp, sftp
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import scp, serving
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.common import failure
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import Refused
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
@@ -67,6 +67,16 @@ def test_every_hard_name_and_type_arrives(tmp_path, method, serving):
     again = pair_of(tmp_path, method, serving).run()
     assert not again["changed"] and again["bytes_sent"] == 0
     assert "PRIVATE" not in str(outcome)
+
+
+@needs_sshd
+@pytest.mark.long
+@pytest.mark.parametrize("serving", ["dest", "source"])
+def test_an_older_scp_still_moves_a_tree(tmp_path, serving):
+    (tmp_path / "source").mkdir()
+    make_hard_tree(tmp_path / "source", many=20)
+    assert pair_of(tmp_path, "scp", serving, scp_sftp_flag=False).run().get("errors") == []
+    assert differences(tmp_path / "source", tmp_path / "dest") == []
 
 
 @needs_sshd
@@ -207,7 +217,15 @@ def test_the_serving_scp_refuses(command, side):
 
 @pytest.mark.parametrize(
     ("command", "expected"),
-    [("/usr/lib/openssh/sftp-server", True), ("internal-sftp -l INFO", True), ("sftp-server;id", False), ("id", False)],
+    [
+        ("longhaul/sftp", True),
+        ("/usr/lib/openssh/sftp-server", True),
+        ("internal-sftp -l INFO", True),
+        ("sftp-server;id", False),
+        ("scp -t .", False),
+        ("id", False),
+        ("", False),
+    ],
 )
-def test_what_asks_for_the_sftp_server(command, expected):
-    assert sftp.asks_for_server(command) is expected
+def test_what_asks_for_sftp(command, expected):
+    assert serving.asks_for_sftp(command) is expected

@@ -216,6 +216,7 @@ MESSAGES = [
     ("Connection to 127.0.0.21 closed by remote host.\n", "connection was lost"),
     ("Timeout, server 192.0.2.1 not responding.\n", "192.0.2.1 was lost: no answer"),
     ("client_loop: send disconnect: Broken pipe\n", "connection was lost"),
+    ("subsystem request failed on channel 0\n", "no subsystem sftp"),
     ("Received disconnect from h port 22:2: Too many authentication failures\n", "MaxAuthTries"),
 ]
 
