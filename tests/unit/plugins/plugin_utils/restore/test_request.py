@@ -70,9 +70,9 @@ def test_without_jobs_all_must_be_said():
             ["restore_transfer has speed, src,"],
         ),
         (
-            {"job": "etc", "transfer": {"method": "sftp"}},
+            {"job": "etc", "transfer": {"method": "scp"}},
             JOBS,
-            ["trust is none, and with method sftp"],
+            ["trust is none, and with method scp"],
         ),
         ({"job": "etc", "path": "/srv/data"}, JOBS, ["only /etc was backed up"]),
         ({"job": "etc", "path": "/etcetera"}, JOBS, ["only /etc was backed up"]),
