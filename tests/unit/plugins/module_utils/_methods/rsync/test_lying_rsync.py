@@ -54,6 +54,7 @@ class Ground:
         ground.mkdir(parents=True)
         (folder / "ends").mkdir()
         self.pair = Pair(folder / "ends")
+        self.pair.stop_after = 15.0  # a liar may keep an rsync waiting, which is no harm to any file
         self._honest = self.pair.shell
         # The root lies among what must not change
         self.pair.dest.rmdir()
