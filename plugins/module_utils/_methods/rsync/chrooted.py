@@ -138,31 +138,29 @@ def introduce(from_client: int, to_client: int, to_daemon: int, from_daemon: int
 
 def move(source: int, target: int) -> None:
     """Move bytes until the source ends or nobody reads any more; then close the target, so that its reader knows."""
+    readable, writable = select.poll(), select.poll()
+    readable.register(source, select.POLLIN)
+    writable.register(target, select.POLLOUT)
     with contextlib.suppress(OSError):
         while _move_some(source, target):
-            pass
+            readable.poll()
+            writable.poll()
     with contextlib.suppress(OSError):
         os.close(target)
 
 
 def _move_some(source: int, target: int) -> bool:
-    """Move what is there, as soon as something is; return whether more may come."""
+    """Move what is there; return whether more may come."""
     if _SPLICE is None:
         data = os.read(source, _PIECE)
         _write(target, data)
         return bool(data)
     # A splice that waits itself keeps its pipe locked meanwhile: rsync, which never waits for one side alone, would.
-    _wait(source, select.POLLIN)
-    _wait(target, select.POLLOUT)
     with contextlib.suppress(BlockingIOError):
-        return _SPLICE(source, target, _PIECE, flags=_NONBLOCK) > 0
+        while _SPLICE(source, target, _PIECE, flags=_NONBLOCK):
+            pass
+        return False
     return True
-
-
-def _wait(fd: int, event: int) -> None:
-    poll = select.poll()
-    poll.register(fd, event)
-    poll.poll()
 
 
 def _exactly(fd: int, count: int) -> bytes:

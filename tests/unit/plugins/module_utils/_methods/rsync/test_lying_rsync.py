@@ -132,7 +132,7 @@ def test_names_that_lead_elsewhere_write_nothing_there(ground, connect, changes,
 
 @pytest.mark.parametrize("connect", ["push", "pull"])
 @pytest.mark.parametrize("changes", [{}, {"numeric_ids": False}, {"delete": True}], ids=str)
-@pytest.mark.parametrize("name", STAGED)
+@pytest.mark.parametrize("name", STAGED, ids=["its own", "another"])
 def test_the_staging_folder_cannot_be_exchanged(ground, connect, changes, name):
     (ground.pair.dest / "isthere__").unlink()
     ground.transfer(connect, of_a_source(connect, (FOLDER, name)), **changes)
