@@ -264,12 +264,12 @@ class Session:
         """Answer some requests. Raises ProtocolError for what is none."""
         for packet in packets:
             request = parse_request(packet)
-            if isinstance(request, Init) is self._has_begun:
-                raise ProtocolError("a second beginning" if self._has_begun else "a request before the beginning")
-            if isinstance(request, Init):
+            if self._has_begun:
+                self._handle(request)
+            elif isinstance(request, Init):
                 self._begin(request)
             else:
-                self._handle(request)
+                raise ProtocolError("a request before the beginning")
         self.flush()
 
     def _begin(self, request: Init) -> None:
@@ -279,7 +279,8 @@ class Session:
         self._answer(version())
 
     def _handle(self, request: Request) -> None:
-        assert not isinstance(request, Init)
+        if isinstance(request, Init):
+            raise ProtocolError("a second beginning")
         try:
             self._handlers[type(request)](request)
             return

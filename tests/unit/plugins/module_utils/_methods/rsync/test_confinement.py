@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -255,8 +256,9 @@ def test_bytes_are_moved_whole_and_ends_are_passed_on(monkeypatch, splice):
     ]
     for thread in threads:
         thread.start()
-    with open(read_end, "rb") as stream, far, near:
-        assert stream.read() == data
+    with contextlib.closing(far), contextlib.closing(near):
+        with open(read_end, "rb") as stream:
+            assert stream.read() == data
         for thread in threads:
             thread.join(10)
             assert not thread.is_alive()
