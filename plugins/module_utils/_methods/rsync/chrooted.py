@@ -17,6 +17,7 @@ import contextlib
 import os
 import re
 import select
+import tempfile
 import threading
 from typing import Callable, Sequence
 
@@ -67,10 +68,11 @@ def chrooting(context: Context) -> Callable[[Sequence[bytes]], ChrootedRsync]:
         text = module_conf(path, context.side, rules if held_to else "")
     except ValueError as error:
         raise TransferFailed(f"{error}: rsync cannot be confined to this path. Rename the folder") from error
-    for name, content in ((conf, text), (rules, held_to)):
-        with open(name, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            os.fchmod(stream.fileno(), 0o600)
+    for name, content in ((rules, held_to), (conf, text)):
+        fd, new = tempfile.mkstemp(dir=context.folder)  # a daemon that starts at this moment reads it whole
+        with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as stream:
             stream.write(content)
+        os.replace(new, name)
     return lambda argv: ChrootedRsync(conf, argv, fds)
 
 
