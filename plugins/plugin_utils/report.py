@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import MAX_DELETED, Outcome
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import UNOWNED
 
 from .bottleneck import Line, find_bottleneck
+from .confinement import confinement_of
 from .plan import PRESERVE, Plan
 from .result import Result
 from .status import Status
@@ -30,8 +32,11 @@ class TransferError(Exception):
         self.details = details
 
 
-def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, float]) -> Result:
-    """Return the task's result for the last status of the driving end; ``state`` is running, finished or failed."""
+def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, float], ready: Peer) -> Result:
+    """Return the task's result for the last status of the driving end; ``state`` is running, finished or failed.
+
+    ``ready`` is what the serving end said when it was.
+    """
     outcome = status.outcome or Outcome(bytes_sent=status.progress.bytes_done)
     bytes_total = outcome.bytes_total if status.outcome else status.progress.bytes_total
     seconds = phases.get("transfer", 0.0)
@@ -56,6 +61,7 @@ def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, fl
         "method_reason": plan.choice.reason,
         "encrypted": plan.encrypted,
         "trust": plan.trust,
+        "confinement": confinement_of(plan.driver, status.outcome, ready),
         "preserved": [word for word in plan.settings["preserve"] if word in PRESERVE],
         "errors": outcome.errors,
         "only_unstable": _only_unstable(status, outcome),

@@ -37,6 +37,7 @@ class _Always(_Counts):
     method_reason: str
     encrypted: bool
     trust: str
+    confinement: dict[str, list[str]]  # by side
     preserved: list[str]
     errors: list[PathError]
     only_unstable: bool

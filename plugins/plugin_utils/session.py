@@ -15,7 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, parse_peer
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
 from . import credentials, steps
@@ -73,6 +74,7 @@ class Session:
         self._names = (source.name, dest.name)
         self._label = " -> ".join(self._names)
         self._owners: Owners | None = None  # set if a count was needed
+        self._ready: Peer = {}  # what the serving end of the last plan said
         self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
         self._fingerprint = _fingerprint(options)
 
@@ -92,7 +94,7 @@ class Session:
             elif status.unreachable and plan.trust == NONE and self._options["method"] == "auto":
                 status = replace(status, failure=f"{status.failure}. {NO_PORT}")
             if status.alive:
-                return shape_result(plan, status, "running", self._phases)
+                return shape_result(plan, status, "running", self._phases, self._ready)
             status = with_earlier(status, earlier)
         return self._conclude(plan, source, dest, status, attached=bool(running))
 
@@ -164,6 +166,9 @@ class Session:
                 "Wait for its end, run the task with the same options to attach to it, or end that process"
             )
         self._say(f"{self._label}: attached to the running transfer {self.id}")
+        server = dest if side == "source" else source
+        with contextlib.suppress(WrongShape):
+            self._ready = parse_peer(server.probe["job"]["status"].get("ready", {}))
         method = request.get("settings", {}).get("method", "")
         if method not in source.probe["methods"]:
             source, dest = self._probe_for((method,))
@@ -237,6 +242,7 @@ class Session:
         plan = self._with_owners(plan)
         driver, server = plan.driver, "dest" if plan.driver == "source" else "source"
         self._interruption.in_transfer(self.id, self._label, self._names, certain=False)
+        self._ready = {}
         try:
             with self._phase("connect"):
                 password = (self._options["rsyncd_password"] or "") if self._options["rsyncd_module"] else None
@@ -249,6 +255,7 @@ class Session:
                     raise TransferError(f"{ends[server].name}: {said}")
             with self._phase("transfer"):
                 drive = self._request(ends[driver], plan, "drive")
+                self._ready = ready.ready
                 # The inventory's address wins over the one that it listens at.
                 drive["peer"] = {**ready.ready, **plan.peer}
                 seconds, then = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED, self._last_steps(plan, driver)
@@ -347,7 +354,7 @@ class Session:
 
     def _shape(self, plan: Plan, status: Status, state: str) -> Result:
         """Return the task's result, with what either the engine or a count found about owners."""
-        result = shape_result(plan, status, state, self._phases)
+        result = shape_result(plan, status, state, self._phases, self._ready)
         outcome = status.outcome or Outcome()
         found = self._owners or Owners({}, outcome.owner_mismatches, outcome.owner_hints)
         add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])

@@ -13,6 +13,7 @@
 * ``files``: the hash of a file, and what exists of a path.
 * ``archives``: archives that Python runs.
 * ``die_with_parent``: programs that end with the process that started them.
+* ``confinement``: what a process of a transfer gives up before the peer can say anything to it.
 * ``time_accounting``: what the threads of an end spend their time on.
 
 It must not import any other package. All of module_utils is private to the collection.

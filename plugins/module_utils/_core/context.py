@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         link_dest: list[str]  # in the module's terms
         chroot: bool
         confined: str  # what keeps the peer's rsync inside its root; see rsync/confinement
+        confinement: list[str]  # what the peer says is in force in what it runs for us; see confinement
         cmd: list[str]
 
     class Serve(TypedDict, total=False):
@@ -71,7 +72,7 @@ _KINDS: Mapping[str, type] = {
     **dict.fromkeys(("leftover", "private", "chroot"), bool),
 }
 _LISTS: Mapping[str, type] = {
-    **dict.fromkeys(("host_keys", "link_dest", "cmd", "allow", "gate"), str),
+    **dict.fromkeys(("host_keys", "link_dest", "cmd", "allow", "gate", "confinement"), str),
     "ports": int,
 }
 
@@ -154,6 +155,7 @@ class Context:
         self.stop = threading.Event()  # set when the job should end early
         self.log = _print if log is None else log
         self.staged: Any = None  # the open staging folders: see open_staging
+        self.made: list[bytes] = []  # the root and parents of it that the job made, the deepest first
 
     @property
     def top(self) -> bytes | int:

@@ -87,6 +87,7 @@ class Outcome:
         self.phases: dict[str, float] = {}  # seconds
         self.spent: dict[str, object] = {}  # "source", "dest": see time_accounting.account
         self.cmd: dict[str, list[str]] = {}  # "source", "dest": the argv that ran there
+        self.confinement: list[str] = []  # what was in force in the process that says this: see confinement
         self.stderr = ""  # the last lines of what the programs said
         self.failure = ""  # why it failed as a whole, and what to do; empty if it did not
         unknown = given.keys() - vars(self).keys()

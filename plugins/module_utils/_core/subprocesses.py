@@ -56,17 +56,21 @@ def start(
     new_session: bool = False,
     die_with_parent: bool = False,
     pass_fds: Sequence[int] = (),
+    confine: Callable[[], object] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a program and return its process, which the caller waits for. Raise OSError if it cannot be started.
 
     ``new_session``: it leads a session and a process group, and has no terminal. ``die_with_parent``: on Linux the
     kernel ends it with this process, however that ends; call it from a thread that lives as long as the program.
+    ``confine``: what it does before it is that program, to give up rights (``confinement.confine``).
     """
     prepare: Callable[[], None] | None = functools.partial(os.fchdir, cwd) if isinstance(cwd, int) else None
     if die_with_parent:
         from .die_with_parent import follow_parent  # with ctypes, which those who only ask a program do without
 
         prepare = follow_parent(cwd if isinstance(cwd, int) else None)
+    if confine is not None:
+        prepare = functools.partial(_in_turn, prepare, confine)
     return subprocess.Popen(  # pylint: disable=ansible-bad-function
         list(argv),
         stdin=stdin,
@@ -78,6 +82,12 @@ def start(
         preexec_fn=prepare,
         pass_fds=pass_fds,
     )
+
+
+def _in_turn(first: Callable[[], object] | None, second: Callable[[], object]) -> None:
+    if first is not None:
+        first()
+    second()
 
 
 def run(

@@ -24,6 +24,7 @@ from .._tree.owners import OwnerCount
 from .._tree.record import Describer
 from .._tree.record_store import Listing, RecordStore, RecordWriter
 from .._tree.walk import walk
+from .confine_job import confine_reader
 from .reporter import Reporter
 from .request import DigestRequest, parse_digest_request
 from .state import JobFolder
@@ -44,6 +45,8 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     """Walk the tree that the folder's request names, and publish its digest; return the exit code."""
     progress = reporter.progress
     progress.phase = "reading"
+    request = parse_digest_request(folder.request)
+    confine_reader(os.fsencode(request["root"]), folder.path, bool({"xattrs", "acls"} & set(request["fields"])))
     reporter.set(state="running")
 
     def count(size: int) -> None:
@@ -51,7 +54,7 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
         progress.bytes_done += size
 
     with RecordWriter(folder.file(_STORE)) as store:
-        digest = _read(parse_digest_request(folder.request), store, count)
+        digest = _read(request, store, count)
     reporter.set(state="finished", digest=digest)
     return 0
 

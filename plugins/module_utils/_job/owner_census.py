@@ -12,6 +12,7 @@ from .._core.errors import TransferFailed
 from .._model.filters import FilterError, Filters
 from .._tree.owners import OwnerCount
 from .._tree.walk import walk
+from .confine_job import confine_reader
 from .reporter import Reporter
 from .request import parse_census_request
 from .state import JobFolder
@@ -24,8 +25,9 @@ def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     """
     request, progress = parse_census_request(folder.request), reporter.progress
     progress.phase = "counting owners"
-    reporter.set(state="running")
     root = os.fsencode(request["root"])
+    confine_reader(root, folder.path, xattrs="acls" in request["preserve"])
+    reporter.set(state="running")
     try:
         filters = Filters.parse(request["rules"], root) if request["rules"] else None
     except FilterError as error:

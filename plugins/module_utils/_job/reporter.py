@@ -21,6 +21,9 @@ INTERVAL = 1.0  # seconds between two writings of the status file
 class Reporter:
     """Writes ``status.json`` once a second while the job runs, at once when its state changes, and at its end.
 
+    The writing once a second begins with the first state that is set: a thread that runs before the job has confined
+    itself would keep all its rights.
+
     As a context manager it turns an exception into a failed status: a refusal by its own words, anything else as a
     defect with the place where it happened.
     """
@@ -38,6 +41,8 @@ class Reporter:
         """Change what the status says, and write it now."""
         self.status.update(cast(JobStatus, values))
         self._write()
+        if self._thread.ident is None and not self._wake.is_set():
+            self._thread.start()
 
     def _write(self) -> None:
         with self._write_lock:
@@ -49,12 +54,12 @@ class Reporter:
 
     def __enter__(self) -> Reporter:
         self._write()
-        self._thread.start()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         self._wake.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         ended = {"ended": time.time()}
         if isinstance(error, TransferFailed):
             kinds = {"unreachable": isinstance(error, PeerUnreachable), "staging_left": isinstance(error, StagingLeft)}

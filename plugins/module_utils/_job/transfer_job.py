@@ -21,6 +21,7 @@ from .._core.outcome import Outcome
 from .._core.settings import parse_settings
 from .._methods import registry
 from .._tree.held_root import Probed, open_held
+from .confine_job import confine_job
 from .reporter import Reporter
 from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
@@ -55,9 +56,11 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
     outcome = Outcome()
     try:
         with _destination(context, folder, request.get("probed")):
+            confinement = confine_job(context)
             reporter.set(state="running")
             time_accounting.begin()
             outcome = method.drive(context)
+            outcome.confinement = confinement
             outcome.spent.setdefault(context.side, time_accounting.account())
             failed = bool(outcome.failure or outcome.errors_total)
             if not failed:
@@ -70,9 +73,10 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
 
 def _serve(context: Context, method: Any, reporter: Reporter) -> None:
     context.serve["address"] = _own_address(context.serve.get("address", ""))
+    confinement = confine_job(context)
     server = method.serve(context)
     try:
-        reporter.set(state="serving", ready=server.ready)
+        reporter.set(state="serving", ready={"confinement": confinement, **server.ready})
         _wait_for_end(context, server)
     finally:
         server.close()
@@ -156,7 +160,7 @@ def _root(context: Context, probed: Probed | None, succeeded: Callable[[], bool]
         f"the destination {root} cannot be written to by user id {os.geteuid()} (permissions, or a read-only file "
         "system): nothing was transferred. Use become, or fix the permissions"
     )
-    made = missing_of(context.root)
+    context.made = made = missing_of(context.root)
     try:
         context.root_fd = open_held(context.root, probed, make=True)
     except NotADirectoryError:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .._tree.staging import Staging
 
 
+OVER_SSH = ("rsync", "scp", "sftp")  # the connecting side runs ssh, the listening side may run an sshd
+
+
 def load(name: str) -> Any:
     """Return the module of a method."""
     if name == "rsync":

@@ -100,8 +100,9 @@ class Mover:
 class Runner:
     """Runs the client program, and says what its end means."""
 
-    def __init__(self, options: list[str], address: str) -> None:
+    def __init__(self, options: list[str], address: str, folder: str) -> None:
         self.options, self.host = options, ssh_host(address)
+        self._folder = folder  # for what it reads and says
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(
@@ -112,7 +113,7 @@ class Runner:
         ``cwd`` is a path or an open directory. ``counter`` is the line of /proc/PID/io that grows with the contents;
         ``most``: beyond which the program is ended, since its peer sends what nobody planned.
         """
-        with tempfile.TemporaryFile() as batch, tempfile.TemporaryFile() as errors:
+        with tempfile.TemporaryFile(dir=self._folder) as batch, tempfile.TemporaryFile(dir=self._folder) as errors:
             batch.write(given.encode())
             batch.seek(0)
             process = subprocesses.start(
@@ -377,8 +378,9 @@ def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> 
     ciphers, timeout = context.settings["ciphers"], int(context.settings["timeout"] or 90)
     ssh = ssh_command(peer, identity, known, ciphers, timeout=timeout)
     check_connection(ssh, peer["address"], context.settings["id"])
-    runner = Runner(common_options(peer, identity, known, ciphers, timeout=timeout), peer["address"])
-    with tempfile.TemporaryFile() as errors:
+    options = common_options(peer, identity, known, ciphers, timeout=timeout)
+    runner = Runner(options, peer["address"], context.folder)
+    with tempfile.TemporaryFile(dir=context.folder) as errors:
         process = subprocesses.start(
             [*ssh, ssh_host(peer["address"]), SESSION],
             stdin=subprocess.PIPE,

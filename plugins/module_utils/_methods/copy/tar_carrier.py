@@ -19,6 +19,8 @@ import zlib
 from typing import IO, Any
 
 from ..._core import subprocesses
+from ..._core.confinement.confine import Confinement
+from ..._core.confinement.plan import plan_unpacking
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.subprocesses import pipe
@@ -99,7 +101,8 @@ class TarSource(SourceCarrier):
 
     def _pack(self, files: list[Wanted], meter: Meter, tell: Send) -> tuple[int, int, bool]:
         """Run tar; gives how much it wrote, the CRC-32 of that, and whether it complained."""
-        with tempfile.TemporaryFile(dir=self._context.folder) as names, tempfile.TemporaryFile() as errors:
+        folder = self._context.folder
+        with tempfile.TemporaryFile(dir=folder) as names, tempfile.TemporaryFile(dir=folder) as errors:
             names.write(tar_command.name_list(file.entry.path for file in files))
             names.seek(0)
             process = subprocesses.start(self.argv, stdin=names, stdout=subprocess.PIPE, stderr=errors)
@@ -247,10 +250,19 @@ class TarDest(DestCarrier):
             self._check_end(shard, message)
 
     def _start(self, shard: _Incoming) -> None:
-        shard.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when tar has ended
-        shard.process = subprocesses.start(
-            self.argv, stdin=subprocess.PIPE, stdout=shard.errors, stderr=shard.errors, cwd=shard.folder
-        )
+        shard.errors = tempfile.TemporaryFile(dir=self._context.folder)  # noqa: SIM115 - read when tar has ended
+        confinement = Confinement(plan_unpacking(shard.folder))
+        try:
+            shard.process = subprocesses.start(
+                self.argv,
+                stdin=subprocess.PIPE,
+                stdout=shard.errors,
+                stderr=shard.errors,
+                cwd=shard.folder,
+                confine=confinement.apply,
+            )
+        finally:
+            confinement.close()
         enlarge_pipe(pipe(shard.process.stdin).fileno())
 
     @staticmethod

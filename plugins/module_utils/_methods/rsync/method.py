@@ -54,7 +54,8 @@ class _RsyncServer(SshServer):
     """
 
     def __init__(self, context: Context, confinement: Confinement) -> None:
-        super().__init__(context, rsync_handler(context, lambda: len(self._programs) == 0, confinement))
+        handler = rsync_handler(context, lambda: len(self._programs) == 0, confinement)
+        super().__init__(context, handler, chroots=confinement.kind == CHROOT)
         self.ready["root"] = "/" if confinement.kind == CHROOT else os.fsdecode(context.root)
         self.ready["confined"] = confinement.kind
         self.ready["leftover"] = bool(context.serve.get("leftover"))

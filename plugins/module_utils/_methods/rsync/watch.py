@@ -147,4 +147,5 @@ def own_vitals(job: int) -> Callable[[int, int], int]:
         os.write(stdout, encode(vitals_below(job)))
         return 0
 
+    tell.looks_around = True  # type: ignore[attr-defined]  # at processes that are confined, each by itself
     return tell

@@ -12,8 +12,10 @@ transfer depends on is given with ``-o``, and OpenSSH takes the first value that
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+import shlex
 from typing import Sequence
 
 from ..._core.context import Peer
@@ -22,11 +24,42 @@ SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 HELLO = "longhaul hello"  # the command that every serving end answers, see hello_answer()
 ALIVE_INTERVAL = 15  # seconds between questions whether the peer is still there
 CONNECT_TIMEOUT = 20  # seconds
+# ssh_config(5): keywords know no case, and an equals sign or a space follows. ProxyCommand and LocalCommand are ours.
+_RUNS = re.compile(r"^[ \t]*(?:match\b.*\bexec\b|knownhostscommand\b(?![ \t=]+none\b))", re.IGNORECASE | re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*include[ \t=]+(.+)$", re.IGNORECASE | re.MULTILINE)
 
 
 def system_config() -> str:
     """Name the configuration file that ssh should read: the system's, or ``none`` where there is no such file."""
     return SYSTEM_CONFIG if os.path.isfile(SYSTEM_CONFIG) else "none"
+
+
+def runs_programs(path: str) -> bool:
+    """Whether a client configuration makes ssh run programs to decide something, in spite of our own options.
+
+    Such a program may be setuid, or need other rights and files than ssh: what starts ssh must not give up any then.
+    What cannot be read is taken for one that does.
+    """
+    return path != "none" and _runs_programs(path, set())
+
+
+def _runs_programs(path: str, seen: set[str]) -> bool:
+    if path in seen:
+        return False
+    seen.add(path)
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            text = stream.read()
+    except OSError:
+        return True
+    if _RUNS.search(text):
+        return True
+    for line in _INCLUDE.findall(text):
+        for pattern in shlex.split(line):
+            found = glob.glob(os.path.join(os.path.dirname(SYSTEM_CONFIG), pattern))
+            if any(_runs_programs(name, seen) for name in found):
+                return True
+    return False
 
 
 def alias(transfer_id: str) -> str:

@@ -24,6 +24,8 @@ import time
 from contextlib import suppress
 from typing import Callable, Sequence
 
+from ..._core.confinement.confine import Confinement
+from ..._core.confinement.plan import plan_process
 from ..._core.context import Context, Peer, Server
 from ..._core.errors import TransferFailed
 from . import authorized_keys, sshd
@@ -66,8 +68,12 @@ class SshServer(Server):
     Raises TransferFailed, and then nothing is left behind.
     """
 
-    def __init__(self, context: Context, handler: Handler):
+    def __init__(self, context: Context, handler: Handler, chroots: bool = False):
         self._context, self._handler = context, handler
+        # What runs for a connection is confined. This process is not: it starts an sshd, which needs all that root may
+        # do and programs that gain rights (PAM, SELinux's change of domain), and it keeps authorized_keys.
+        self._confinement = Confinement(plan_process(context, chroots))
+        in_force = self._confinement.find_out()
         self._id = context.settings["id"]
         serve = context.serve
         private = serve["ssh"] == "private"
@@ -91,6 +97,7 @@ class SshServer(Server):
             self._listener = listen(self._folder, self._user.pw_uid)
             threading.Thread(target=self._accept, daemon=True, name="gate").start()
             self.ready = self._open_private() if private else self._open_system()
+            self.ready["confinement"] = in_force
         except BaseException:
             self.close()
             raise
@@ -241,7 +248,7 @@ class SshServer(Server):
             os.write(handed.stdout, hello_answer(self._id))
             return 0
         try:
-            program = start(self._handler(command), handed)
+            program = start(self._handler(command), handed, self._confinement.apply)
         except (Refused, OSError) as problem:
             self._context.log(f"refused: {command!r}: {problem}")
             os.write(handed.stderr, f"longhaul: {problem}\n".encode("utf-8", "replace"))
@@ -284,6 +291,7 @@ class SshServer(Server):
             if self._daemon is not None:
                 self._daemon.close()
             self._close_gate()
+            self._confinement.close()
 
     def _wait_for_sessions(self) -> None:
         deadline = time.monotonic() + 5

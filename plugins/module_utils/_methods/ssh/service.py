@@ -13,7 +13,7 @@ import threading
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Callable, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
 from ..._core import subprocesses
 from ..._core.die_with_parent import follow_parent
@@ -31,7 +31,8 @@ class Service:
 
 
 # A function runs in a forked child. It is called with (0, 1), its connection, and gives the exit code. Every other
-# descriptor of the job is closed there, but for those that its attribute ``keeps`` names, where it has one.
+# descriptor of the job is closed there, but for those that its attribute ``keeps`` names, where it has one. Both are
+# confined, but for a function whose attribute ``looks_around`` is true.
 Work = Union[Service, Callable[[int, int], int]]
 
 
@@ -61,12 +62,21 @@ class Program:
             self.send(signal.SIGKILL)
 
 
-def start(work: Work, connection: Handed) -> Program:
-    """Start a service on a connection. Call it from a thread that then waits for it. Raises OSError."""
-    return _start_program(work, connection) if isinstance(work, Service) else _start_function(work, connection)
+def start(work: Work, connection: Handed, confine: Callable[[], Any]) -> Program:
+    """Start a service on a connection. Call it from a thread that then waits for it. Raises OSError.
+
+    ``confine`` is called in its process before anything else can happen there.
+    """
+    if isinstance(work, Service):
+        return _start_program(work, connection, confine)
+    return _start_function(work, connection, _nothing if getattr(work, "looks_around", False) else confine)
 
 
-def _start_program(service: Service, connection: Handed) -> Program:
+def _nothing() -> None:
+    pass
+
+
+def _start_program(service: Service, connection: Handed, confine: Callable[[], Any]) -> Program:
     process = subprocesses.start(
         service.argv,
         stdin=connection.stdin,
@@ -77,11 +87,14 @@ def _start_program(service: Service, connection: Handed) -> Program:
         new_session=True,
         die_with_parent=True,
         pass_fds=service.keeps,
+        confine=confine,
     )
     return Program(process.pid, process.wait)
 
 
-def _start_function(work: Callable[[int, int], int], connection: Handed) -> Program:
+def _start_function(
+    work: Callable[[int, int], int], connection: Handed, confine: Callable[[], Any]
+) -> Program:
     follow = follow_parent()
     pid = os.fork()
     if pid:
@@ -90,6 +103,7 @@ def _start_function(work: Callable[[int, int], int], connection: Handed) -> Prog
     try:
         os.setsid()
         follow()
+        confine()
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signal_number, signal.SIG_DFL)
         for target, fd in enumerate((connection.stdin, connection.stdout, connection.stderr)):

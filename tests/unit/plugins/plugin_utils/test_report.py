@@ -23,6 +23,7 @@ def result(method: str, outcome: Outcome | None, relabel: str = "") -> dict[str,
         choice=SimpleNamespace(method=method, reason="it was named"),
         encrypted=True,
         trust="full",
+        driver="source",
         settings={"streams": 2, "preserve": [], "bwlimit": 0},
         warnings=(),
         line_rate=0,
@@ -30,7 +31,7 @@ def result(method: str, outcome: Outcome | None, relabel: str = "") -> dict[str,
     )
     state = "finished" if outcome else "running"
     said = Outcome.from_json(json.loads(json.dumps(outcome.as_dict()))) if outcome else None
-    return shape_result(plan, Status(state, outcome is None, outcome=said), state, {"transfer": 9.0})
+    return shape_result(plan, Status(state, outcome is None, outcome=said), state, {"transfer": 9.0}, {})
 
 
 def test_relabelling_is_advised_where_something_was_made():

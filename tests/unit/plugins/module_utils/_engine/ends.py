@@ -246,14 +246,16 @@ def main(request_path: str, result_path: str) -> int:
     if writes:
         context.serve["leftover"] = open_staging(context).prepare()
     succeeded = Path(request["folder"], SUCCEEDED)
+    confinement = importlib.import_module(f"{package}._job.confine_job").confine_job(context)  # as a job does
     try:
         if request["part"] == "serve":
             server = method.serve(context)
-            _write(result_path, {"ready": server.ready})
+            _write(result_path, {"ready": {"confinement": confinement, **server.ready}})
             sys.stdin.read()
             server.close()
         else:
             outcome = method.drive(context)
+            outcome.confinement = confinement
             if not outcome.failure and not outcome.errors_total:
                 succeeded.touch()
             _write(result_path, outcome.as_dict())

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The system calls of Linux by which a process gives up rights; each returns whether it did.
+
+A plain wrapper around ctypes: what stands here runs between fork and exec, too, where nothing may be imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+import struct
+import sys
+
+from .landlock import OF_FILES, OLDEST, Allowed, Ruleset, for_version
+
+_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24  # <linux/prctl.h>
+_CAPABILITY_VERSION_3 = 0x20080522  # <linux/capability.h>
+_LAST_CAPABILITY = 63  # that fits; the kernel refuses those that it has not
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same number on every architecture
+_VERSION, _PATH_BENEATH = 1, 1  # <linux/landlock.h>
+_O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
+
+
+class Kernel:
+    """Linux; do not make one elsewhere, where the same numbers mean other calls."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.syscall.restype = ctypes.c_long
+        self._libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+
+    def no_new_privs(self) -> bool:
+        """Let no program that this process or a child runs have more rights than it."""
+        return bool(self._libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+
+    def keep_capabilities(self, kept: int) -> bool:
+        """Drop every other capability from all sets, the bounding one first: that needs a capability itself."""
+        for number in range(_LAST_CAPABILITY + 1):
+            if not kept >> number & 1:
+                self._libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+        if not hasattr(self._libc, "capget"):
+            return False
+        header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), 8)
+        data = ctypes.create_string_buffer(24)
+        if self._libc.capget(header, data) != 0:
+            return False
+        low, high = kept & 0xFFFFFFFF, kept >> 32
+        # effective, permitted, inheritable of the first 32, and of the rest
+        masks = (low, low, low, high, high, high)
+        dropped = [had & mask for had, mask in zip(struct.unpack("=6I", data.raw), masks)]
+        data.raw = struct.pack("=6I", *dropped)
+        return bool(self._libc.capset(header, data) == 0)
+
+    def landlock_version(self) -> int:
+        """Return the version of Landlock, 0 where there is none or none that can be used."""
+        found = int(self._libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
+        return found if found >= OLDEST else 0
+
+    def make_ruleset(self, rules: Ruleset) -> int:
+        """Return a descriptor of the rules; -1 where they cannot be made."""
+        version = self.landlock_version()
+        if not version:
+            return -1
+        handled = ctypes.c_uint64(for_version(rules.handled, version))
+        fd = int(
+            self._libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0))
+        )
+        if fd < 0:
+            return -1
+        for allowed in rules.allowed:
+            rights = for_version(allowed.rights, version)
+            if not self._allow(fd, Allowed(allowed.where, rights)) and allowed.where in rules.required:
+                os.close(fd)
+                return -1
+        return fd
+
+    def _allow(self, ruleset: int, allowed: Allowed) -> bool:
+        with contextlib.ExitStack() as opened:
+            where = allowed.where
+            if not isinstance(where, int):
+                try:
+                    where = os.open(where, _O_PATH | os.O_CLOEXEC)
+                except OSError:
+                    return False
+                opened.callback(os.close, where)
+            rights = allowed.rights
+            if not stat.S_ISDIR(os.fstat(where).st_mode):
+                rights &= OF_FILES
+            rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, where), 12)
+            done = self._libc.syscall(
+                _ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0)
+            )
+            return bool(done == 0)
+
+    def restrict(self, ruleset: int) -> bool:
+        """Hold this process and its children to the rules; needs no_new_privs."""
+        return bool(self._libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0)
+
+
+def kernel() -> Kernel | None:
+    """Return the kernel's calls; None where this is not Linux."""
+    return Kernel() if sys.platform.startswith("linux") else None
