@@ -42,11 +42,17 @@ class _TooLong(Exception):
 
 
 def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
-    """Walk the tree that the folder's request names, and publish its digest; return the exit code."""
-    progress = reporter.progress
-    progress.phase = "reading"
+    """Be the job that walks the tree which the folder's request names; return the exit code."""
     request = parse_digest_request(folder.request)
     confine_reader(os.fsencode(request["root"]), folder.path, bool({"xattrs", "acls"} & set(request["fields"])))
+    make_digest(folder, request, reporter)
+    return 0
+
+
+def make_digest(folder: JobFolder, request: DigestRequest, reporter: Reporter) -> None:
+    """Walk a tree, keep its records in the folder, and publish its digest."""
+    progress = reporter.progress
+    progress.phase = "reading"
     reporter.set(state="running")
 
     def count(size: int) -> None:
@@ -56,7 +62,6 @@ def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     with RecordWriter(folder.file(_STORE)) as store:
         digest = _read(request, store, count)
     reporter.set(state="finished", digest=digest)
-    return 0
 
 
 def quick_digest(request: DigestRequest, seconds: float) -> Mapping[str, object] | None:

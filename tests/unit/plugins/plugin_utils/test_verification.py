@@ -48,7 +48,7 @@ class Host:
         folder.create()
         folder.request = step["request"]
         with Reporter(folder) as reporter:
-            digest_job.run_digest(folder, {}, reporter)
+            digest_job.make_digest(folder, digest_job.parse_digest_request(folder.request), reporter)
         return dict(folder.status, alive=False)
 
 
