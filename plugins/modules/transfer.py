@@ -508,6 +508,32 @@ trust:
   returned: success
   type: str
   sample: full
+confinement:
+  description:
+    - What protected each host in case a program or this collection has a defect, on Linux alone. It is what the hosts say of
+      themselves, so the word of a hostile host says nothing. It does not replace O(trust), and what a kernel or a
+      container does not offer is missing here, and fails no transfer.
+    - C(no_new_privs), no program that ran there could gain rights, as a setuid program does; C(capabilities), root had
+      lost the capabilities that the transfer does not need; C(landlock_write), files could only be written below the
+      destination directory and in the folder of the transfer's state; C(landlock_read), files could only be read below
+      the source directory and where programs and their settings are; C(chroot) and C(confine_root), the rsync of the
+      listening side could reach nothing but the directory.
+    - A list is empty if a side could not be confined, and on the connecting side, for methods that use ssh, if the
+      system's ssh configuration runs programs (C(Match exec), C(KnownHostsCommand)), which may need any right.
+  returned: success
+  type: dict
+  contains:
+    source:
+      description: On the source.
+      type: list
+      elements: str
+    dest:
+      description: On the destination.
+      type: list
+      elements: str
+  sample:
+    source: [no_new_privs, capabilities, landlock_write, landlock_read]
+    dest: [no_new_privs, capabilities, landlock_write]
 preserved:
   description: Attributes that were preserved, as in O(preserve).
   returned: success

@@ -54,12 +54,13 @@ def _runs_programs(path: str, seen: set[str]) -> bool:
         return True
     if _RUNS.search(text):
         return True
-    for line in _INCLUDE.findall(text):
-        for pattern in shlex.split(line):
-            found = glob.glob(os.path.join(os.path.dirname(SYSTEM_CONFIG), pattern))
-            if any(_runs_programs(name, seen) for name in found):
-                return True
-    return False
+    try:
+        patterns = shlex.split(" ".join(_INCLUDE.findall(text)))
+    except ValueError:
+        return True
+    folder = os.path.dirname(SYSTEM_CONFIG)
+    included = [name for pattern in patterns for name in glob.glob(os.path.join(folder, pattern))]
+    return any(_runs_programs(name, seen) for name in included)
 
 
 def alias(transfer_id: str) -> str:

@@ -12,10 +12,13 @@ import subprocess
 import sys
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.confine_job import confine_job
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import client_check, sshd, sshd_config
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import client_command as ssh
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import failure as ssh_failure
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,6 +80,51 @@ def test_the_systems_crypto_policy_stays_in_force(tmp_path):
     found = effective(ssh.ssh_command(PEER, "/i", "/k", config=str(config)))
     assert (found["ciphers"], found["macs"]) == (["aes256-ctr"], ["hmac-sha2-512"])
     assert effective(ssh.ssh_command(PEER, "/i", "/k", "aes128-ctr", config="none"))["ciphers"] == ["aes128-ctr"]
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("Host *\n  SendEnv LANG\n#   ProxyCommand ssh -W %h:%p gate\n", False),
+        ("Match final all\n  Include {more}\n", False),
+        ("ProxyCommand /usr/bin/nc %h %p\nPermitLocalCommand yes\nLocalCommand id\n", False),  # ours are other ones
+        ("KnownHostsCommand none\n", False),
+        ("# Match exec true\n", False),
+        ("Match host a !exec \"ping -c1 gate\"\n  ProxyJump gate\n", True),
+        ("\tmatch EXEC=true\n", True),
+        ("knownhostscommand=/usr/bin/sss_ssh_knownhosts %H\n", True),
+        ("Host *\n  Include {runs}\n", True),
+        ("Include \"unbalanced\n", True),
+    ],
+)
+def test_a_configuration_that_runs_programs_is_known(tmp_path, text, runs):
+    included = {"more": "Ciphers aes128-ctr\n", "runs": "Match exec true\n"}
+    for name, content in included.items():
+        (tmp_path / f"{name}.conf").write_text(content)
+    config = tmp_path / "config"
+    config.write_text(text.format(**{name: tmp_path / f"{name}.c*" for name in included}))
+    assert ssh.runs_programs(str(config)) is runs
+
+
+def test_what_cannot_be_read_may_run_programs(tmp_path):
+    assert ssh.runs_programs(str(tmp_path / "none there"))
+    assert not ssh.runs_programs("none")
+    (tmp_path / "circle").write_text(f"Include {tmp_path}/circle\n")
+    assert not ssh.runs_programs(str(tmp_path / "circle"))
+
+
+@needs_ssh
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cannot run here: needs Linux")
+def test_a_job_whose_ssh_runs_programs_gives_up_nothing(tmp_path, monkeypatch):
+    """A helper may be setuid, or need the network's rights: it must work as it does for the host's own ssh."""
+    config = tmp_path / "config"
+    monkeypatch.setattr(ssh, "SYSTEM_CONFIG", str(config))
+    context = Context("dest", "drive", bytes(tmp_path), settings("sftp"), str(tmp_path))
+    config.write_text(f"Match exec \"touch {tmp_path}/helped\"\n Port 99\n")
+    assert confine_job(context) == []
+    assert effective([*ssh.ssh_command(PEER, "/i", "/k")])["port"] == ["2222"] and (tmp_path / "helped").exists()
+    with open("/proc/self/status") as lines:
+        assert "NoNewPrivs:\t0\n" in lines.readlines()
 
 
 def test_scp_and_sftp_get_options_that_they_have_too():

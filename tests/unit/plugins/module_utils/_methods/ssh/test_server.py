@@ -29,6 +29,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import sshd
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.client_check import check_connection
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import Refused, Service, SshServer
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
 pytestmark = pytest.mark.skipif(
@@ -85,7 +86,10 @@ def context_for(folder: Path, keys: Path, **serve) -> Context:
     secrets = {"host_key": (keys / "host").read_text()}
     said: list[str] = []
     return Context(
-        "dest", "serve", b"/", {"id": ID}, str(folder), serve={**values, **serve}, secrets=secrets, log=said.append
+        *("dest", "serve", b"/", settings("rsync", id=ID), str(folder)),
+        serve={**values, **serve},
+        secrets=secrets,
+        log=said.append,
     )
 
 
