@@ -34,7 +34,7 @@ def make_source(root) -> None:
     (root / "folder/file").write_bytes(b"x" * 100_000)
     (root / "large").write_bytes(os.urandom(3 << 20))
     os.link(root / "folder/file", root / "linked")
-    (root / "symlink").symlink_to("/nowhere")
+    (root / "symlink").symlink_to("folder/file")  # rsync as no root serves no other
     os.setxattr(root / "large", "user.kept", b"1")
     if not IS_ROOT:
         return

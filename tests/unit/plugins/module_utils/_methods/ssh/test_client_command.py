@@ -122,7 +122,7 @@ def test_a_job_whose_ssh_runs_programs_gives_up_nothing(tmp_path, monkeypatch):
     context = Context("dest", "drive", bytes(tmp_path), settings("sftp"), str(tmp_path))
     config.write_text(f"Match exec \"touch {tmp_path}/helped\"\n Port 99\n")
     assert confine_job(context) == []
-    assert effective([*ssh.ssh_command(PEER, "/i", "/k")])["port"] == ["2222"] and (tmp_path / "helped").exists()
+    assert effective([*ssh.ssh_command(PEER, "/i", "/k")])["port"] == [2222] and (tmp_path / "helped").exists()
     with open("/proc/self/status") as lines:
         assert "NoNewPrivs:\t0\n" in lines.readlines()
 
