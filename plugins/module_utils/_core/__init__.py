@@ -9,6 +9,7 @@
 * ``context``: what a method is told on one end of a transfer, and how far it is.
 * ``outcome``: what a transfer did, in counts and in words.
 * ``json_shape``: read members of JSON objects, each of the type that is due.
+* ``search_path``: where programs are looked for.
 * ``subprocesses``: find a program and start it; the only place that starts any.
 * ``files``: the hash of a file, and what exists of a path.
 * ``archives``: archives that Python runs.

@@ -16,18 +16,13 @@ import shutil
 import subprocess
 from typing import IO, Any, Callable, Mapping, Sequence, Union
 
-_SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+from .search_path import search_path
+
 _PATIENCE = 20  # seconds
 
 Stream = Union[int, IO[Any], None]  # None: this process's own
 Words = Sequence[Union[str, bytes]]
 Folder = Union[str, bytes, int]  # an open directory, too
-
-
-def search_path() -> str:
-    """Return where programs are looked for: this process's own PATH, then the system's folders, each once."""
-    folders = f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}".split(":")
-    return ":".join(dict.fromkeys(folder for folder in folders if folder.startswith("/")))
 
 
 def find_program(name: str) -> str | None:

@@ -9,14 +9,13 @@ A plain wrapper around ctypes: what stands here runs between fork and exec, too,
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import stat
 import struct
 import sys
 
-from .landlock import OF_FILES, OLDEST, Allowed, Ruleset, for_version
+from .landlock import OF_FILES, OLDEST, Ruleset, Where, for_version
 
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24  # <linux/prctl.h>
 _CAPABILITY_VERSION_3 = 0x20080522  # <linux/capability.h>
@@ -72,30 +71,32 @@ class Kernel:
         )
         if fd < 0:
             return -1
-        for allowed in rules.allowed:
-            rights = for_version(allowed.rights, version)
-            if not self._allow(fd, Allowed(allowed.where, rights)) and allowed.where in rules.required:
+        for where, rights in rules.allowed:
+            if not self._allow(fd, where, for_version(rights, version)) and where in rules.required:
                 os.close(fd)
                 return -1
         return fd
 
-    def _allow(self, ruleset: int, allowed: Allowed) -> bool:
-        with contextlib.ExitStack() as opened:
-            where = allowed.where
-            if not isinstance(where, int):
-                try:
-                    where = os.open(where, _O_PATH | os.O_CLOEXEC)
-                except OSError:
-                    return False
-                opened.callback(os.close, where)
-            rights = allowed.rights
-            if not stat.S_ISDIR(os.fstat(where).st_mode):
-                rights &= OF_FILES
-            rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, where), 12)
-            done = self._libc.syscall(
-                _ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0)
-            )
-            return bool(done == 0)
+    def _allow(self, ruleset: int, where: Where, rights: int) -> bool:
+        if isinstance(where, int):
+            return self._add_rule(ruleset, where, rights)
+        try:
+            fd = os.open(where, _O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return self._add_rule(ruleset, fd, rights)
+        finally:
+            os.close(fd)
+
+    def _add_rule(self, ruleset: int, fd: int, rights: int) -> bool:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            rights &= OF_FILES
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, fd), 12)
+        done = self._libc.syscall(
+            _ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0)
+        )
+        return bool(done == 0)
 
     def restrict(self, ruleset: int) -> bool:
         """Hold this process and its children to the rules; needs no_new_privs."""

@@ -11,9 +11,10 @@ chmod, chown and utime nor extended attributes, wherever a file is.
 from __future__ import annotations
 
 import os
-from typing import Iterable, NamedTuple, Union
+from typing import Iterable, Sequence, Tuple, Union
 
 Where = Union[str, bytes, int]  # an open descriptor, too
+Allowed = Tuple[Where, int]  # what may be done to a file, or to a directory and all that is below it
 
 # <linux/landlock.h>
 WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5
@@ -41,19 +42,15 @@ _SYSTEM = (
 )
 
 
-class Allowed(NamedTuple):
-    """What may be done to a file, or to a directory and all that is below it."""
+class Ruleset:
+    """``handled`` is withheld everywhere but where something is ``allowed``.
 
-    where: Where
-    rights: int
+    ``required``: the places without which nothing would work; the others may be missing. A plain class: to make another
+    kind takes a job a millisecond.
+    """
 
-
-class Ruleset(NamedTuple):
-    """``handled`` is withheld everywhere but where something is ``allowed``."""
-
-    handled: int
-    allowed: tuple[Allowed, ...]
-    required: tuple[Where, ...] = ()  # of ``where``: without these nothing would work, the others may be missing
+    def __init__(self, handled: int, allowed: Sequence[Allowed], required: Sequence[Where]) -> None:
+        self.handled, self.allowed, self.required = handled, allowed, required
 
     @property
     def reads(self) -> bool:
@@ -69,18 +66,18 @@ def writing(
     ``devices``: it may make devices. ``made``: directories, the deepest first, that it takes back where it fails.
     ``memory``: a folder for files that are on no disk.
     """
-    allowed = [Allowed(state, ALL_WRITE & ~DEVICES)]
-    allowed += [Allowed(path, WRITE_FILE | TRUNCATE) for path in _NULL]
+    allowed: list[Allowed] = [(state, ALL_WRITE & ~DEVICES)]
+    allowed += [(path, WRITE_FILE | TRUNCATE) for path in _NULL]
     # The lock on the destination, which is removed at the end: see destination_lock.
-    allowed.append(Allowed(os.path.join(os.path.dirname(os.path.dirname(state)), "locks"), REMOVE_FILE))
+    allowed.append((os.path.join(os.path.dirname(os.path.dirname(state)), "locks"), REMOVE_FILE))
     if root is not None:
-        allowed.append(Allowed(root, ALL_WRITE if devices else ALL_WRITE & ~DEVICES))
+        allowed.append((root, ALL_WRITE if devices else ALL_WRITE & ~DEVICES))
     made = list(made)
     if made:
-        allowed.append(Allowed(os.path.dirname(made[-1]), REMOVE_DIR))
+        allowed.append((os.path.dirname(made[-1]), REMOVE_DIR))
     if memory:
-        allowed.append(Allowed(memory, WRITE_FILE | TRUNCATE | MAKE_REG | REMOVE_FILE))
-    return Ruleset(ALL_WRITE, tuple(allowed), (state,) if root is None else (state, root))
+        allowed.append((memory, WRITE_FILE | TRUNCATE | MAKE_REG | REMOVE_FILE))
+    return Ruleset(ALL_WRITE, allowed, [state] if root is None else [state, root])
 
 
 def reading(rules: Ruleset, root: Where, state: str, code: Iterable[str], programs: Iterable[str]) -> Ruleset:
@@ -90,14 +87,14 @@ def reading(rules: Ruleset, root: Where, state: str, code: Iterable[str], progra
     """
     places: list[Where] = [root, state, *_SYSTEM]
     places += [path for path in dict.fromkeys([*code, *map(_installation, programs)]) if _is_outside(path)]
-    allowed = (*rules.allowed, *(Allowed(place, READ) for place in places))
-    return Ruleset(rules.handled | READ, allowed, (*rules.required, root))
+    allowed = [*rules.allowed, *((place, READ) for place in places)]
+    return Ruleset(rules.handled | READ, allowed, [*rules.required, root])
 
 
 def unpacking(folder: int) -> Ruleset:
     """Return the rules for a program that writes regular files below an open folder, and nothing else."""
     rights = WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | REFER
-    return Ruleset(ALL_WRITE, (Allowed(folder, rights), Allowed("/dev/null", WRITE_FILE | TRUNCATE)), (folder,))
+    return Ruleset(ALL_WRITE, [(folder, rights), ("/dev/null", WRITE_FILE | TRUNCATE)], [folder])
 
 
 def for_version(rights: int, version: int) -> int:

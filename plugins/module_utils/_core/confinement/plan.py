@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Iterable, NamedTuple
+from typing import Iterable
 
 from ..context import Context
-from ..subprocesses import search_path
+from ..search_path import search_path
 from . import capabilities, landlock
 
 # As the result names what is in force.
@@ -20,11 +20,14 @@ MEASURES = (NO_NEW_PRIVS, CAPABILITIES, WRITES, READS)
 _MEMORY = "/dev/shm"
 
 
-class Plan(NamedTuple):
-    """What is given up, beside the chance to gain rights by running a program (no_new_privs)."""
+class Plan:
+    """What is given up, beside the chance to gain rights by running a program (no_new_privs).
 
-    capabilities: frozenset[int] | None  # kept; None: as they are
-    files: landlock.Ruleset | None  # None: as they are
+    ``capabilities`` are kept, ``files`` may still be written and read; None: all, as before.
+    """
+
+    def __init__(self, capabilities: frozenset[int] | None, files: landlock.Ruleset | None) -> None:
+        self.capabilities, self.files = capabilities, files
 
 
 def plan_process(context: Context, chroots: bool = False) -> Plan:
