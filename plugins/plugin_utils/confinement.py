@@ -17,9 +17,9 @@ _KNOWN = (*MEASURES, CHROOT, CONFINE_ROOT)
 
 
 def confinement_of(driver: str, outcome: Outcome | None, ready: Peer) -> dict[str, list[str]]:
-    """Return what was in force on each side: the driving end's word in its outcome, the serving one's when it was ready.
+    """Return what was in force on each side: each says it of itself, and a word that means nothing here is left out.
 
-    Neither speaks for its peer, and a word that means nothing here is left out.
+    ``ready`` is what the serving end said when it was.
     """
     server = "dest" if driver == "source" else "source"
     rsync = [CHROOT] if ready.get("chroot") else [ready.get("confined", "")]

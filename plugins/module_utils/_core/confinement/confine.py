@@ -63,7 +63,7 @@ class Confinement:
         return [name for number, name in enumerate(MEASURES) if code >> number & 1]
 
     def close(self) -> None:
-        """Give back the descriptor of the rules."""
+        """Close the descriptor of the rules."""
         if self._rules >= 0:
             os.close(self._rules)
             self._rules = -1

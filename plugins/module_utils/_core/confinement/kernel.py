@@ -56,7 +56,7 @@ class Kernel:
         return bool(self._libc.capset(header, data) == 0)
 
     def landlock_version(self) -> int:
-        """Return the version of Landlock, 0 where there is none or none that can be used."""
+        """Return the version of Landlock, 0 if it cannot be used here."""
         found = int(self._libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
         return found if found >= OLDEST else 0
 
@@ -66,9 +66,7 @@ class Kernel:
         if not version:
             return -1
         handled = ctypes.c_uint64(for_version(rules.handled, version))
-        fd = int(
-            self._libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0))
-        )
+        fd = int(self._libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0)))
         if fd < 0:
             return -1
         for where, rights in rules.allowed:
@@ -104,5 +102,5 @@ class Kernel:
 
 
 def kernel() -> Kernel | None:
-    """Return the kernel's calls; None where this is not Linux."""
+    """Return the kernel's calls; None if this is not Linux."""
     return Kernel() if sys.platform.startswith("linux") else None

@@ -41,7 +41,7 @@ def plan_process(context: Context, chroots: bool = False) -> Plan:
 
 def plan_reader(root: bytes, state: str, xattrs: bool) -> Plan:
     """Return the plan for a job that only reads a tree."""
-    files = landlock.reading(landlock.writing(None, state), root, state, _code(), _programs())
+    files = landlock.reading(landlock.writing(None, state), root, state, _code(), ())
     return Plan(capabilities.kept_by_reader(xattrs), files)
 
 
@@ -64,7 +64,8 @@ def _files(context: Context) -> landlock.Ruleset | None:
     rules = landlock.writing(None, state, memory=memory)
     if settings["rsync_opts"]:
         return rules  # --copy-links and --cvs-exclude read elsewhere, too
-    return landlock.reading(rules, root, state, _code(), _programs())
+    programs = () if settings["method"] == "stream" else _programs()
+    return landlock.reading(rules, root, state, _code(), programs)
 
 
 def _code() -> Iterable[str]:

@@ -92,9 +92,7 @@ def _start_program(service: Service, connection: Handed, confine: Callable[[], A
     return Program(process.pid, process.wait)
 
 
-def _start_function(
-    work: Callable[[int, int], int], connection: Handed, confine: Callable[[], Any]
-) -> Program:
+def _start_function(work: Callable[[int, int], int], connection: Handed, confine: Callable[[], Any]) -> Program:
     follow = follow_parent()
     pid = os.fork()
     if pid:

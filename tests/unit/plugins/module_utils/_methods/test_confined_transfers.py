@@ -81,7 +81,7 @@ def test_all_arrives_and_both_sides_are_confined(trees, method, serving):
     make_source(source)
     pair = make_pair(trees, method, serving)
     outcome = pair.run()
-    assert (outcome.get("failure"), outcome.get("errors")) == ("", []), (outcome, pair.stderr("source"), pair.stderr("dest"))
+    assert (outcome.get("failure"), outcome.get("errors")) == ("", []), (outcome, pair.stderr(serving))
     assert differences(source, dest) == []
     assert outcome["confinement"] == expected(pair.driving)
     assert pair.peer["confinement"] == expected(serving)

@@ -143,7 +143,8 @@ def test_the_root_is_held_although_its_name_leads_elsewhere_by_then(place):
     held = "context.root_fd = os.open('{root}', os.O_RDONLY); plan = plan_process(context)"
     exchange = "os.rename('{root}', '{root}.old'); os.rename('{outside}', '{root}')"
     tries = {"the root": "os.open('new', os.O_CREAT, dir_fd=context.root_fd)", "its name": "open('{root}/new', 'x')"}
-    found = place.run("dest", tries, f"{held}; rules = Confinement(plan); {exchange}; confine = lambda _p: rules.apply()")
+    first = f"{held}; rules = Confinement(plan); {exchange}; confine = lambda _plan: rules.apply()"
+    found = place.run("dest", tries, first)
     assert (found["the root"], found["its name"]) == ("done", "PermissionError")
 
 

@@ -90,11 +90,11 @@ def test_the_systems_crypto_policy_stays_in_force(tmp_path):
         ("ProxyCommand /usr/bin/nc %h %p\nPermitLocalCommand yes\nLocalCommand id\n", False),  # ours are other ones
         ("KnownHostsCommand none\n", False),
         ("# Match exec true\n", False),
-        ("Match host a !exec \"ping -c1 gate\"\n  ProxyJump gate\n", True),
+        ('Match host a !exec "ping -c1 gate"\n  ProxyJump gate\n', True),
         ("\tmatch EXEC=true\n", True),
         ("knownhostscommand=/usr/bin/sss_ssh_knownhosts %H\n", True),
         ("Host *\n  Include {runs}\n", True),
-        ("Include \"unbalanced\n", True),
+        ('Include "unbalanced\n', True),
     ],
 )
 def test_a_configuration_that_runs_programs_is_known(tmp_path, text, runs):
@@ -120,7 +120,7 @@ def test_a_job_whose_ssh_runs_programs_gives_up_nothing(tmp_path, monkeypatch):
     config = tmp_path / "config"
     monkeypatch.setattr(ssh, "SYSTEM_CONFIG", str(config))
     context = Context("dest", "drive", bytes(tmp_path), settings("sftp"), str(tmp_path))
-    config.write_text(f"Match exec \"touch {tmp_path}/helped\"\n Port 99\n")
+    config.write_text(f'Match exec "touch {tmp_path}/helped"\n Port 99\n')
     assert confine_job(context) == []
     assert effective([*ssh.ssh_command(PEER, "/i", "/k")])["port"] == [2222] and (tmp_path / "helped").exists()
     with open("/proc/self/status") as lines:
