@@ -138,6 +138,17 @@ def test_a_destination_does_all_it_has_to_do(place):
     assert set(found.values()) == {"done"}, found
 
 
+def test_a_root_that_was_made_is_taken_back(place):
+    landlock_or_skip()
+    tries = {
+        "outside": "os.unlink('{outside}/file')",
+        "the root": "os.unlink('{root}/a/file'); [os.rmdir('{root}' + name) for name in ('/a', '/b', '')]",
+    }
+    found = place.run("dest", tries, "context.made = [os.fsencode('{root}')]; plan = plan_process(context)")
+    assert (found["outside"], found["the root"]) == ("PermissionError", "done")
+    assert not place.root.exists()
+
+
 def test_the_root_is_held_although_its_name_leads_elsewhere_by_then(place):
     landlock_or_skip()
     held = "context.root_fd = os.open('{root}', os.O_RDONLY); plan = plan_process(context)"

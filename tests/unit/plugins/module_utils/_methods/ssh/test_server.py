@@ -321,8 +321,8 @@ import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
 from longhaul._core.context import Context
 from longhaul._methods.ssh.server import Service, SshServer
-identity, folder, serve, secrets = json.loads(sys.stdin.readline())
-context = Context("dest", "serve", b"/", {"id": identity}, folder, serve=serve, secrets=secrets)
+settings, folder, serve, secrets = json.loads(sys.stdin.readline())
+context = Context("dest", "serve", b"/", settings, folder, serve=serve, secrets=secrets)
 words = {"hang": ["/bin/sh", "-c", "echo $$; exec sleep 300"], "who": ["/usr/bin/id", "-un"]}
 server = SshServer(context, lambda command: Service(words[command]))
 print(json.dumps(server.ready), flush=True)
@@ -348,7 +348,7 @@ def job(folder: Path, context: Context, python: str = sys.executable, user: str 
     with subprocess.Popen(
         [*as_user, python, "-c", JOB, str(engine)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
     ) as process:
-        process.stdin.write(json.dumps([ID, context.folder, serve, context.secrets]) + "\n")
+        process.stdin.write(json.dumps([context.settings, context.folder, serve, context.secrets]) + "\n")
         process.stdin.flush()
         try:
             yield process, json.loads(process.stdout.readline())
