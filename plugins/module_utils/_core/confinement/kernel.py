@@ -29,35 +29,38 @@ class Kernel:
     """Linux; do not make one elsewhere, where the same numbers mean other calls."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._libc.syscall.restype = ctypes.c_long
-        self._libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+        # Looked up here: in a child of a process with threads the loader's lock may be held by a thread that is not there.
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._syscall, self._prctl = libc.syscall, libc.prctl
+        self._syscall.restype = ctypes.c_long
+        self._prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+        self._capget, self._capset = getattr(libc, "capget", None), getattr(libc, "capset", None)
 
     def no_new_privs(self) -> bool:
         """Let no program that this process or a child runs have more rights than it."""
-        return bool(self._libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        return bool(self._prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
 
     def keep_capabilities(self, kept: int) -> bool:
         """Drop every other capability from all sets, the bounding one first: that needs a capability itself."""
         for number in range(_LAST_CAPABILITY + 1):
             if not kept >> number & 1:
-                self._libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
-        if not hasattr(self._libc, "capget"):
+                self._prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+        if self._capget is None or self._capset is None:
             return False
         header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), 8)
         data = ctypes.create_string_buffer(24)
-        if self._libc.capget(header, data) != 0:
+        if self._capget(header, data) != 0:
             return False
         low, high = kept & 0xFFFFFFFF, kept >> 32
         # effective, permitted, inheritable of the first 32, and of the rest
         masks = (low, low, low, high, high, high)
         dropped = [had & mask for had, mask in zip(struct.unpack("=6I", data.raw), masks)]
         data.raw = struct.pack("=6I", *dropped)
-        return bool(self._libc.capset(header, data) == 0)
+        return bool(self._capset(header, data) == 0)
 
     def landlock_version(self) -> int:
         """Return the version of Landlock, 0 if it cannot be used here."""
-        found = int(self._libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
+        found = int(self._syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
         return found if found >= OLDEST else 0
 
     def make_ruleset(self, rules: Ruleset) -> int:
@@ -66,7 +69,7 @@ class Kernel:
         if not version:
             return -1
         handled = ctypes.c_uint64(for_version(rules.handled, version))
-        fd = int(self._libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0)))
+        fd = int(self._syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0)))
         if fd < 0:
             return -1
         for where, rights in rules.allowed:
@@ -91,14 +94,12 @@ class Kernel:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             rights &= OF_FILES
         rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, fd), 12)
-        done = self._libc.syscall(
-            _ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0)
-        )
+        done = self._syscall(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0))
         return bool(done == 0)
 
     def restrict(self, ruleset: int) -> bool:
         """Hold this process and its children to the rules; needs no_new_privs."""
-        return bool(self._libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0)
+        return bool(self._syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0)
 
 
 def kernel() -> Kernel | None:
