@@ -29,7 +29,7 @@ class Kernel:
     """Linux; do not make one elsewhere, where the same numbers mean other calls."""
 
     def __init__(self) -> None:
-        # Looked up here: in a child of a process with threads the loader's lock may be held by a thread that is not there.
+        # Looked up here: in a child of a process with threads a thread that is not there may hold the loader's lock.
         libc = ctypes.CDLL(None, use_errno=True)
         self._syscall, self._prctl = libc.syscall, libc.prctl
         self._syscall.restype = ctypes.c_long
