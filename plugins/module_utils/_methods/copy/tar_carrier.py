@@ -73,8 +73,8 @@ class TarSource(SourceCarrier):
         self._bucket = TokenBucket(int(context.settings["bwlimit"]))
         compress = context.settings["compress"]
         self._level = _level(compress.get("algorithm"), compress.get("level"))
-        self.argv = tar_command.create_argv(
-            self._flavour, os.fsdecode(context.root), "sparse" in context.settings["preserve"]
+        self.argv = tar_command.create_argv(  # in the root, which nobody can exchange once it is open
+            self._flavour, ".", "sparse" in context.settings["preserve"]
         )
         self._running: set[subprocess.Popen[bytes]] = set()
 
@@ -105,7 +105,9 @@ class TarSource(SourceCarrier):
         with tempfile.TemporaryFile(dir=folder) as names, tempfile.TemporaryFile(dir=folder) as errors:
             names.write(tar_command.name_list(file.entry.path for file in files))
             names.seek(0)
-            process = subprocesses.start(self.argv, stdin=names, stdout=subprocess.PIPE, stderr=errors)
+            process = subprocesses.start(
+                self.argv, stdin=names, stdout=subprocess.PIPE, stderr=errors, cwd=self._context.top
+            )
             self._running.add(process)
             try:
                 length, crc = self._relay(pipe(process.stdout).fileno(), meter, tell)

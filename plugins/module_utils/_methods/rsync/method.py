@@ -160,7 +160,7 @@ def _far_vitals(context: Context, ssh: list[str]) -> Vitals | None:
 def _divide(context: Context, stdout: int) -> int:
     """Divide the source into lists in the job's folder, and say what is in them."""
     with os.fdopen(stdout, "wb") as stream:
-        found = list_source(context.root, context.settings)
+        found = list_source(context.root, context.settings, top=context.top)
         lists = divide(found, context.settings["streams"], os.path.join(context.folder, LISTS))
         stream.write(encode_lists(lists))
     return 0

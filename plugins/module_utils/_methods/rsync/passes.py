@@ -195,7 +195,9 @@ class _Transfer:
             if self._divide_far is not None:
                 lists = self._divide_far()
             else:
-                found = self._until_stopped(list_source(self.context.root, self.settings, left_out.append))
+                found = self._until_stopped(
+                    list_source(self.context.root, self.settings, left_out.append, self.context.top)
+                )
                 lists = divide(found, self.settings["streams"], self._folder)
         except ValueError as error:
             self.outcome.warnings.append(f"streams: one was used, because the tree could not be divided: {error}")
@@ -292,7 +294,7 @@ class _Transfer:
         def add_up() -> None:
             files = size = 0
             try:
-                for entry in list_source(self.context.root, self.settings, left_out.append):
+                for entry in list_source(self.context.root, self.settings, left_out.append, self.context.top):
                     if over.is_set():
                         return
                     files, size = files + 1, size + entry.size

@@ -17,16 +17,19 @@ from .shards import Listed
 
 
 def list_source(
-    root: bytes, settings: Settings, on_staging: Callable[[bytes], None] = lambda _path: None
+    root: bytes,
+    settings: Settings,
+    on_staging: Callable[[bytes], None] = lambda _path: None,
+    top: bytes | int | None = None,
 ) -> Iterator[Listed]:
     """Yield what the plan lets through, directories before their contents; what cannot be read is rsync's to report.
 
-    Raises ValueError for a filter rule that only rsync itself can follow.
+    ``top``: the root, where it is open already. Raises ValueError for a filter rule that only rsync itself can follow.
     """
     filters = Filters.parse(settings["rules"], root)
     only = os.fsencode(settings["only"]) if settings["only"] is not None else None
     found = walk(
-        root,
+        root if top is None else top,
         filters=filters,
         one_file_system=settings["one_file_system"],
         only=only,

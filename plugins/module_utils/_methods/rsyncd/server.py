@@ -280,7 +280,7 @@ class ConfiguredDaemon(Server):
 
 def _give_staging(context: Context) -> None:
     """Let the module's user, who must own the root to keep times, write into the transfer's own folder too."""
-    owner = os.stat(context.root)
+    owner = os.stat(context.top)
     if os.geteuid() == 0:
         open_staging(context).give_to(owner.st_uid, owner.st_gid)
 
