@@ -9,6 +9,7 @@
 * ``held_root``: the root of a transfer, opened once and held.
 * ``walk``: every entry of a tree, in one order.
 * ``dirfd``: change a tree below a root, and nothing outside of it. ``remove``: remove a name with all below it.
+* ``inode``: what a name stands for, held while it is changed.
 * ``metadata``: owner, mode, ACLs, xattrs and times: what differs, and how it is set.
 * ``compare``: what one entry needs at the destination. Pure.
 * ``staging``: the folders of a transfer below its destination.

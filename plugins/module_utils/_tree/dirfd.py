@@ -20,6 +20,7 @@ from typing import Callable
 from .._model.entry import BLOCK, CHARACTER, DIRECTORY, FIFO, SOCKET, Entry
 from .._model.paths import components, escape
 from .descent import DIRECTORY_FLAGS, OUT_OF_FDS, open_root
+from .inode import exchanged, is_same
 from .remove import Removal
 from .stat_entry import stat_entry
 
@@ -79,18 +80,22 @@ class Root:
         """Open a directory below the root; the fd is the caller's to close."""
         return os.dup(self._directory(components(path)))
 
-    def open_file(self, path: bytes) -> int:
+    def open_file(self, path: bytes, expected: Entry | None = None) -> int:
         """Open a regular file for reading; the fd is the caller's. Anything else is refused with OSError.
 
-        A FIFO or a device is recognised before it is opened, and after it in case it came in between.
+        So is a file that is not the one ``expected``, which was looked at before. A FIFO or a device is recognised
+        before it is opened, and after it in case it came in between.
         """
         parent, name = self.open_parent(path)
         if stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             fd = os.open(name, flags, dir_fd=parent)
-            if stat.S_ISREG(os.fstat(fd).st_mode):
+            status = os.fstat(fd)
+            if stat.S_ISREG(status.st_mode) and (expected is None or is_same(status, expected)):
                 return fd
             os.close(fd)
+            if expected is not None:
+                raise exchanged()
         raise OSError(errno.EINVAL, "not a regular file (any more)", escape(path))
 
     def lstat(self, path: bytes, xattrs: bool = False) -> Entry | None:
@@ -125,23 +130,29 @@ class Root:
         else:
             os.mknod(name, _KINDS[entry.type] | mode, entry.rdev, dir_fd=parent)
 
-    def hard_link(self, existing: bytes, path: bytes) -> None:
-        """Add a hard link to an existing file, symlink or special file."""
-        parent, old_name = self.open_parent(existing)
+    def hard_link(self, existing: Entry, path: bytes) -> None:
+        """Add a hard link to an existing file, symlink or special file, which was looked at before."""
+        parent, old_name = self.open_parent(existing.path)
         old_parent = os.dup(parent)
         try:
             parent, name = self.open_parent(path)
             os.link(old_name, name, src_dir_fd=old_parent, dst_dir_fd=parent, follow_symlinks=False)
+            if not is_same(os.stat(name, dir_fd=parent, follow_symlinks=False), existing):
+                os.unlink(name, dir_fd=parent)
+                raise exchanged()
         finally:
             os.close(old_parent)
 
-    def rename_into(self, staging_fd: int, name: bytes, path: bytes) -> None:
+    def rename_into(self, staging_fd: int, name: bytes, path: bytes, expected: Entry | None = None) -> None:
         """Move a finished name from the staging directory to its place, over whatever file is there, in one step.
 
-        A directory in the place must have been cleared away before (:meth:`clear_for`).
+        A directory in the place must have been cleared away before (:meth:`clear_for`). ``expected``: the file that
+        was looked at before the staging directory got this name for it.
         """
         parent, final = self.open_parent(path)
         status = os.stat(name, dir_fd=staging_fd, follow_symlinks=False)
+        if expected is not None and not is_same(status, expected):
+            raise exchanged()
         os.rename(name, final, src_dir_fd=staging_fd, dst_dir_fd=parent)
         if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
             # rename() does nothing, with success, where both names are already the same file.

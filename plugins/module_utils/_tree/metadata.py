@@ -19,7 +19,7 @@ from .._model.entry import SYMLINK, Entry
 from .._model.ids import NUMERIC, IdMap
 from .._model.paths import escape
 from . import xattr
-from .stat_entry import stat_entry
+from .inode import Inode
 
 FIELDS = ("owner", "group", "mode", "times", "xattrs", "acls")  # as differences() names them
 
@@ -36,19 +36,27 @@ SETID_WITHHELD = Withheld(
     "setuid or setgid is not set, since the owner or the group here is another than at the source"
 )
 CAPABILITY_WITHHELD = Withheld("capabilities are not set, since the owner here is another than at the source")
+TRUST_WITHHELD = Withheld(
+    "extended attributes of the namespaces trusted and security (other than capabilities) are not set, since trust is "
+    "none"
+)
 GROUP_WITHHELD = Withheld("the group is not kept, since the user here is not a member of it")
 
 
 class Powers(NamedTuple):
-    """What the process may do to files: root everything, others only what their ids allow."""
+    """What the process may do to files: root everything, others only what their ids allow.
+
+    ``trusts_source``: or root not what only programs of the host itself read and believe (overlayfs, SELinux, IMA).
+    """
 
     uid: int
     groups: frozenset[int]
+    trusts_source: bool = True
 
     @classmethod
-    def of_this_process(cls) -> Powers:
+    def of_this_process(cls, trusts_source: bool = True) -> Powers:
         """Ask the kernel, once."""
-        return cls(os.geteuid(), frozenset([os.getegid(), *os.getgroups()]))
+        return cls(os.geteuid(), frozenset([os.getegid(), *os.getgroups()]), trusts_source)
 
     @property
     def all(self) -> bool:
@@ -60,8 +68,10 @@ class Powers(NamedTuple):
         return self.all or gid in self.groups
 
     def may_set_xattr(self, name: bytes) -> bool:
-        """Whether own files can get this attribute."""
-        return self.all or name.startswith((b"user.", xattr.ACL_PREFIX))
+        """Whether own files can get this attribute, and lose it."""
+        if name.startswith((b"user.", xattr.ACL_PREFIX)):
+            return True
+        return self.all and (self.trusts_source or name == xattr.CAPABILITY)
 
 
 ROOT_POWERS = Powers(0, frozenset())
@@ -114,60 +124,61 @@ def apply(
     ids: IdMap = NUMERIC,
     *,
     powers: Powers | None = None,
-    times: bool = True,
 ) -> list[str]:
     """Make the name in the open directory have what ``wanted`` has, as far as ``preserve`` says so.
 
     ``found`` is what is there, with its xattrs, and None if it was just made: then it is looked at. Nothing
-    is followed; the directory itself is the name ``b"."``. ``times=False`` leaves the times for later
-    (:func:`set_times`), for directories that are still written to.
+    is followed; the directory itself is the name ``b"."``. See :func:`dress` for the result.
+
+    Raises OSError, before anything is changed, if the name stands for something other than ``found``.
+    """
+    with Inode(parent_fd, name, found) as inode:
+        return dress(inode, wanted, found, preserve, ids, powers=powers)
+
+
+def dress(
+    inode: Inode,
+    wanted: Entry,
+    found: Entry | None,
+    preserve: frozenset[str],
+    ids: IdMap = NUMERIC,
+    *,
+    powers: Powers | None = None,
+) -> list[str]:
+    """Make what is held have what ``wanted`` has, as :func:`apply` does.
 
     Gives what could not be set, as texts without the path. It never leaves something out silently: what
     the process has not the power to set is among them.
     """
     powers = powers or Powers.of_this_process()
-    work = _Work(parent_fd, name, wanted, preserve, ids, powers)
+    work = _Work(inode, wanted, preserve, ids, powers)
     chowned = work.owner(found)
     if found is None or chowned:
-        found = work.stat(found)
+        found = work.look(found)
     if found is not None:
         work.stale_acls(found)
         # Setting an ACL or losing one changes the mode's group bits, so the mode is set in between.
         work.mode(found, always=work.changed_acl)
         work.xattrs(found)
-    if times and "times" in preserve:
+    if "times" in preserve:
         work.times()
     return work.problems
 
 
-def set_times(parent_fd: int, name: bytes, wanted: Entry) -> list[str]:
-    """Set the modification time of a name in an open directory; gives what could not be set, as texts."""
-    work = _Work(parent_fd, name, wanted, frozenset(["times"]), NUMERIC, ROOT_POWERS)
-    work.times()
-    return work.problems
+def chmod(parent_fd: int, name: bytes, mode: int, found: Entry | None = None) -> None:
+    """Set the permission bits of a name in an open directory, which must stand for ``found``, if that is given.
 
-
-def chmod(parent_fd: int, name: bytes, mode: int) -> None:
-    """Set the permission bits of a name in an open directory; a symlink is refused, not followed (OSError)."""
-    if not hasattr(os, "O_PATH"):
-        os.chmod(name, mode, dir_fd=parent_fd, follow_symlinks=False)
-        return
-    # Python's chmod cannot leave symlinks alone on Linux: hold the file itself, and go by its fd.
-    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_fd)
-    try:
-        os.chmod(f"/proc/self/fd/{fd}", mode)
-    finally:
-        os.close(fd)
+    A symlink is refused, not followed (OSError).
+    """
+    with Inode(parent_fd, name, found) as inode:
+        inode.chmod(mode)
 
 
 class _Work:
     """One call of apply: what it works on, and what went wrong so far."""
 
-    def __init__(
-        self, parent_fd: int, name: bytes, wanted: Entry, preserve: frozenset[str], ids: IdMap, powers: Powers
-    ) -> None:
-        self.parent_fd = parent_fd
-        self.name = name
+    def __init__(self, inode: Inode, wanted: Entry, preserve: frozenset[str], ids: IdMap, powers: Powers) -> None:
+        self.inode = inode
         self.wanted = wanted
         self.preserve = preserve
         self.ids = ids
@@ -175,11 +186,11 @@ class _Work:
         self.problems: list[str] = []
         self.changed_acl = False
 
-    def stat(self, before: Entry | None) -> Entry | None:
+    def look(self, before: Entry | None) -> Entry | None:
         """Return what is there now, or ``before`` if that cannot be read."""
         with_xattrs = "acls" in self.preserve or "xattrs" in self.preserve
         try:
-            return stat_entry(self.parent_fd, self.name, self.wanted.path, with_xattrs)
+            return self.inode.entry(self.wanted.path, with_xattrs)
         except OSError as error:
             self.problems.append(f"cannot be looked at: {error.strerror}")
             return before
@@ -198,10 +209,7 @@ class _Work:
                 new_gid = -1
         if new_uid == new_gid == -1:
             return False
-        self._try(
-            f"owner {uid}:{gid}",
-            lambda: os.chown(self.name, new_uid, new_gid, dir_fd=self.parent_fd, follow_symlinks=False),
-        )
+        self._try(f"owner {uid}:{gid}", lambda: self.inode.chown(new_uid, new_gid))
         return True
 
     def stale_acls(self, found: Entry) -> None:
@@ -222,7 +230,7 @@ class _Work:
         if mode != self.wanted.mode:
             self.problems.append(SETID_WITHHELD)
         if always or found.mode != mode:
-            self._try(f"mode {mode:04o}", lambda: chmod(self.parent_fd, self.name, mode))
+            self._try(f"mode {mode:04o}", lambda: self.inode.chmod(mode))
 
     def xattrs(self, found: Entry) -> None:
         """Set and remove extended attributes; set the ACLs."""
@@ -245,19 +253,25 @@ class _Work:
                 self._write(changes)
             elif changes:
                 self._write_as_owner(changes)
-            for key, _value in self.wanted.xattrs:
-                if key.startswith(xattr.ACL_PREFIX) == is_acl and not self.powers.may_set_xattr(key):
-                    self.problems.append(f"xattr {escape(key)} not set: only root may")
+            left_out = [
+                key
+                for key, _value in self.wanted.xattrs
+                if key.startswith(xattr.ACL_PREFIX) == is_acl and not self.powers.may_set_xattr(key)
+            ]
+            if left_out and not self.powers.trusts_source:
+                self.problems.append(TRUST_WITHHELD)
+                left_out = [] if self.powers.all else [key for key in left_out if key == xattr.CAPABILITY]
+            self.problems += [f"xattr {escape(key)} not set: only root may" for key in left_out]
 
     def _write_as_owner(self, changes: list[tuple[bytes, bytes | None]]) -> None:
         """Write user.* attributes of a file that its mode may forbid even the owner to write."""
-        mode = stat_entry(self.parent_fd, self.name, self.wanted.path).mode
+        mode = self.inode.entry(self.wanted.path).mode
         if mode & 0o200 or self.wanted.type == SYMLINK:
             self._write(changes)
             return
-        self._try(f"mode {mode | 0o200:04o}", lambda: chmod(self.parent_fd, self.name, mode | 0o200))
+        self._try(f"mode {mode | 0o200:04o}", lambda: self.inode.chmod(mode | 0o200))
         self._write(changes)
-        self._try(f"mode {mode:04o}", lambda: chmod(self.parent_fd, self.name, mode))
+        self._try(f"mode {mode:04o}", lambda: self.inode.chmod(mode))
 
     def _write(self, changes: list[tuple[bytes, bytes | None]]) -> None:
         for key, value in changes:
@@ -266,22 +280,19 @@ class _Work:
     def _xattr(self, key: bytes, value: bytes | None) -> None:
         kind = "ACL" if key.startswith(xattr.ACL_PREFIX) else "xattr"
         if value is not None:
-            self._try(f"{kind} {escape(key)}", lambda: xattr.write(self.parent_fd, self.name, key, value))
+            self._try(f"{kind} {escape(key)}", lambda: self.inode.set_xattr(key, value))
         elif kind == "xattr":  # stale ACLs went before
             self._remove(kind, key)
 
     def _remove(self, kind: str, key: bytes) -> None:
-        self._try(f"removal of {kind} {escape(key)}", lambda: xattr.remove(self.parent_fd, self.name, key))
+        self._try(f"removal of {kind} {escape(key)}", lambda: self.inode.remove_xattr(key))
 
     def times(self) -> None:
         """Set the modification time; the access time becomes now, as rsync leaves it."""
         wanted = self.wanted.mtime_ns
-        self._try(
-            "time",
-            lambda: os.utime(self.name, ns=(time.time_ns(), wanted), dir_fd=self.parent_fd, follow_symlinks=False),
-        )
+        self._try("time", lambda: self.inode.set_times(time.time_ns(), wanted))
         if not EARLIEST_NS <= wanted <= LATEST_NS and not self.problems:
-            stored = os.stat(self.name, dir_fd=self.parent_fd, follow_symlinks=False).st_mtime_ns
+            stored = self.inode.status().st_mtime_ns
             if stored // 10**9 != wanted // 10**9:
                 self.problems.append(f"time {wanted // 10**9} (since 1970) not set: the file system cannot store it")
 

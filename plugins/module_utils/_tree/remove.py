@@ -36,14 +36,14 @@ class Removal:
             return self._count
         descent = Descent(parent, path.rpartition(b"/")[0])
         try:
-            self._enter(descent, name, device)
+            self._enter(descent, top, device)
             waiting = [iter(descent.names())]
             went_in = [top]
             kept = [False]  # whether something stays in the directory
             while waiting:
                 below = self._next(descent, waiting[-1], kept)
                 if below is not None:
-                    self._enter(descent, os.path.basename(below.path), device)
+                    self._enter(descent, below, device)
                     waiting.append(iter(descent.names()))
                     went_in.append(below)
                     kept.append(False)
@@ -75,12 +75,13 @@ class Removal:
                 self._unlink(descent.fd, entry)
         return None
 
-    def _enter(self, descent: Descent, name: bytes, device: int) -> None:
+    def _enter(self, descent: Descent, folder: Entry, device: int) -> None:
+        name = os.path.basename(folder.path)
         try:
             descent.enter(name)
         except PermissionError:
             # A directory of one's own that forbids it: the same user may permit it.
-            chmod(descent.fd, name, 0o700)
+            chmod(descent.fd, name, 0o700, folder)
             descent.enter(name)
         if descent.device != device:
             text = "another file system is mounted here, and what is in it is not removed: unmount it first"

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from typing import Any, Callable, Collection, Iterator
 
 from .._core.context import Context, staging_name
@@ -200,16 +201,18 @@ def _open_folder(parent: int, name: bytes) -> int:
     try:
         return os.open(name, flags, dir_fd=parent)
     except PermissionError as error:
-        if not hasattr(os, "O_PATH"):
-            raise
-        held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-        try:
-            if os.fstat(held).st_uid != os.geteuid():
+        from .inode import Inode, exchanged  # here, since the source never needs it
+
+        with Inode(parent, name) as held:
+            status = held.status()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
                 raise error
-            os.chmod(f"/proc/self/fd/{held}", _OWNERS_OWN)
-            return os.open(f"/proc/self/fd/{held}", flags & ~os.O_NOFOLLOW)
-        finally:
-            os.close(held)
+            held.chmod(_OWNERS_OWN)
+        fd = os.open(name, flags, dir_fd=parent)
+        if not os.path.samestat(os.fstat(fd), status):
+            os.close(fd)
+            raise exchanged() from None
+        return fd
 
 
 def names_in(fd: int) -> list[bytes]:

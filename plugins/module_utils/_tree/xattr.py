@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Extended attributes of a name in an open directory, never following a symlink. Private to the collection.
+"""Extended attributes, never those behind a symlink. Private to the collection.
 
-Linux offers no ``*xattrat`` that Python knows, so the way leads through ``/proc/self/fd/N/name``: it is
-resolved from the open directory, and the last component is not followed. POSIX ACLs are extended attributes
+They are read of a name in an open directory: Linux offers no ``*xattrat`` that Python knows, so the way leads through
+``/proc/self/fd/N/name``, which is resolved from the open directory, and the last component is not followed. They are
+written to what is held (see ``inode``), by ``/proc/self/fd/N``. POSIX ACLs are extended attributes
 too (``system.posix_acl_access``, ``system.posix_acl_default``). Where a system has no such calls (FreeBSD), or
 a file system no attributes, there are none.
 """
@@ -75,34 +76,49 @@ def read(parent_fd: int, name: bytes, here: object = None) -> tuple[tuple[bytes,
         if error.errno in _UNSUPPORTED:
             return ()
         raise
-    if not names:
+    return _values(where, names, follow=False) if names else ()
+
+
+def read_at(held: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    """Read them as :func:`read` does, of what is held: ``/proc/self/fd/N`` leads to that very inode."""
+    if not SUPPORTED:
         return ()
+    try:
+        names = os.listxattr(held)
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            return ()
+        raise
+    return _values(held, names, follow=True) if names else ()
+
+
+def _values(where: bytes, names: list[str], follow: bool) -> tuple[tuple[bytes, bytes], ...]:
     found = []
     for text in names:
         key = os.fsencode(text)
         if not key.startswith(_NAMESPACES):
             continue
         try:
-            found.append((key, os.getxattr(where, key, follow_symlinks=False)))
+            found.append((key, os.getxattr(where, key, follow_symlinks=follow)))
         except OSError as error:
             if error.errno not in (_GONE, *_UNSUPPORTED):
                 raise
     return tuple(sorted(found))
 
 
-def write(parent_fd: int, name: bytes, key: bytes, value: bytes) -> None:
-    """Set one extended attribute. Raises OSError, with ENOTSUP if there are none."""
+def write_at(held: bytes, key: bytes, value: bytes) -> None:
+    """Set one extended attribute of what is held. Raises OSError, with ENOTSUP if there are none."""
     if not SUPPORTED:
         raise OSError(errno.ENOTSUP, "this system has no extended attributes for Python")
-    os.setxattr(_where(parent_fd, name), key, value, follow_symlinks=False)
+    os.setxattr(held, key, value)
 
 
-def remove(parent_fd: int, name: bytes, key: bytes) -> None:
-    """Remove one extended attribute; it is no error when it is gone already."""
+def remove_at(held: bytes, key: bytes) -> None:
+    """Remove one extended attribute of what is held; it is no error when it is gone already."""
     if not SUPPORTED:
         return
     try:
-        os.removexattr(_where(parent_fd, name), key, follow_symlinks=False)
+        os.removexattr(held, key)
     except OSError as error:
         if error.errno != _GONE:
             raise

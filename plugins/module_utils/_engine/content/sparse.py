@@ -46,15 +46,22 @@ def make_sparse(folder_fd: int, name: bytes) -> None:
         os.close(source)
 
 
-def allocate(folder_fd: int, name: bytes, size: int) -> None:
-    """Store the holes of a file as zeros, where the file system can. Raise OSError if it is full."""
-    fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
+def allocate(folder_fd: int, name: bytes, size: int, expected: os.stat_result) -> os.stat_result:
+    """Store the holes of a file as zeros, where the file system can; return what it is then.
+
+    Raises OSError, also where the name does not stand for the file ``expected`` any more.
+    """
+    fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder_fd)
     try:
+        if not os.path.samestat(os.fstat(fd), expected):
+            raise OSError(errno.ESTALE, "another file took its place while it was written to")
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(fd, 0, size)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENODEV, errno.ENOSYS):
-            raise
+            try:
+                os.posix_fallocate(fd, 0, size)
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENODEV, errno.ENOSYS):
+                    raise
+        return os.fstat(fd)
     finally:
         os.close(fd)
 

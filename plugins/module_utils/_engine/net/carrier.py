@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Collection, NamedTuple, Sequence
 
 from ..._core.context import Progress
@@ -28,6 +29,15 @@ class Wanted(NamedTuple):
         None  # (start, end) of what should be sent, where that is not all behind have
     )
     sums: Any = None  # hashes of the destination's old version, from which parts can be taken
+
+
+class Old(NamedTuple):
+    """What is in the place of a file whose content is asked for."""
+
+    index: int  # type: ignore[assignment]  # as above
+    entry: Entry
+    found: Entry
+    keeps_owner: bool  # or it is to belong to somebody else
 
 
 class Sending:
@@ -94,6 +104,10 @@ class Arrived:
         """Return the fd of the directory in which a file arrived, and its name there; raise OSError if it did not."""
         raise NotImplementedError
 
+    def status(self, _index: int, folder_fd: int, name: bytes) -> os.stat_result:
+        """Return what is at the place where a file arrived; raise OSError."""
+        return os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+
     def content(self, _index: int) -> memoryview | None:
         """Return the whole content of a file that arrived in memory; None for one that is to be located."""
         return None
@@ -107,8 +121,8 @@ class DestCarrier(_Carrier):
 
     resumed: bool = False  # whether something of an earlier run was of use
 
-    def offer(self, shard: int, files: list[tuple[int, Entry, Entry]]) -> None:
-        """Take note of what is in the places of files that are about to be asked for: (index, entry, found)."""
+    def offer(self, shard: int, files: list[Old]) -> None:
+        """Take note of what is in the places of files that are about to be asked for."""
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
         """Make room for files that are about to be asked for; gives, by index, how much of a file is there already."""

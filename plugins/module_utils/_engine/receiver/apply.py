@@ -19,6 +19,8 @@ from ..._tree import metadata, xattr
 from ..._tree.compare import ATTRIBUTES, CREATE, NONE, REPLACE, UNCHANGED, Verdict, compare
 from ..._tree.descent import DIRECTORY_FLAGS
 from ..._tree.dirfd import ABSENT, Root
+from ..._tree.inode import Inode, exchanged, is_same
+from ..._tree.metadata import differences
 from ..._tree.stat_entry import stat_entry
 from ..content.sparse import make_sparse
 from .apply_file import FileApplier
@@ -53,11 +55,23 @@ class Applier(FileApplier):
         folder, _slash, name = path.rpartition(b"/")
         try:
             folder_fd = self._folder(folder)
-            return stat_entry(folder_fd, name or b".", path, self.wants_xattrs, here=self._last)
+            found = stat_entry(folder_fd, name or b".", path, self.wants_xattrs, here=self._last)
         except OSError as error:
             if error.errno in ABSENT:
                 return None
             raise
+        if found.nlink > 1 and found.type != DIRECTORY:
+            self._claims.see(found)
+        return found
+
+    def has_all_names(self, found: Entry, others: list[Entry]) -> bool:
+        """Return whether a file has no name but that of ``found`` and, as far as they are its names, ``others``."""
+        shared = 1
+        for other in others:
+            there = self.entry_at(other.path)
+            shared += there is not None and (there.dev, there.ino) == (found.dev, found.ino)
+        now = self.entry_at(found.path)
+        return now is not None and now.nlink <= shared == self._claims.names_of(found)
 
     def is_unchanged(self, entry: Entry) -> bool:
         """Whether a regular file exists with the expected size, time and metadata.
@@ -166,27 +180,27 @@ class Applier(FileApplier):
                 made = True
             elif not self.powers.all and found.uid == self.powers.uid and found.mode & 0o700 != 0o700:
                 parent, name = self.root.open_parent(entry.path)
-                metadata.chmod(parent, name, found.mode | 0o700)
+                metadata.chmod(parent, name, found.mode | 0o700, found)
             self._spool.push(encode(entry._replace(blocks=int(made))))
         self.count(entry, verdict)
         return verdict
 
-    def special(self, entry: Entry, found: Entry | None) -> Verdict:
-        """Make a symlink, FIFO, socket or device, or fix its attributes."""
+    def special(self, entry: Entry, found: Entry | None, has_own_names: bool = False) -> Verdict:
+        """Make a symlink, FIFO, socket or device, or fix its attributes.
+
+        For ``has_own_names`` see :meth:`attributes`.
+        """
         verdict = self.judge(entry, found)
         if verdict.action in (CREATE, REPLACE):
             self.clear(entry, found)
             if not self.check:
-                if found is not None and found.type != DIRECTORY:
-                    self.root.remove(entry.path)
-                self._make_special(entry)
+                self._make_special(entry, found)
         elif found is not None and (verdict.action == ATTRIBUTES or found.nlink > 1):
-            shared = self._is_shared(entry, found, verdict)
+            shared = self._is_shared(entry, found, verdict, has_own_names)
             if shared:
                 verdict = self._apart(entry, verdict)
             if shared and not self.check:
-                self.root.remove(entry.path)
-                self._make_special(entry)
+                self._make_special(entry, found)
             elif verdict.action == ATTRIBUTES and not self.check:
                 self.apply(entry, found)
             self.count(entry, verdict)
@@ -194,45 +208,62 @@ class Applier(FileApplier):
         self.count(entry, verdict)
         return verdict
 
-    def _make_special(self, entry: Entry) -> None:
-        if entry.type == SYMLINK:
-            self.root.make_symlink(entry.path, entry.target)
-        else:
-            self.root.make_special(entry.path, entry, 0o600 if self._keeps_mode else entry.mode & 0o777)
-        self._dress_new(entry)
+    def _make_special(self, entry: Entry, found: Entry | None) -> None:
+        """Make it complete in the staging folder, and move it to its place in one step.
 
-    def _is_shared(self, entry: Entry, found: Entry, verdict: Verdict) -> bool:
+        In a folder that only this run can write to yet, it is made in its place.
+        """
+        folder = entry.path.rpartition(b"/")[0]
+        folder_fd = self._folder(folder)
+        if found is None and folder == self._new_folder:
+            self._make_in(self.root, entry, entry.path)
+            self._dress_new(entry, folder_fd)
+            return
+        name = self.temporary_name()
+        with Root(self.temporary_fd) as staging:
+            self._make_in(staging, entry, name)
+        try:
+            with Inode(self.temporary_fd, name) as inode:
+                self._inherit(entry, None, inode, inode.entry(entry.path))
+                self._set(inode, entry, None)
+            self.root.rename_into(self.temporary_fd, name, entry.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=self.temporary_fd)
+            raise
+
+    def _make_in(self, root: Root, entry: Entry, path: bytes) -> None:
+        if entry.type == SYMLINK:
+            root.make_symlink(path, entry.target)
+        else:
+            root.make_special(path, entry, 0o600 if self._keeps_mode else entry.mode & 0o777)
+
+    def _is_shared(self, entry: Entry, found: Entry, verdict: Verdict, has_own_names: bool) -> bool:
         """Return whether what is there belongs to another file, too, so that the entry needs an inode of its own.
 
-        That is a file in an older snapshot, which must stay as it is, or another file of the source.
+        That is a file in an older snapshot or elsewhere outside of the root, which must stay as it is, or another file
+        of the source.
         """
-        if found.nlink == 1:
+        if found.nlink == 1 or has_own_names:
             return False
-        if self._has_snapshots:
+        if verdict.action == ATTRIBUTES or self._has_snapshots:
             return verdict.action == ATTRIBUTES
-        is_mine = self._claims.take(entry, found.dev, found.ino)
-        return not is_mine and (self._keeps_links or verdict.action == ATTRIBUTES)
+        return not self._claims.take(entry, found.dev, found.ino) and self._keeps_links
 
     def _apart(self, entry: Entry, verdict: Verdict) -> Verdict:
-        """Return how it is counted that an entry gets an inode of its own: as a change of attributes.
-
-        Which attributes differ is only said where they are an older snapshot's. Those of another file of the source
-        may just have been set, and check mode cannot see that.
-        """
-        if self._has_snapshots:
+        """Return how it is counted that an entry gets an inode of its own: as a change of attributes."""
+        if verdict.action == ATTRIBUTES:
             return verdict
         kind = self.judge(entry, None).itemized[1]
         return Verdict(ATTRIBUTES, f"c{kind}{UNCHANGED}", frozenset())
 
-    def _dress_new(self, entry: Entry) -> None:
+    def _dress_new(self, entry: Entry, folder_fd: int) -> None:
         """Set the metadata of what was made in its place; most symlinks lack nothing but their time."""
-        folder, _slash, name = entry.path.rpartition(b"/")
+        name = os.path.basename(entry.path)
         plain = entry.type == SYMLINK and self._keeps_all and not entry.xattrs
         if plain and (self.ids.uid(entry.uid), self.ids.gid(entry.gid)) == self._own:
-            folder_fd = self._folder(folder)
-            if folder == self._new_folder:
-                os.utime(name, ns=(self._now, entry.mtime_ns), dir_fd=folder_fd, follow_symlinks=False)
-                return
+            os.utime(name, ns=(self._now, entry.mtime_ns), dir_fd=folder_fd, follow_symlinks=False)
+            return
         self.apply(entry, None)
 
     def apply(self, entry: Entry, found: Entry | None) -> None:
@@ -240,12 +271,13 @@ class Applier(FileApplier):
         parent, name = self.root.open_parent(entry.path)
         self.note(entry.path, metadata.apply(parent, name, entry, found, self.preserve, self.ids, powers=self.powers))
 
-    def attributes(self, entry: Entry, found: Entry, verdict: Verdict) -> Verdict:
+    def attributes(self, entry: Entry, found: Entry, verdict: Verdict, has_own_names: bool = False) -> Verdict:
         """Fix the attributes of a regular file whose content is right.
 
         Where the file is another one's, too, a copy of it takes its place: the verdict returned says so.
+        ``has_own_names``: all of its names are names of this entry's file.
         """
-        shared = self._is_shared(entry, found, verdict)
+        shared = self._is_shared(entry, found, verdict, has_own_names)
         if shared:
             verdict = self._apart(entry, verdict)
         if shared and not self.check:
@@ -258,16 +290,16 @@ class Applier(FileApplier):
     def _replace_by_copy(self, entry: Entry, found: Entry) -> None:
         name = self.temporary_name()
         try:
-            copy_file(self.root, entry.path, self.temporary_fd, name)
+            copy_file(self.root, found, self.temporary_fd, name)
             if self._keeps_holes and entry.is_sparse:
                 make_sparse(self.temporary_fd, name)
-            # What is not preserved stays as it is here.
-            whole = self.root.lstat(entry.path, xattrs=True) or found
-            metadata.apply(self.temporary_fd, name, whole, None, _ALL, powers=self.powers)
-            self.note(
-                entry.path,
-                metadata.apply(self.temporary_fd, name, entry, None, self.preserve, self.ids, powers=self.powers),
-            )
+            parent, old_name = self.root.open_parent(entry.path)
+            with Inode(parent, old_name, found) as old:
+                whole = old.entry(entry.path, xattrs=True)
+            with Inode(self.temporary_fd, name) as inode:
+                # What is not preserved stays as it is here, whatever the source may set.
+                metadata.dress(inode, whole, None, _ALL, powers=self.powers._replace(trusts_source=True))
+                self._set(inode, entry, None)
             self.root.rename_into(self.temporary_fd, name, entry.path)
         except OSError:
             with contextlib.suppress(OSError):
@@ -289,15 +321,23 @@ class Applier(FileApplier):
             return verdict._replace(action=NONE)  # the other name got whatever it needed
         self.clear(entry, found)
         if not self.check:
+            if leader is None or not self._is_file_of(entry, leader):
+                raise exchanged()
             if found is None or found.type == DIRECTORY:
-                self.root.hard_link(link.leader, entry.path)
+                self.root.hard_link(leader, entry.path)
             else:
                 parent, name = self.root.open_parent(link.leader)
                 temporary = self.temporary_name()
                 os.link(name, temporary, src_dir_fd=parent, dst_dir_fd=self.temporary_fd, follow_symlinks=False)
-                self.root.rename_into(self.temporary_fd, temporary, entry.path)
+                self.root.rename_into(self.temporary_fd, temporary, entry.path, leader)
         self.count(entry, verdict)
         return verdict
+
+    def _is_file_of(self, entry: Entry, leader: Entry) -> bool:
+        """Return whether what is in the place of a first name can be what this transfer put or left there."""
+        if (leader.type, leader.size) != (entry.type, entry.size):
+            return False
+        return "owner" not in differences(entry, leader, self.preserve & _GIVEN, self.ids, self.powers)
 
     # the end
 
@@ -312,7 +352,7 @@ class Applier(FileApplier):
                 elif not self._is_same(entry, found):
                     if entry.blocks and not self._keeps_mode and entry.mode & 0o700 != 0o700:  # it was made in this run
                         parent, name = self.root.open_parent(entry.path)
-                        metadata.chmod(parent, name, found.mode & (0o7077 | entry.mode))
+                        metadata.chmod(parent, name, found.mode & (0o7077 | entry.mode), found)
                     self._dress_directory(entry, found)
             except (OSError, OverflowError) as error:
                 self.failed(entry.path, error)
@@ -330,6 +370,8 @@ class Applier(FileApplier):
         folder, _slash, name = entry.path.rpartition(b"/")
         fd = os.open(name or b".", DIRECTORY_FLAGS, dir_fd=self._folder(folder))
         try:
+            if not is_same(os.fstat(fd), found):
+                raise exchanged()
             if not same_owner:
                 os.fchown(fd, uid, gid)
             if not same_owner or found.mode != entry.mode:

@@ -12,13 +12,13 @@ import time
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
-from ..._model.entry import REGULAR, Entry
+from ..._model.entry import REGULAR, SYMLINK, Entry, entry_from_stat
 from ..._model.ids import IdMap, acl_mode
 from ..._model.paths import escape
 from ..._tree import metadata, xattr
 from ..._tree.dirfd import Root
+from ..._tree.inode import Inode
 from ..._tree.staging import open_staging
-from ..._tree.stat_entry import stat_entry
 from ..content.sparse import allocate, make_sparse
 from .disk_full import FULL, full
 from .new_file import write_new
@@ -41,7 +41,7 @@ class FileApplier:
         self.check = bool(settings["check"])
         self.preserve = frozenset(settings["preserve"])
         self.wants_xattrs = bool({"xattrs", "acls"} & self.preserve)
-        self.powers = metadata.Powers.of_this_process()
+        self.powers = metadata.Powers.of_this_process(settings.get("trust") != "none")
         self._is_root = self.powers.all
         self.ids = IdMap.of(settings.get("owner_map"))
         self._numeric = bool(settings["numeric_ids"]) and not settings.get("owner_map")
@@ -67,8 +67,8 @@ class FileApplier:
         ``staging_fd`` is the folder as another process has opened it for this one.
         """
         fd = os.dup(open_staging(self._context).temporary_fd if staging_fd is None else staging_fd)
-        with contextlib.suppress(OSError):  # a file system without them
-            xattr.remove(fd, b".", xattr.ACL_PREFIX + b"default")
+        with contextlib.suppress(OSError), Inode(fd, b".") as folder:  # a file system without them
+            folder.remove_xattr(xattr.DEFAULT_ACL)
         os.fchmod(fd, 0o700)  # nor a group
         return fd
 
@@ -117,8 +117,7 @@ class FileApplier:
             make_sparse(folder_fd, name)
             status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
         elif not self._keeps_holes and entry.is_sparse and status.st_blocks * 512 < entry.size:
-            allocate(folder_fd, name, entry.size)
-            status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+            status = allocate(folder_fd, name, entry.size, status)
         folder, _slash, final = entry.path.rpartition(b"/")
         final_fd = self._folder(folder)
         if (
@@ -186,50 +185,58 @@ class FileApplier:
             fd = new
             self._last = (path, fd, now)
             self._now = time.time_ns()
-            self._new_folder = path if path in self._made and self._gives_nothing(fd) else None
+            self._new_folder = path if path in self._made and self._is_private(fd) else None
             if self._inherits_acl:
                 self._inherited_acl = dict(xattr.read(fd, b".")).get(xattr.DEFAULT_ACL, b"")
         return fd
 
-    @staticmethod
-    def _gives_nothing(fd: int) -> bool:
-        """Whether what is made in a directory belongs to its maker alone: no group and no ACL comes from above."""
-        return not os.fstat(fd).st_mode & 0o2000 and not any(
-            key.startswith(xattr.ACL_PREFIX) for key, _value in xattr.read(fd, b".")
+    def _is_private(self, fd: int) -> bool:
+        """Whether what is made in a directory is its maker's alone: no group and no ACL comes from above, and nobody
+        else may exchange it.
+        """
+        status = os.fstat(fd)
+        return (
+            not status.st_mode & 0o2022
+            and status.st_uid == self._own[0]
+            and not any(key.startswith(xattr.ACL_PREFIX) for key, _value in xattr.read(fd, b"."))
         )
 
     def _dress(self, entry: Entry, found: Entry | None, folder_fd: int, name: bytes, status: os.stat_result) -> None:
         old = found if found is not None and found.type == REGULAR else None
-        if old is None or (old.dev, old.ino) != (status.st_dev, status.st_ino):  # else it was written in place
-            self._inherit(entry, old, folder_fd, name, status)
-        staged = stat_entry(folder_fd, name, entry.path, self.wants_xattrs)
-        self.note(
-            entry.path,
-            metadata.apply(folder_fd, name, entry, staged, self.preserve, self.ids, powers=self.powers),
-        )
+        arrived = entry_from_stat(entry.path, status)
+        with Inode(folder_fd, name, arrived) as inode:
+            if old is None or (old.dev, old.ino) != (status.st_dev, status.st_ino):  # else it was written in place
+                self._inherit(entry, old, inode, arrived)
+            self._set(inode, entry, inode.entry(entry.path, self.wants_xattrs))
 
-    def _inherit(self, entry: Entry, old: Entry | None, folder_fd: int, name: bytes, status: os.stat_result) -> None:
-        """Set what a staged file would have if it had been created in place, as far as that is not preserved.
+    def _set(self, inode: Inode, entry: Entry, found: Entry | None) -> None:
+        """Set the metadata of what is held, which has those of ``found``; None: look."""
+        self.note(entry.path, metadata.dress(inode, entry, found, self.preserve, self.ids, powers=self.powers))
+
+    def _inherit(self, entry: Entry, old: Entry | None, inode: Inode, arrived: Entry) -> None:
+        """Set what something staged would have if it had been created in place, as far as that is not preserved.
 
         That is the user's own ids, or the group of a setgid folder; the folder's default ACL; and the mode of the file
         that it replaces, or one that the default ACL or the umask allows.
         """
-        uid, gid = (status.st_uid if "owner" in self.preserve else self._own[0]), status.st_gid
+        uid, gid = (arrived.uid if "owner" in self.preserve else self._own[0]), arrived.gid
         if "group" not in self.preserve:
             folder = os.fstat(self._last[1])
             gid = folder.st_gid if folder.st_mode & 0o2000 else self._own[1]
-        if (uid, gid) != (status.st_uid, status.st_gid):
-            os.chown(name, uid, gid, dir_fd=folder_fd, follow_symlinks=False)
+        if (uid, gid) != (arrived.uid, arrived.gid):
+            inode.chown(uid, gid)
+        if arrived.type == SYMLINK:
+            return
         allowed = ~self._umask
         if self._inherited_acl:
-            xattr.write(folder_fd, name, xattr.ACCESS_ACL, self._inherited_acl)
+            inode.set_xattr(xattr.ACCESS_ACL, self._inherited_acl)
             allowed = acl_mode(self._inherited_acl)
         if "permissions" not in self.preserve:
             if old is None:
                 mode = entry.mode & 0o777 & allowed
             else:  # its contents are another's now
                 mode = old.mode & ~(0o4000 if old.uid != uid else 0) & ~(0o2000 if old.gid != gid else 0)
-            metadata.chmod(folder_fd, name, mode)
+            inode.chmod(mode)
 
     def close(self) -> None:
         """Close what is open."""

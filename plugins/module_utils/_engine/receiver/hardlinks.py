@@ -58,6 +58,16 @@ class LinkBook:
             group.waiting.append(entry)
         return Follower(entry, group.leader, group.is_done, group.is_new)
 
+    def has_all_names(self, entry: Entry) -> bool:
+        """Whether all names of an entry's file have come."""
+        group = self._groups.get(entry.link_id) if entry.link_id else None
+        return group is None or group.seen >= entry.nlink
+
+    def waiting(self, entry: Entry) -> list[Entry]:
+        """Return the names that wait for the first one of an entry's file."""
+        group = self._groups.get(entry.link_id) if entry.link_id else None
+        return group.waiting if group else []
+
     def done(self, entry: Entry, is_new: bool) -> list[Follower]:
         """A name is in place; where it was the first one, gives those that waited for it."""
         key = entry.link_id

@@ -17,6 +17,7 @@ import stat
 
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
+from ..._tree.inode import exchanged, is_same
 from ..wire.ranges import Range
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -25,13 +26,14 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 class InPlace:
     """The file at an entry's path, open for writing. Raise OSError if it must not, or cannot, be written to.
 
-    A file with several names is not: the others may be those of an older backup.
+    ``found`` is what was looked at there. A file with several names is not written to: the others may be those of an
+    older backup.
     """
 
     fresh = False  # what is there does not read as zeros
     have: tuple[Range, ...] = ()
 
-    def __init__(self, root: Root, entry: Entry) -> None:
+    def __init__(self, root: Root, entry: Entry, found: Entry) -> None:
         self._folder, _slash, self.name = entry.path.rpartition(b"/")
         self.size = entry.size
         self.folder_fd = -1  # open only for a file that is complete: many files are under way at once
@@ -39,6 +41,9 @@ class InPlace:
         parent, name = root.open_parent(entry.path)
         self.fd = os.open(name, _FLAGS, dir_fd=parent)
         status = os.fstat(self.fd)
+        if not is_same(status, found):
+            self.close()
+            raise exchanged()
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             self.close()
             raise OSError(errno.EMLINK, "no regular file with one name")
@@ -63,6 +68,10 @@ class InPlace:
         found = os.stat(self.name, dir_fd=self.folder_fd, follow_symlinks=False)
         if not os.path.samestat(found, os.fstat(self.fd)):
             raise OSError(errno.ESTALE, "another file took its place while it was written to")
+
+    def status(self) -> os.stat_result:
+        """Return what it is now, whatever its name stands for."""
+        return os.fstat(self.fd)
 
     def close(self, complete: bool = True) -> None:  # noqa: ARG002 - as a Partial has it
         """Close the descriptors."""

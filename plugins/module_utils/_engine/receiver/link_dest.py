@@ -46,9 +46,9 @@ class LinkDest:
                 parent, old_name = root.open_parent(old.path)
                 os.link(old_name, name, src_dir_fd=parent, dst_dir_fd=folder_fd, follow_symlinks=False)
                 self._applier.clear(entry, found)
-                self._applier.root.rename_into(folder_fd, name, entry.path)
+                self._applier.root.rename_into(folder_fd, name, entry.path, old)
             else:
-                copy_file(root, old.path, folder_fd, name)
+                copy_file(root, old, folder_fd, name)
                 status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
                 self._applier.finish_file(entry, found, folder_fd, name, status)
         except OSError:

@@ -15,9 +15,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import threading
 
 from ..._model.entry import Entry
+from ..._tree.dirfd import Root
 from ..content.sparse import copy
 from ..wire.ranges import Range, merged
 
@@ -52,6 +54,25 @@ def decode(journal: bytes, name: bytes, inode: int, size: int) -> list[Range]:
     return merged(found)
 
 
+def _open_own(folder_fd: int, name: bytes, more: int = 0) -> int:
+    """Open a file that this transfer made, or make it: what else has its name gives way, and is not opened."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | more
+    owner = os.fstat(folder_fd).st_uid
+    with contextlib.suppress(FileNotFoundError):
+        if _is_own(os.stat(name, dir_fd=folder_fd, follow_symlinks=False), owner):
+            fd = os.open(name, flags, dir_fd=folder_fd)
+            if _is_own(os.fstat(fd), owner):
+                return fd
+            os.close(fd)
+        with Root(folder_fd) as folder:
+            folder.remove(name)
+    return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder_fd)
+
+
+def _is_own(status: os.stat_result, owner: int) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == owner
+
+
 class Partial:
     """One file on its way. Several threads write to ``fd``; ``note`` and ``sync`` keep the journal.
 
@@ -66,10 +87,9 @@ class Partial:
         self._noted: list[Range] = []
         self._closed = False
         self.have: list[Range] = []
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._journal = os.open(self.name + JOURNAL, flags | os.O_APPEND, 0o600, dir_fd=folder_fd) if journal else -1
+        self._journal = _open_own(folder_fd, self.name + JOURNAL, os.O_APPEND) if journal else -1
         try:
-            self.fd = os.open(self.name, flags, 0o600, dir_fd=folder_fd)
+            self.fd = _open_own(folder_fd, self.name)
         except OSError:
             self._close_journal()
             raise

@@ -17,12 +17,13 @@ from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.files import hash_and_close
 from ..._core.outcome import Outcome
-from ..._model.entry import REGULAR, Entry, contents_of
+from ..._model.entry import REGULAR, Entry, contents_of, entry_from_stat
 from ..._model.paths import escape
 from ..._tree.compare import Verdict
 from ..._tree.dirfd import Root
+from ..._tree.inode import exchanged, is_same
 from ..._tree.staging import open_staging
-from ..net.carrier import Arrived, DestCarrier
+from ..net.carrier import Arrived, DestCarrier, Old
 from ..net.session import Session
 from ..wire.conversation import Said
 from ..wire.frames import Frame
@@ -213,9 +214,14 @@ class Receiver:
             self._acknowledge(work)
             return
         entries = work.shard.entries
-        there = [(index, entries[index], work.found[index]) for index in work.wanted]
+        there = [(index, work.found[index]) for index in work.wanted]
         self._carrier.offer(
-            work.shard.id, [(i, entry, old) for i, entry, old in there if old is not None and old.type == REGULAR]
+            work.shard.id,
+            [
+                Old(index, entries[index], old, "owner" not in work.verdicts[index].fields)
+                for index, old in there
+                if old is not None and old.type == REGULAR
+            ],
         )
         work.have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
         ranges = self._carrier.ranges(work.shard.id)
@@ -312,7 +318,7 @@ class Receiver:
         entry, found, verdict = work.shard.entries[index], work.found[index], work.verdicts[index]
         try:
             folder_fd, name = arrived.locate(index)
-            status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+            status = arrived.status(index, folder_fd, name)
         except OSError:
             self._refuse_full(entry, entry.size)
             return f"it did not arrive{': ' + arrived.trouble if arrived.trouble else ''}"
@@ -322,7 +328,10 @@ class Receiver:
         if arrived.owners and (status.st_uid not in arrived.owners or status.st_nlink != 1):
             return "what arrived is not a file that this transfer made"
         try:
-            if expected_sum is not None and self._sum_at(folder_fd, name) != expected_sum:
+            if (
+                expected_sum is not None
+                and self._sum_at(folder_fd, name, entry_from_stat(entry.path, status)) != expected_sum
+            ):
                 os.unlink(name, dir_fd=folder_fd)
                 return "what arrived has another hash than the source's file"
             if self._entries.holds(entry, found):
@@ -358,8 +367,12 @@ class Receiver:
             raise full(self._context.root, f"{missing} bytes of {escape(entry.path)} found no room")
 
     @staticmethod
-    def _sum_at(folder_fd: int, name: bytes) -> str:
-        return hash_and_close(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder_fd)).hex()
+    def _sum_at(folder_fd: int, name: bytes, arrived: Entry) -> str:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder_fd)
+        if not is_same(os.fstat(fd), arrived):
+            os.close(fd)
+            raise exchanged()
+        return hash_and_close(fd).hex()
 
     def _acknowledge(self, work: OpenShard) -> None:
         """Tell the source that a shard is done, if it is: other processes may still work on some of its files."""

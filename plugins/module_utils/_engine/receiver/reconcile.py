@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import partial
+from typing import Callable, NamedTuple
 
 from ..._core.context import Context
 from ..._core.files import hash_and_close
@@ -46,6 +47,14 @@ class OpenShard:
         self.again: dict[int, str] = {}  # by index: why it must come again
 
 
+class _PutOff(NamedTuple):
+    """A change of attributes that waits for the other names of a file."""
+
+    entry: Entry
+    found: Entry
+    change: Callable[[bool], Verdict]
+
+
 class Reconciler:
     """Applies the source's entries in their order; knows which of them wait for others."""
 
@@ -64,6 +73,7 @@ class Reconciler:
         self._extras = Extras(context, root)
         self._obstacles = Obstacles(self._extras, settings.get("only") is not None, self._check)
         self._staged: set[bytes] = set()  # names of files that wait until what is in their places is deleted
+        self._put_off_changes: dict[object, _PutOff] = {}  # by the identity of the source's file
         self._link_dest = LinkDest(list(settings["link_dest"]), applier)
 
     def meet(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
@@ -99,6 +109,7 @@ class Reconciler:
             elif not is_new:
                 self._look_ahead(entry)
             work.accounted += 1
+            self._decide_if_complete(entry)
             return
         found = None if is_new else self._applier.entry_at(entry.path)
         if entry.type != REGULAR:
@@ -113,12 +124,44 @@ class Reconciler:
         return entry.type == REGULAR and has_one_name and self._applier.is_unchanged(entry)
 
     def _special(self, entry: Entry, found: Entry | None) -> None:
+        if found is not None and self._may_share(entry, found):
+            verdict = self._applier.judge(entry, found)
+            if self._put_off(entry, found, verdict, partial(self._applier.special, entry, found)):
+                return
         try:
             verdict = self._applier.special(entry, found)
         except InTheWay:
             self._obstacles.wait(entry, partial(self._special, entry, None))
         else:
             self.placed(entry, verdict)
+
+    # attributes of a file with several names, which may have others outside of the root
+
+    def _may_share(self, entry: Entry, found: Entry) -> bool:
+        return found.nlink > 1 and entry.nlink > 1 and self._keeps_links and not self._has_snapshots
+
+    def _put_off(self, entry: Entry, found: Entry, verdict: Verdict, change: Callable[[bool], Verdict]) -> bool:
+        """Let a change of attributes wait until all names of the source's file are known; False if it need not.
+
+        ``change`` is told whether the file at the destination has these names alone.
+        """
+        if verdict.action != ATTRIBUTES or not self._may_share(entry, found):
+            return False
+        self._put_off_changes[entry.link_id] = _PutOff(entry, found, change)
+        self._decide_if_complete(entry)
+        return True
+
+    def _decide_if_complete(self, entry: Entry) -> None:
+        if entry.link_id in self._put_off_changes and self._links.has_all_names(entry):
+            self._decide(self._put_off_changes.pop(entry.link_id))
+
+    def _decide(self, waits: _PutOff) -> None:
+        try:
+            verdict = waits.change(self._applier.has_all_names(waits.found, self._links.waiting(waits.entry)))
+        except (OSError, ValueError, OverflowError) as error:
+            self._applier.failed(waits.entry.path, error)
+        else:
+            self.placed(waits.entry, verdict)
 
     def _link(self, follower: Follower) -> None:
         try:
@@ -184,8 +227,8 @@ class Reconciler:
         """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises OSError or ValueError."""
         entry, found = work.shard.entries[index], work.found.pop(index)
         candidate = work.candidates.get(index)
-        root, path = (candidate[0], candidate[1].path) if candidate else (self._root, entry.path)
-        equal = bool(source_sum) and _hash(root, path) == source_sum
+        root, there = candidate if candidate else (self._root, found)
+        equal = bool(source_sum) and there is not None and _hash(root, there) == source_sum
         if candidate is not None:
             self._want(work, index, found, self._applier.judge(entry, found, equal=None), candidate if equal else None)
             return
@@ -195,16 +238,18 @@ class Reconciler:
             return
         candidate = self._candidate(entry, found)
         if candidate is not None and self._is_in_doubt(entry, candidate[1]):
-            candidate = candidate if source_sum and _hash(candidate[0], candidate[1].path) == source_sum else None
+            candidate = candidate if source_sum and _hash(*candidate) == source_sum else None
         self._want(work, index, found, verdict, candidate)
 
     def _keep(self, work: OpenShard, entry: Entry, found: Entry, verdict: Verdict) -> None:
         """The content is right."""
-        if verdict.action == ATTRIBUTES or found.nlink > 1:
+        is_put_off = self._put_off(entry, found, verdict, partial(self._applier.attributes, entry, found, verdict))
+        if not is_put_off and (verdict.action == ATTRIBUTES or found.nlink > 1):
             verdict = self._applier.attributes(entry, found, verdict)
         work.matched += entry.size
         work.accounted += 1
-        self.placed(entry, verdict)
+        if not is_put_off:
+            self.placed(entry, verdict)
 
     def _want(
         self, work: OpenShard, index: int, found: Entry | None, verdict: Verdict, candidate: tuple[Root, Entry] | None
@@ -287,6 +332,9 @@ class Reconciler:
                 put_in_place()
             except (OSError, ValueError, OverflowError) as error:
                 self._applier.failed(path, error)
+        for waits in self._put_off_changes.values():
+            self._decide(waits)
+        self._put_off_changes.clear()
         for entry in self._links.orphans():
             self._applier.failed(entry.path, "not linked: the file that it is another name of could not be transferred")
         self._applier.finish()
@@ -299,5 +347,5 @@ class Reconciler:
                 os.unlink(staged, dir_fd=self._applier.temporary_fd)
 
 
-def _hash(root: Root, path: bytes) -> str:
-    return hash_and_close(root.open_file(path)).hex()
+def _hash(root: Root, there: Entry) -> str:
+    return hash_and_close(root.open_file(there.path, there)).hex()

@@ -22,7 +22,7 @@ from ..._tree.staging import open_staging
 from ..content import bundles, delta
 from ..content.compression import decompress as inflate
 from ..content.sparse import write_zeros
-from ..net.carrier import Arrived, DestCarrier, Send
+from ..net.carrier import Arrived, DestCarrier, Old, Send
 from ..net.data_connection import DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
@@ -44,8 +44,8 @@ _ZEROS = bytes(1 << 20)
 class Basis:
     """The old version of a file, from which blocks are taken. Raise OSError if it cannot be read."""
 
-    def __init__(self, root: Root, path: bytes) -> None:
-        self.fd = root.open_file(path)
+    def __init__(self, root: Root, found: Entry) -> None:
+        self.fd = root.open_file(found.path, found)
         self._before = self._state()
 
     def _state(self) -> tuple[int, int, int]:
@@ -88,7 +88,7 @@ class _Batch:
         self.needed: dict[int, list[Range]] = {}
         self.trouble: dict[int, str] = {}
         self.bases: dict[int, Basis] = {}
-        self.old: set[int] = set()  # of which there is an old version
+        self.old: dict[int, Old] = {}  # what there is an old version of
         self.is_asked_for = False
 
 
@@ -118,17 +118,17 @@ class StreamDest(DestCarrier):
 
     # in the leading thread
 
-    def offer(self, shard: int, files: list[tuple[int, Entry, Entry]]) -> None:
+    def offer(self, shard: int, files: list[Old]) -> None:
         """Open the old versions of large files."""
         batch = self._batches[shard] = _Batch()
-        batch.old = {index for index, _entry, _found in files}
+        batch.old = {old.index: old for old in files}
         if self._context.settings.get("delta") == "none":
             return
         with Root(self._context.top) as root:
-            for index, entry, found in files:
+            for index, entry, found, _keeps_owner in files:
                 if not bundles.fits(entry) and found.size >= delta.block_size(found.size):
                     with contextlib.suppress(OSError):  # then the whole file is sent
-                        batch.bases[index] = Basis(root, entry.path)
+                        batch.bases[index] = Basis(root, found)
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
         """Open what an earlier run left of the large files."""
@@ -159,11 +159,15 @@ class StreamDest(DestCarrier):
         return Partial(self._folder(journal), entry, journal)
 
     def _in_place(self, batch: _Batch, index: int, entry: Entry) -> InPlace | None:
-        """Return the old version to write to, if that is requested and possible; otherwise a new file replaces it."""
-        if not self._context.settings.get("inplace") or index not in batch.old:
+        """Return the old version to write to, if that is requested and possible; otherwise a new file replaces it.
+
+        So it does where the old one is another user's, who could read what is not to be his.
+        """
+        old = batch.old.get(index)
+        if not self._context.settings.get("inplace") or old is None or not old.keeps_owner:
             return None
         with contextlib.suppress(OSError), Root(self._context.top) as root:
-            return InPlace(root, entry)
+            return InPlace(root, entry, old.found)
         return None
 
     def ranges(self, shard: int) -> dict[int, list[Range]]:
@@ -350,6 +354,10 @@ class _Received(Arrived):
             raise OSError(errno.ESTALE, self.trouble)
         item.partial.close(complete=True)
         return item.partial.folder_fd, item.partial.name
+
+    def status(self, index: int, folder_fd: int, name: bytes) -> os.stat_result:
+        partial = self._large[index].partial
+        return partial.status() if isinstance(partial, InPlace) else super().status(index, folder_fd, name)
 
     def close(self) -> None:
         self._small.clear()

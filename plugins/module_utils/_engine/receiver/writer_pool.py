@@ -211,7 +211,7 @@ class _Writer:
         self._memory.close()
 
 
-_SETTINGS = ("id", "check", "preserve", "numeric_ids", "owner_map", "inplace")  # that a FilePlacer looks at
+_SETTINGS = ("id", "trust", "check", "preserve", "numeric_ids", "owner_map", "inplace")  # that a FileApplier looks at
 
 
 def _start(connection: int, memory: int, root: int, staging: int, number: int) -> subprocess.Popen[bytes]:

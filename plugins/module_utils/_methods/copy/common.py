@@ -33,7 +33,8 @@ from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
 from ..._engine.wire.conversation import Contents
 from ..._engine.wire.messages import Ready
-from ..._model.entry import Entry
+from ..._model.entry import Entry, entry_from_stat
+from ..._tree import metadata
 from ..._tree.dirfd import Root
 from ..._tree.staging import Staging, open_staging
 from ..ssh.client_check import check_connection
@@ -286,7 +287,7 @@ class CopyDest(DestCarrier):
             is_ours = status.st_nlink == 1 and status.st_uid in open_staging(self._context).owners
             if stat.S_ISREG(status.st_mode) and is_ours and status.st_size <= entry.size:
                 # It may have got the source's mode, under which it cannot be written to.
-                os.chmod(name, 0o600, dir_fd=self._base)
+                metadata.chmod(self._base, name, 0o600, entry_from_stat(name, status))
                 return status.st_size
             os.unlink(name, dir_fd=self._base)
         except OSError:

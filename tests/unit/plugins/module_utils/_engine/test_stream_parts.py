@@ -317,7 +317,8 @@ def file_to_write_into(tmp_path):
     path.write_bytes(b"old version")
 
     def write_to():
-        return inplace_file.InPlace(root, root.lstat(b"folder/image")._replace(size=3))
+        found = root.lstat(b"folder/image")
+        return inplace_file.InPlace(root, found._replace(size=3), found)
 
     with Root(os.fsencode(tmp_path)) as root:
         yield path, root, write_to

@@ -97,14 +97,82 @@ def test_where_links_are_not_kept_only_attributes_break_them(trees, transfer, pr
     assert [(dest / name).stat().st_mode & 0o777 for name in "abc"] == [0o644, 0o644, 0o600]
 
 
-def test_a_name_that_only_the_destination_has_stays_with_its_file(trees, transfer):
+def test_a_name_that_only_the_destination_has_keeps_its_attributes(trees, transfer):
     source, dest = trees[:2]
     link(source, "bc")
     (source / "b").chmod(0o600)
     link(dest, "abc")
     transfer()
-    assert {(dest / name).stat().st_ino for name in "abc"} == {(dest / "a").stat().st_ino}
-    assert (dest / "b").stat().st_mode & 0o777 == 0o600
+    assert (dest / "a").stat().st_ino != (dest / "b").stat().st_ino == (dest / "c").stat().st_ino
+    assert [(dest / name).stat().st_mode & 0o777 for name in "abc"] == [0o644, 0o600, 0o600]
+
+
+@pytest.fixture(name="outside")
+def _outside(trees):
+    """Return a folder beside the destination, whose files are names of what is in that, too."""
+    folder = trees[1].with_name("outside")
+    folder.mkdir()
+    return folder
+
+
+def seen(folder: Path) -> dict[str, tuple[Any, ...]]:
+    """Return what a change below the other folder must leave as it is."""
+    found = {}
+    for path in folder.iterdir():
+        status = path.lstat()
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        keys = os.listxattr(path, follow_symlinks=False)
+        xattrs = {key: os.getxattr(path, key, follow_symlinks=False) for key in keys}
+        owner = (status.st_uid, status.st_gid)
+        found[path.name] = (status.st_ino, status.st_mode, owner, status.st_mtime_ns, content, xattrs)
+    return found
+
+
+@pytest.mark.often(4)
+@pytest.mark.parametrize("kept", ["ab", "a"], ids=["the group is there", "one name of it is there"])
+@pytest.mark.parametrize("checksum", [False, True])
+def test_names_outside_of_the_tree_keep_their_attributes(trees, transfer, outside, checksum, kept):
+    """Someone keeps older copies of the destination by hand (cp -al)."""
+    source, dest = trees[:2]
+    link(source, "ab", "c")
+    link(dest, kept, "c")
+    for name in "ac":
+        os.link(dest / name, outside / name)
+    for folder, make in ((source, True), (dest, True), (outside, False)):
+        for name in ("link", "fifo"):
+            if not make:
+                os.link(dest / name, folder / name, follow_symlinks=False)
+            elif name == "link":
+                (folder / name).symlink_to("x")
+            else:
+                os.mkfifo(folder / name, 0o644)
+            os.utime(folder / name, ns=(OLD, OLD), follow_symlinks=False)
+    for name in ("a", "c", "fifo"):
+        (source / name).chmod(0o640)
+        if os.geteuid() == 0:
+            os.chown(source / name, 1234, 4321)
+            os.setxattr(source / name, "trusted.x" if name == "fifo" else "user.x", b"1")
+    os.utime(source / "link", ns=(OLD + 1, OLD + 1), follow_symlinks=False)
+    before = seen(outside)
+    done = transfer(checksum=checksum)
+    assert seen(outside) == before
+    assert differences(source, dest) == [] and done["bytes_sent"] == 0
+    for name in ("a", "c", "fifo", "link"):
+        assert (dest / name).lstat().st_ino != (outside / name).lstat().st_ino, name
+    assert (dest / "a").stat().st_ino == (dest / "b").stat().st_ino
+
+
+def test_files_with_names_below_the_root_alone_are_not_copied(trees, transfer):
+    source, dest = trees[:2]
+    link(source, "abc", "d")
+    link(dest, "abc", "d")
+    for name in "ad":
+        (source / name).chmod(0o600)
+    held = {name: (dest / name).stat().st_ino for name in "abcd"}
+    done = transfer()
+    assert {name: (dest / name).stat().st_ino for name in "abcd"} == held
+    assert differences(source, dest) == []
+    assert sorted(text.split()[-1] for text in done["changes"] if text[1] == "f") == ["a", "d"]
 
 
 def test_symlinks_and_fifos_that_share_an_inode_become_separate(trees, transfer):

@@ -71,8 +71,8 @@ def test_paths_that_could_lead_outside_are_refused_by_every_method(place, path):
         lambda: place.make_directory(path),
         lambda: place.make_symlink(path, b"x"),
         lambda: place.make_special(path, fifo),
-        lambda: place.hard_link(path, b"new"),
-        lambda: place.hard_link(b"ok", path),
+        lambda: place.hard_link(fifo._replace(path=path), b"new"),
+        lambda: place.hard_link(fifo._replace(path=b"ok"), path),
         lambda: place.rename_into(place.fd, b"ok", path),
         lambda: place.remove(path),
     ):
@@ -92,8 +92,8 @@ def test_everything_can_be_made(place):
     place.make_symlink(b"d/e/l", b"/etc/passwd")
     place.make_special(b"d/fifo", entry_of("/dev/null")._replace(type="p", rdev=0))
     place.make_special(b"d/sock", entry_of("/dev/null")._replace(type="s", rdev=0))
-    place.hard_link(b"d/fifo", b"d/e/fifo2")
-    place.hard_link(b"d/e/l", b"l2")  # the symlink itself, not what it leads to
+    place.hard_link(place.lstat(b"d/fifo"), b"d/e/fifo2")
+    place.hard_link(place.lstat(b"d/e/l"), b"l2")  # the symlink itself, not what it leads to
     found = {e.path: e for e in walk(place.path, on_error=lambda *_: None)}
     assert {path: entry.type for path, entry in found.items()} == {
         b"": "d",
@@ -147,8 +147,8 @@ def test_a_parent_that_is_a_symlink_never_leads_outside(place, outside, when):
         lambda: place.make_directory(b"d/x"),
         lambda: place.make_symlink(b"d/x", b"y"),
         lambda: place.make_special(b"d/x", fifo),
-        lambda: place.hard_link(b"staged", b"d/x"),
-        lambda: place.hard_link(b"d/precious", b"x"),
+        lambda: place.hard_link(place.lstat(b"staged"), b"d/x"),
+        lambda: place.hard_link(fifo._replace(path=b"d/precious"), b"x"),
         lambda: place.rename_into(place.fd, b"staged", b"d/x"),
         lambda: place.remove(b"d/precious"),
     ):

@@ -22,6 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.accounts impo
     user_id,
     user_name,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.inode import Inode
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.metadata import (
     GROUP_WITHHELD,
     SETID_WITHHELD,
@@ -29,7 +30,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.metadata impo
     apply,
     chmod,
     differences,
-    set_times,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.stat_entry import stat_entry
 
@@ -196,9 +196,9 @@ def test_only_what_is_preserved_is_touched(tmp_path, folder):
     after = os.stat(tmp_path / "d")
     assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
     assert differences(wanted, found, frozenset()) == frozenset()
-    assert apply(folder, b"d", wanted, found, ALL, times=False) == []
+    assert apply(folder, b"d", wanted, found, ALL - {"times"}) == []
     assert os.stat(tmp_path / "d").st_mtime_ns == before.st_mtime_ns
-    assert set_times(folder, b"d", wanted) == []
+    assert apply(folder, b"d", wanted, found, frozenset(["times"])) == []
     assert os.stat(tmp_path / "d").st_mtime_ns == 5
 
 
@@ -228,7 +228,8 @@ def test_a_symlink_is_not_followed(tmp_path, folder):
 def test_times_beyond_what_a_system_stores_are_said(tmp_path, folder):
     (tmp_path / "d").touch()
     wanted = look(folder, "d")._replace(mtime_ns=2**63 * 10**9)
-    assert set_times(folder, b"d", wanted) == ["time not set: out of the range that the system can store"]
+    problems = apply(folder, b"d", wanted, None, frozenset(["times"]))
+    assert problems == ["time not set: out of the range that the system can store"]
 
 
 @as_root
@@ -390,6 +391,8 @@ def test_without_xattr_calls_there_are_none(tmp_path, folder, monkeypatch):
     os.setxattr(tmp_path / "f", "user.x", b"1")
     monkeypatch.setattr(xattr, "SUPPORTED", False)  # as on FreeBSD
     assert xattr.read(folder, b"f") == ()
-    xattr.remove(folder, b"f", b"user.x")
-    with pytest.raises(OSError, match="no extended attributes"):
-        xattr.write(folder, b"f", b"user.y", b"1")
+    with Inode(folder, b"f") as inode:
+        assert inode.entry(b"f", xattrs=True).xattrs == ()
+        inode.remove_xattr(b"user.x")
+        with pytest.raises(OSError, match="no extended attributes"):
+            inode.set_xattr(b"user.y", b"1")
