@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import MAX_DELETED, Outcome
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import UNOWNED
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import UNOWNED, UNTRUSTED
 
 from .bottleneck import Line, find_bottleneck
 from .confinement import confinement_of
 from .plan import PRESERVE, Plan
 from .result import Result
 from .status import Status
+from .trust import FULL, NONE
 
 _SHORT = 160  # characters of a path in a message
 _PRINTED = 20  # changes in a result without diff mode
@@ -153,7 +154,7 @@ def with_unreachable(message: str, error: Exception) -> str:
     return f"{message}. Afterwards {error}. When that host can be reached again, run the task again: it resumes"
 
 
-def verified_fields(preserve: list[str], checksum: bool, all_xattrs: bool) -> list[str]:
+def verified_fields(preserve: list[str], checksum: bool, all_xattrs: bool, trust: str = FULL) -> list[str]:
     """Name what a comparison after a transfer looks at: what the transfer was to keep, no more.
 
     ``all_xattrs``: both ends may read the same extended attributes, which only root or only ordinary users do.
@@ -168,4 +169,6 @@ def verified_fields(preserve: list[str], checksum: bool, all_xattrs: bool) -> li
         fields.append(UNOWNED)
     if "xattrs" in preserve and all_xattrs:
         fields.append("xattrs")
+        if trust == NONE:
+            fields.append(UNTRUSTED)
     return fields + (["content"] if checksum else [])

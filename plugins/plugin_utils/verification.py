@@ -93,7 +93,9 @@ def comparison_of(plan: Plan, runners: Mapping[str, HostRunner], options: Mappin
         runners=runners,
         roots={"source": plan.roots.source, "dest": plan.roots.dest},
         identity=plan.transfer_id,
-        fields=verified_fields(settings["preserve"], options["verify"] == "checksum", plan.both_root),
+        fields=verified_fields(
+            settings["preserve"], options["verify"] == "checksum", plan.both_root, settings["trust"]
+        ),
         rules=settings["rules"],
         only=plan.roots.only,
         one_file_system=settings["one_file_system"],

@@ -23,6 +23,8 @@ from .content_hash import Content
 FIELDS = frozenset(["size", "mtime", "mode", "owner", "target", "xattrs", "acls", "links", "content"])
 # Not a field: owners differ on purpose, so setuid, setgid and capabilities, which follow the owner, are not compared.
 UNOWNED = "unowned"
+# Nor is this: where the source is not trusted, its trusted.* attributes are not set, and so not compared.
+UNTRUSTED = "untrusted"
 HASH_BYTES = 16
 
 _COMPARED_XATTRS = (b"user.", b"trusted.", xattr.CAPABILITY)  # others in security.* are the host's own affair
@@ -70,12 +72,14 @@ class Describer:
     """
 
     def __init__(self, fields: frozenset[str], ids: IdMap = NUMERIC) -> None:
-        unknown = fields - FIELDS - {UNOWNED}
+        unknown = fields - FIELDS - {UNOWNED, UNTRUSTED}
         if unknown:
             raise ValueError(f"unknown fields {', '.join(sorted(unknown))}; known are {', '.join(sorted(FIELDS))}")
         self._fields = fields
         self._mode = 0o1777 if UNOWNED in fields else 0o7777
-        self._xattrs = tuple(key for key in _COMPARED_XATTRS if UNOWNED not in fields or key != xattr.CAPABILITY)
+        not_compared = ((UNOWNED, xattr.CAPABILITY), (UNTRUSTED, b"trusted."))
+        left_out = [key for mark, key in not_compared if mark in fields]
+        self._xattrs = tuple(key for key in _COMPARED_XATTRS if key not in left_out)
         self._ids = ids
 
     @property

@@ -126,6 +126,18 @@ def test_equal_trees_are_read_once_and_at_the_same_time(tmp_path):
         assert host.done == ["stop", "start", "stop", "clear", "clear"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: only root has trusted attributes")
+@pytest.mark.parametrize("trust", ["none", "full"])
+def test_attributes_that_are_not_taken_from_an_untrusted_source_are_no_difference(tmp_path, trust):
+    case = Case(tmp_path, trust=trust, method="stream", preserve=["times", "hardlinks", "xattrs"], verify="size")
+    os.setxattr(case.source / "b", "trusted.overlay.redirect", b"/etc")
+    if trust == "none":
+        assert case.run()["differences_total"] == 0
+        return
+    with pytest.raises(TransferError, match="xattrs"):
+        case.run()
+
+
 def test_what_was_repaired_is_read_again_and_nothing_else(tmp_path):
     case = Case(tmp_path)
     case.spoil("folder/c")

@@ -10,13 +10,14 @@ import os
 import shutil
 import stat
 import struct
+from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import TreeDigest, differing_buckets
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import verified_fields
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
 needs_sshd = pytest.mark.skipif(SSHD is None, reason="needs sshd")
@@ -25,9 +26,9 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other 
 CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)  # cap_net_bind_service=ep
 
 
-def seems_equal(source, dest, preserve):
+def seems_equal(source, dest, preserve, trust="full"):
     """Whether the comparison after a transfer finds no difference."""
-    fields = frozenset(verified_fields(preserve, True, True))
+    fields = frozenset(verified_fields(preserve, True, True, trust))
     digests = [
         TreeDigest.of(
             walk(os.fsencode(root), xattrs=True, on_error=lambda *what: pytest.fail(str(what))), fields
@@ -97,6 +98,67 @@ def test_with_owners_nothing_is_left_out(trees):
     assert not seems_equal(source, dest, ["owner", "group", "permissions"])
 
 
+@pytest.mark.often(5)
+@pytest.mark.parametrize("worth", [None, 1], ids=["one process", "several processes"])
+@pytest.mark.parametrize("trust", ["none", "full"])
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_host_believes_of_its_files_comes_from_no_host_that_is_not_trusted(trees, method, trust, worth):
+    source, dest, work = trees
+    told = {"trusted.overlay.redirect": b"/etc", "security.longhaul": b"label", "user.note": b"1"}
+    (source / "folder").mkdir()
+    for name in ("small", "folder/large"):
+        (source / name).write_bytes(b"c" * (10 if name == "small" else 400_000))
+    for name in ("small", "folder", "folder/large"):
+        for key, value in told.items():
+            os.setxattr(source / name, key, value)
+    os.setxattr(source / "small", "security.capability", CAPABILITY)
+    shutil.copytree(source / "folder", dest / "folder", copy_function=lambda _from, to: Path(to).write_text("old"))
+    for key in told:
+        os.removexattr(dest / "folder", key)
+    os.setxattr(dest / "folder", "trusted.own", b"1")
+
+    def run(**changes):
+        plan = settings(method, encrypt=False, streams=2, trust=trust, **changes)
+        pair = Pair(work, source, dest, plan)
+        pair.worth = worth
+        if method in ("scp", "sftp"):
+            pair.use_ssh()
+        return pair.run()
+
+    outcome = run()
+    assert outcome.get("errors") == [] and not outcome["failure"], outcome
+    told = told if trust == "full" else {"user.note": b"1"}
+    own = {} if trust == "full" else {"trusted.own": b"1"}
+    found = {name: attributes(dest / name) for name in ("small", "folder", "folder/large")}
+    capable = {**told, "security.capability": CAPABILITY}
+    assert found == {"small": capable, "folder": {**told, **own}, "folder/large": told}
+    warned = ["extended attributes of the namespaces trusted and security (other than capabilities) are not set"]
+    assert [text.partition(",")[0] for text in outcome["warnings"]] == (warned if trust == "none" else [])
+    assert trust == "full" or "3 entries" in outcome["warnings"][0]
+    assert seems_equal(source, dest, ALL, trust)
+    assert trust == "full" or not seems_equal(source, dest, ALL)
+    again = run(checksum=True)
+    assert again["errors"] == [] and again["warnings"] == [] and not again["changed"]
+
+
+def attributes(path):
+    """Return all extended attributes of a file but for its ACLs."""
+    return {key: os.getxattr(path, key) for key in os.listxattr(path) if not key.startswith("system.")}
+
+
+def test_a_copy_of_what_has_other_names_keeps_what_this_host_believes_of_it(trees):
+    source, dest, work = trees
+    for folder in (source, dest):
+        (folder / "file").write_text("same")
+        os.utime(folder / "file", ns=(10**18, 10**18))
+    os.setxattr(dest / "file", "trusted.own", b"1")
+    os.link(dest / "file", dest.with_name("outside"))
+    (source / "file").chmod(0o600)
+    outcome = Pair(work, source, dest, settings("stream", encrypt=False, trust="none")).run()
+    assert outcome["errors"] == [] and (dest / "file").stat().st_ino != dest.with_name("outside").stat().st_ino
+    assert os.getxattr(dest / "file", "trusted.own") == b"1"
+
+
 @pytest.mark.often(4)
 @pytest.mark.parametrize("changes", [{}, {"checksum": True}], ids=["quick", "checksum"])
 @pytest.mark.parametrize("method", METHODS)
@@ -106,6 +168,22 @@ def test_a_file_that_another_user_put_there_is_not_made_set_id(trees, method, ch
 
 def test_a_file_that_another_user_put_there_is_not_written_into(trees):
     expect_another_file(trees, "stream", inplace=True)
+
+
+@pytest.mark.parametrize("preserve", [ALL, ["permissions", "times"]], ids=["owners", "no owners"])
+def test_what_is_to_be_another_users_is_not_written_into_his_file(trees, preserve):
+    """He may have it open, and would read what only its new owner may read."""
+    source, dest, work = trees
+    (source / "large").write_bytes(b"secret" * 100_000)
+    (source / "large").chmod(0o600)
+    (dest / "large").write_bytes(b"public" * 100_000)
+    os.chown(dest / "large", 1000, 1000)
+    with open(dest / "large", "rb") as opened:
+        plan = settings("stream", encrypt=False, inplace=True, preserve=preserve)
+        outcome = Pair(work, source, dest, plan).run()
+        read = opened.read(6)
+    assert outcome["errors"] == [] and (dest / "large").read_bytes() == (source / "large").read_bytes()
+    assert read == (b"public" if preserve is ALL else b"secret")  # else it goes on being his
 
 
 def expect_another_file(trees, method, **changes):
