@@ -123,7 +123,10 @@ options:
       - If this option is not set, it is V(full). The host variable C(longhaul_trust) with the value V(none), of either
         host, means V(none) whatever the task says. Set it in the inventory; among the facts of a host it is refused.
       - The source still decides what arrives in O(dest), with its owners, modes and attributes as far as O(preserve)
-        names them. By default these include set-id bits, file capabilities and all extended attributes.
+        names them. By default these include set-id bits, file capabilities and all extended attributes. With V(none) the
+        extended attributes C(trusted.*) and C(security.*), other than capabilities, are neither set nor removed (with
+        V(rsync), leave V(xattrs) out of O(preserve) for that); RV(warnings) counts the entries, and they are not
+        compared.
     type: str
     choices: [full, none]
     version_added: 0.2.0
@@ -231,6 +234,11 @@ options:
         the holes of sparse files. Without V(sparse) holes are stored as zeros and take their full size at the destination.
       - Setuid, setgid and file capabilities are preserved only if owner and group at the destination are those of the
         source. Otherwise they are left out, which RV(warnings) counts.
+      - V(xattrs) is all extended attributes, as root those of the namespaces trusted and security (such as labels of
+        SELinux) among them, unless O(trust=none).
+      - If a file at the destination has names outside O(dest), or more names there than the source has of it, its
+        attributes are set on a copy that replaces it, so that the other names keep theirs. V(rsync) and V(rsyncd) change
+        it for all its names.
       - Attributes that are not preserved are set as by rsync. A new entry gets the mode that the umask of the user on
         the destination allows, the group of a setgid folder, and the default ACL of its folder.
     type: list
@@ -295,8 +303,9 @@ options:
         version). Every reader then sees the mixture, and the old version cannot be restored. Use this option only if
         nothing has these files open. The next run resumes from what was written; until then the file's time marks it as
         incomplete.
-      - V(stream) does so with files above 256 KiB that have only one name, others are replaced as without this option.
-        V(rsync) and V(rsyncd) do so with all files (C(--inplace)), including new ones. V(tar_nc), V(scp) and V(sftp)
+      - V(stream) does so with files above 256 KiB that have only one name and keep their owner, others are replaced as
+        without this option. V(rsync) and V(rsyncd) do so with all files (C(--inplace)), including new ones and those
+        with other names, whose content B(changes for all names, also outside) O(dest). V(tar_nc), V(scp) and V(sftp)
         cannot.
       - Needs C(times) in O(preserve), and cannot be combined with O(link_dest).
     type: bool
