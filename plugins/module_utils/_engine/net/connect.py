@@ -61,11 +61,11 @@ class Connection(NamedTuple):
 class ConnectionParameters:
     """What both ends of a transfer need to make connections, read from the context once."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, encrypts: bool = True) -> None:
         self.secret = context.secrets.get("exchange", "")
         if not self.secret:
             raise TransferFailed("the transfer was given no one-time secret, without which anybody could connect")
-        encrypts = context.settings.get("encrypt") is not False  # whatever else it is
+        encrypts = encrypts and context.settings.get("encrypt") is not False  # whatever else it is
         self.engine = tls.make(context) if encrypts else None
         self.peer = context.secrets.get(tls.PEER, "")
         self.drives = context.part == "drive"
