@@ -39,7 +39,7 @@ def _made(name: str, **changes: Any) -> tarfile.TarInfo:
 
 
 def another_name(members: Any, choice: int, where: int) -> None:
-    """Give a file another name."""
+    """Rename a file."""
     members[where % len(members)][0].name = NAMES[choice % len(NAMES)]
 
 

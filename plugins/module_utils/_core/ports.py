@@ -47,7 +47,7 @@ def free_port(address: str, wanted: int = 0) -> int:
 
 
 def cannot_listen(address: str, port: int, error: OSError) -> TransferFailed:
-    """Return the failure of an end that cannot listen at an address and port which no other program has taken."""
+    """Return the failure to listen at an address and port which no other program has taken."""
     reason = "that is none of its addresses" if error.errno == errno.EADDRNOTAVAIL else error.strerror
     return TransferFailed(
         f"this host cannot listen at {address or 'any address'} port {port}: {reason}. Set its host variable "

@@ -120,9 +120,9 @@ class Session:
     def _give_up(self) -> None:
         """End a conversation in which nothing happens, although the peer goes on saying that it lives."""
         self._stalled = TransferFailed(
-            f"nothing was transferred for {self._timeout:.0f} seconds: the other host answers, but does nothing of what "
-            "this one waits for. Look at the processes there, and whether it can read and write its tree; raise timeout "
-            "if it needs longer. What is in place stays: run the task again to resume"
+            f"nothing was transferred for {self._timeout:.0f} seconds: the other host answers, but does not do what "
+            "this one waits for. Look at its processes, and whether it can read and write its tree; raise timeout if "
+            "it needs longer. What is in place stays: run the task again to resume"
         )
         self.put(self._stalled)
         if not self._over.wait(_FAREWELL):  # else whoever leads waits for the peer to take what it sends

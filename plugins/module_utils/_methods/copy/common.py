@@ -134,7 +134,7 @@ class Runner:
             )
             self._running.add(process)
             try:
-                # Where nobody can see what it does, it counts as busy
+                # If this system does not show what it does, it counts as busy
                 with contextlib.nullcontext() if _shows_io(process.pid) else time_accounting.at_work():
                     self._watch(process, meter, counter, most)
             finally:

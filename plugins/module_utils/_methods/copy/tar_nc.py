@@ -15,7 +15,6 @@ so ``context.peer``: ``address``, ``port``.
 
 from __future__ import annotations
 
-
 from ..._core.context import Context, Server
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome

@@ -31,7 +31,7 @@ _MAPPED = "::ffff:"  # before the IPv4 address of a client at an IPv6 socket
 
 
 def listen(address: str, port: int) -> socket.socket | None:
-    """Listen at an address (empty: all of this host's) and port (0: any); None where it is taken. Raises OSError."""
+    """Listen at an address (empty: all of this host's) and port (0: any); None if it is taken. Raises OSError."""
     families = [socket.AF_INET6 if ":" in address else socket.AF_INET]
     if not address and socket.has_dualstack_ipv6():
         families.insert(0, socket.AF_INET6)
@@ -56,8 +56,8 @@ def listen(address: str, port: int) -> socket.socket | None:
 class Acceptor:
     """Accepts the connections of ``allowed`` addresses (empty: any) and serves each by a process of its own.
 
-    At most ``most`` clients that have logged in are served; rsync's own limit counts strangers, too. ``start`` gets the connection and returns the process that serves it. ``watch`` is told when a process begins and
-    when it is over.
+    At most ``most`` clients that have logged in are served; rsync's own limit counts strangers, too. ``start`` gets the
+    connection and returns the process that serves it. ``watch`` is told when a process begins and when it is over.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ def test_a_bind_mount_of_the_repository_is_the_repository(tmp_path):
     (tmp_path / "backup").mkdir()
     (tmp_path / "mounted").mkdir()
     script = "mount --bind backup mounted && exec python3 -c 'import sys; sys.path.insert(0, sys.argv[1])\n"
-    script += "from overlap import overlap\nprint(overlap(\"backup\", \"mounted/new\"))' \"$1\""
+    script += 'from overlap import overlap\nprint(overlap("backup", "mounted/new"))\' "$1"'
     folder = overlap.__code__.co_filename.rpartition("/")[0]
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, "sh", folder],

@@ -92,6 +92,8 @@ def test_an_archive_brings_nothing_but_the_contents_that_were_asked_for(tmp_path
     ground.transfer("source", [(lie, 0, choice, choice)], **kept)
     ground.expect_nothing_harmed()
     assert odd_ones(ground.root) == []
-    names = {path.relative_to(ground.root).as_posix() for path in ground.root.rglob("*") if ".longhaul-" not in str(path)}
+    names = {
+        path.relative_to(ground.root).as_posix() for path in ground.root.rglob("*") if ".longhaul-" not in str(path)
+    }
     assert names <= {path.relative_to(ground.source).as_posix() for path in ground.source.rglob("*")}
     assert not Path("/lhtest-escaped").exists()

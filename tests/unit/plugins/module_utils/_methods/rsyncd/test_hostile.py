@@ -192,7 +192,9 @@ def test_a_source_reads_nothing_of_the_destination(ground):
 
 
 @pytest.mark.parametrize("place", ["", "leadsout/", "secretly", "../ground/outside/", "/ground/outside/secret", "../"])
-@pytest.mark.parametrize("words", [["-a"], ["-aL"], ["-a", "--copy-unsafe-links"], ["-rR", "--copy-dirlinks"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["-a"], ["-aL"], ["-a", "--copy-unsafe-links"], ["-rR", "--copy-dirlinks"]], ids=" ".join
+)
 def test_a_destination_reads_nothing_but_the_source(ground, words, place):
     with ground.daemon("source") as url:
         run(*words, f"{url}/longhaul/{place}", f"{ground.taken}/")
