@@ -106,6 +106,7 @@ options:
         runs, with a warning.
       - V(required) refuses a method without encryption.
       - V(none) declares that the network is trusted. O(method=auto) may then take a faster method without encryption.
+        An attacker on the network path can read the contents of files and change them.
     type: str
     choices: [auto, required, none]
     default: auto
@@ -326,7 +327,8 @@ options:
     default: size
   timeout:
     description:
-      - Seconds without any progress after which the transfer fails.
+      - Seconds without any progress after which the transfer fails. Hashing a large file is progress; signs of life of a
+        host that waits are not.
     type: int
     default: 300
   connect:
@@ -389,6 +391,8 @@ options:
   rsyncd_password:
     description:
       - Password for O(rsyncd_module). It never appears in a command line, log or result.
+      - Write a variable here, not the password itself. Ansible's setting C(DISPLAY_ARGS_TO_STDOUT) prints the arguments
+        of tasks as they stand in the playbook, those of this option among them, unless C(no_log=true) is set for the task.
     type: str
   wait:
     description:

@@ -148,6 +148,16 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     assert backup.report()["delete"]
 
 
+def test_a_symlink_into_the_repository_is_no_destination(backup: Backup) -> None:
+    source = backup.data["alpha"] / "src"
+    source.mkdir(parents=True, exist_ok=True)
+    (source / "file").write_bytes(b"one")
+    backup.make()
+    (backup.data["beta"] / "shortcut").symlink_to("/data/backup/alpha")
+    said = backup.refused(restore_to="beta", restore_dest="/data/shortcut/copy")
+    assert "leads to /data/backup/alpha/copy on beta" in said and "spoil the snapshots" in said, said
+
+
 @pytest.mark.long
 def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
     source = backup.data["alpha"] / "src"

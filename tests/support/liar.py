@@ -69,7 +69,7 @@ class End:
             path.mkdir()
         (root / "small").write_bytes(b"s" * 100)
         (root / "large").write_bytes(b"l" * 600_000)
-        plan = settings("stream", encrypt=False, timeout=20, **changes)
+        plan = settings("stream", encrypt=False, **{"timeout": 20, **changes})
         self.context = Context(side, "serve", os.fsencode(root), plan, str(job), secrets={"exchange": "s"})
         if is_held:  # as a job does; it stays open until this process ends
             self.context.root_fd = open_held(self.context.root)

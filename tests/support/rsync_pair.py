@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
@@ -114,6 +114,7 @@ class Pair:
         self._open: list[Staging] = []
         self.leftover = False
         self.far_uid: int | None = None  # the user that the serving rsync runs as
+        self.through: Callable[[int], int] = lambda port: port  # the port to which the driving end of rsyncd connects
         self.stop_after = 0.0  # seconds until the driving end is told to stop; 0: never
 
     def context(self, side: str, part: str, plan: dict[str, Any]) -> Context:
@@ -236,7 +237,7 @@ class Pair:
         looking = threading.Thread(target=look)
         looking.start()
         try:
-            driving.peer = {**server.ready, "address": "127.0.0.1"}
+            driving.peer = {**server.ready, "address": "127.0.0.1", "port": self.through(server.ready["port"])}
             outcome = rsyncd.drive(driving)
         finally:
             over.set()

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
         address: str
         port: int
-        ports: list[int]  # one for each stream
         host: str  # in the inventory
         timeout: int
         patience: float | None  # seconds for the first connection; None: nothing else could be tried

@@ -12,7 +12,7 @@ import socket
 
 from .errors import TransferFailed
 
-ESTABLISHED, LISTEN = "01", "0A"  # states of a socket, as /proc/net/tcp has them (source: proc(5))
+ESTABLISHED = "01"  # state of a socket, as /proc/net/tcp has it (source: proc(5))
 
 
 def has_socket(port: int, state: str) -> bool | None:
@@ -42,10 +42,15 @@ def free_port(address: str, wanted: int = 0) -> int:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return 0
-            reason = "that is none of its addresses" if error.errno == errno.EADDRNOTAVAIL else error.strerror
-            raise TransferFailed(
-                f"this host cannot listen at {address or 'any address'} port {wanted}: {reason}. Set its host "
-                "variable longhaul_address to one of its own addresses at which the other host reaches it, and port or "
-                "port_range to ports that its user may open (1024 and above without root)"
-            ) from error
+            raise cannot_listen(address, wanted, error) from error
         return int(probe.getsockname()[1])
+
+
+def cannot_listen(address: str, port: int, error: OSError) -> TransferFailed:
+    """Return the failure to listen at an address and port which no other program has taken."""
+    reason = "that is none of its addresses" if error.errno == errno.EADDRNOTAVAIL else error.strerror
+    return TransferFailed(
+        f"this host cannot listen at {address or 'any address'} port {port}: {reason}. Set its host variable "
+        "longhaul_address to one of its own addresses at which the other host reaches it, and port or port_range to "
+        "ports that its user may open (1024 and above without root)"
+    )

@@ -13,11 +13,12 @@ A job is a process and one end of one transfer, so there is one such account in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import threading
 import time
-from typing import TYPE_CHECKING, Dict, List
+from typing import TYPE_CHECKING, Dict, Iterator, List
 
 # occupations, the same for all roles: read: scan and read the tree; send: until the network takes data; throttled: by
 # bwlimit; answer: until the peer has done its part; receive: until data comes; write; sync: to the disk
@@ -31,6 +32,7 @@ IDLE, READ, SEND, THROTTLED, ANSWER, RECEIVE, WRITE, SYNC = (
     "write",
     "sync",
 )
+_WORK = frozenset({READ, THROTTLED, WRITE, SYNC})  # what does not wait for the peer
 # roles of threads: the one that leads the conversation, those of the data connections, those that write journals
 LEAD, LINK, JOURNAL = "lead", "link", "journal"
 
@@ -54,17 +56,18 @@ class _Lane:
     """The account of one thread."""
 
     def __init__(self, role: str, occupation: str) -> None:
-        self.role, self._occupation = role, occupation
+        self.role, self.occupation = role, occupation
+        self.thread = threading.current_thread()
         self.spent: Seconds = {}
         self._wall, self._processor = time.monotonic(), time.thread_time()
 
     def switch(self, occupation: str) -> str:
         wall, processor = time.monotonic(), time.thread_time()
-        spent = self.spent.setdefault(self._occupation, [0.0, 0.0])
+        spent = self.spent.setdefault(self.occupation, [0.0, 0.0])
         spent[0] += wall - self._wall
         spent[1] += processor - self._processor
         self._wall, self._processor = wall, processor
-        before, self._occupation = self._occupation, occupation
+        before, self.occupation = self.occupation, occupation
         return before
 
     def credit(self, occupation: str, processor: float) -> None:
@@ -74,6 +77,7 @@ class _Lane:
 _local = threading.local()
 _lock = threading.Lock()
 _lanes: list[_Lane] = []
+_at_work = [0]
 _begun = [time.monotonic()]
 
 
@@ -102,6 +106,24 @@ def credit(occupation: str, processor: float) -> None:
     lane: _Lane | None = getattr(_local, "lane", None)
     if lane is not None:
         lane.credit(occupation, processor)
+
+
+def is_at_work() -> bool:
+    """Whether a thread of this end does something at this moment, or is held back by a limit of its own."""
+    with _lock:
+        return _at_work[0] > 0 or any(lane.occupation in _WORK and lane.thread.is_alive() for lane in _lanes)
+
+
+@contextlib.contextmanager
+def at_work() -> Iterator[None]:
+    """Count as at work, in a thread that has no account."""
+    with _lock:
+        _at_work[0] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _at_work[0] -= 1
 
 
 def account() -> Account:

@@ -22,6 +22,7 @@ from .._core.settings import parse_settings
 from .._methods import registry
 from .._tree.held_root import Probed, open_held
 from .confine_job import confine_job
+from .job_log import JobLog
 from .reporter import Reporter
 from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
@@ -43,6 +44,7 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
         serve=request.get("serve"),
         secrets=secrets,
         progress=reporter.progress,
+        log=JobLog(folder.file("log"), 2),
     )
     signal.signal(signal.SIGTERM, lambda _number, _frame: context.stop.set())
     if context.side == "source":

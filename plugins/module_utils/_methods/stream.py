@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gc
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
 from .._core.context import Context, Server
@@ -158,6 +159,7 @@ class _StreamServer(SessionServer):
         _maker(context.side)  # imported before anybody waits for it
         self._parameters = ConnectionParameters(context)
         self._conversation: _Conversation | None = None
+        self._retries = _RetryBudget(_TIMEOUTS * self._parameters.timeout)
         self._port = Listener(context, self._parameters, self._arrived)
         self.ready = {"address": self._port.address, "port": self._port.port}
 
@@ -176,7 +178,22 @@ class _StreamServer(SessionServer):
             earlier.session.abort("the peer connected again")
             self._thread.join()
         self._conversation = _Conversation(self._context, self._parameters, connection, earlier)
-        self._begin(self._conversation.hold)
+        self._begin(partial(self._hold, self._conversation))
+
+    def _hold(self, conversation: _Conversation) -> Outcome:
+        """Hold a conversation; where nothing comes of it, or of one after the other, no other is begun."""
+        try:
+            return conversation.hold()
+        except TransferFailed as error:
+            if isinstance(error, SessionLost):
+                try:
+                    self._retries.lost(self._context, error)
+                except TransferFailed:
+                    self._port.close()
+                    raise
+            elif conversation.session.has_stalled:
+                self._port.close()
+            raise
 
     def _stop_listening(self) -> None:
         self._port.close()

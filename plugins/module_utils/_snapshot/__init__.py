@@ -19,7 +19,7 @@ The life of a snapshot:
 * ``quarantine``: take one that was set aside because it lost so much, or drop it.
 * ``policy``, ``time_zones``, ``prune``, ``read_lock``: which ones are kept, and how the others are removed.
 * ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
-* ``inspect_path``, ``path_suggestions``: look at a path of one before it is restored.
+* ``inspect_path``, ``path_suggestions``: look at a path of one before it is restored. ``overlap``: where it goes.
 * ``rsnapshot``, ``adopt``: take the snapshots of rsnapshot over.
 
 It may import ``_tree``, ``_model`` and ``_core`` alone.

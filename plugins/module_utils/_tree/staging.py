@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import stat
 from typing import Any, Callable, Collection, Iterator
 
@@ -69,13 +70,14 @@ class Staging:
             os.close(self._fds.pop())
 
     def _open(self, parent: int, name: bytes, path: bytes) -> int:
+        _remove_symlink(parent, name)
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=parent)
         try:
             fd = self._keep(_open_folder(parent, name))
         except OSError as error:
             if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK):  # as Linux and FreeBSD say it of a symlink
-                raise _refused(path, "it is not a directory, or a symbolic link") from None
+                raise _refused(path, f"it is {_kind(parent, name)}") from None
             if error.errno == errno.EACCES:
                 raise _refused(path, "this user may not open it") from None
             raise
@@ -259,8 +261,30 @@ def _said(error: OSError) -> str:
     return f"{about}: {error.strerror}" if about else str(error.strerror)
 
 
+def _remove_symlink(parent: int, name: bytes) -> None:
+    """Remove a symlink that stands where a folder of this transfer belongs.
+
+    A host that was hostile, or a user who owns the root, can leave one there, and each later run would be refused until
+    a person removes it. It holds no data, and what it leads to stays as it is: only the name goes. A file could hold
+    somebody's data, and so can a folder of another user: they are left to a person.
+    """
+    with contextlib.suppress(OSError):  # whatever stays is met when the folder is opened
+        if stat.S_ISLNK(os.lstat(name, dir_fd=parent).st_mode):
+            os.unlink(name, dir_fd=parent)
+
+
+def _kind(parent: int, name: bytes) -> str:
+    with contextlib.suppress(OSError):
+        status = os.lstat(name, dir_fd=parent)
+        what = "a file" if stat.S_ISREG(status.st_mode) else "a symbolic link" if stat.S_ISLNK(status.st_mode) else ""
+        return f"{what or 'no directory'} of user id {status.st_uid}"
+    return "no directory"
+
+
 def _refused(path: bytes, why: str) -> TransferFailed:
+    quoted = shlex.quote(os.fsdecode(path))
     return TransferFailed(
-        f"{os.fsdecode(path)} cannot be the folder of this transfer: {why}. Nothing in it was touched. Look who made "
-        "it, remove it, and run the task again"
+        f"{os.fsdecode(path)} cannot be the folder of this transfer, in which it keeps files until they are complete: "
+        f"{why}. Nothing in it was touched. Look at it with `ls -la {quoted}`, remove it "
+        f"with `rm -r {quoted}`, and run the task again"
     )

@@ -52,6 +52,7 @@ def find_target(
     if kind == "file" and delete:
         problems.append("restore_delete is for folders, and this is a single file. Leave it out")
     repository = request["repository"]
+    # By their paths alone: the host itself says whether symbolic links lead there (restore_dest_info)
     if request["to"] == repository["host"]:
         path = os.path.normpath(repository["path"])
         if within(dest, path) or within(path, dest):

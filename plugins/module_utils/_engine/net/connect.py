@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import ssl
 import threading
@@ -24,12 +23,11 @@ from . import authenticate, tls
 from .authenticate import HANDSHAKE_SECONDS, read_exactly
 from .control_channel import Channel
 from .data_connection import DataConnection, TlsChannel
-from .strangers import Strangers
+from .strangers import Complaints, Strangers, wait_for_words
 
 FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
 _RETRY_SECONDS = 0.2
 _AGAIN_SECONDS = 0.5
-_COMPLAINTS = 50  # about strangers, that are logged
 _REFUSALS = 4  # in a row; then nobody listens there, or no more
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 
@@ -61,11 +59,11 @@ class Connection(NamedTuple):
 class ConnectionParameters:
     """What both ends of a transfer need to make connections, read from the context once."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, encrypts: bool = True) -> None:
         self.secret = context.secrets.get("exchange", "")
         if not self.secret:
             raise TransferFailed("the transfer was given no one-time secret, without which anybody could connect")
-        encrypts = context.settings.get("encrypt") is not False  # whatever else it is
+        encrypts = encrypts and context.settings.get("encrypt") is not False  # whatever else it is
         self.engine = tls.make(context) if encrypts else None
         self.peer = context.secrets.get(tls.PEER, "")
         self.drives = context.part == "drive"
@@ -153,7 +151,7 @@ class Listener:
         self._allowed = [str(address) for address in context.serve.get("allow") or ()]
         self._stop = threading.Event()
         self._strangers = Strangers()
-        self.complaints = 0  # about strangers
+        self.complaints = Complaints(context.log)
         self._socket = _listen(str(context.serve.get("address") or ""), list(context.serve.get("ports") or ()))
         self.address, self.port = self._socket.getsockname()[:2]
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -166,11 +164,11 @@ class Listener:
             except socket.timeout:
                 continue
             except OSError as error:
-                self._log(f"port {self.port}: {error}")
+                self.complaints(f"port {self.port}: {error}")
                 self._stop.wait(1)
                 continue
             if self._allowed and where[0] not in self._allowed:
-                self._complain(f"{where[0]} connected, which is not the other host: dropped")
+                self.complaints(f"port {self.port}: {where[0]} connected, which is not the other host: dropped")
                 connection.close()
             else:
                 threading.Thread(target=self._meet, args=(connection,), daemon=True).start()
@@ -179,7 +177,7 @@ class Listener:
         """Find out who connected, for a few seconds at most."""
         try:
             with self._strangers.hold(connection) as stranger:
-                _wait_for_words(connection)
+                wait_for_words(connection)
                 stranger.is_silent = False
                 connection = self._parameters.wrap(connection)
                 read = partial(read_exactly, connection.recv)
@@ -187,31 +185,16 @@ class Listener:
                 keys = authenticate.serve(self._parameters.secret, number, read, connection.sendall)
         except (OSError, HandshakeError) as error:
             if not self._stop.is_set():
-                self._complain(f"{error}; listening on")
+                self.complaints(f"port {self.port}: {error}; listening on")
             connection.close()
             return
         self._arrived(Connection(number, connection, keys))
-
-    def _complain(self, text: str) -> None:
-        """Log what strangers do, but not without end: they decide how often they come."""
-        self.complaints += 1
-        if self.complaints <= _COMPLAINTS:
-            more = "; what comes after this is not logged" if self.complaints == _COMPLAINTS else ""
-            self._log(f"port {self.port}: {text}{more}")
 
     def close(self) -> None:
         """Stop listening."""
         self._stop.set()
         self._thread.join()
         self._socket.close()
-
-
-def _wait_for_words(connection: socket.socket) -> None:
-    """Wait until the peer has sent something; raise HandshakeError if it does not in time."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    if not poll.poll(HANDSHAKE_SECONDS * 1000):
-        raise HandshakeError("the peer said nothing")
 
 
 def _listen(address: str, ports: list[Any]) -> socket.socket:

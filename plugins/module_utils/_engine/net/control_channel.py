@@ -55,6 +55,7 @@ class Channel:
         self._keys = send_key, receive_key
         self._lock = threading.Lock()
         self._broken = ""
+        self.moved_at = time.monotonic()  # when something arrived that is more than a sign of an idle life
         self._closed = False
         for fd in sorted({reader, writer}):
             os.set_blocking(fd, False)
@@ -69,12 +70,12 @@ class Channel:
         with self._lock:
             self._write_all(self._lane.parts(message))
 
-    def ping(self) -> None:
-        """Send a keep-alive to the peer, unless something is being sent anyway."""
+    def ping(self, works: bool) -> None:
+        """Send a keep-alive to the peer, unless something is being sent anyway; ``works`` says what this end does."""
         if self._lock.acquire(blocking=False):
             try:
                 if not self._lane.is_over:
-                    self._write_all(self._lane.parts(Ping()))
+                    self._write_all(self._lane.parts(Ping(works)))
             finally:
                 self._lock.release()
 
@@ -125,14 +126,18 @@ class Channel:
                 raise self._fail(f"the connection was lost while receiving ({error.strerror})") from error
             if not count:
                 raise self._fail("the connection ended before the peer had said goodbye")
+            idle_before, has_news = self._lane.idle_pings, False
             try:
                 for message in self._lane.buffer_updated(count):
+                    has_news = True
                     if isinstance(message, Bye):
                         return
                     yield message
             except DamagedFrame as error:
                 raise self._fail(str(error)) from error
             last = time.monotonic()
+            if has_news or self._lane.idle_pings == idle_before:
+                self.moved_at = last
 
     def reuse(self, payload: Payload) -> None:
         """Take back what was received, which nobody may look at any more."""

@@ -48,11 +48,15 @@ class Session:
         for channel in channels:
             channel.join(conversation)
         timeout = float(context.settings["timeout"])
+        self._timeout = timeout
         self._ping_seconds = min(PING_SECONDS, timeout / _PINGS) if timeout else PING_SECONDS
         self._events: queue.Queue[Any] = queue.Queue()
         self._threads: list[threading.Thread] = []
         self._over = threading.Event()
         self._gives_up = False
+        self._moved_at = time.monotonic()  # when this end, or its peer, had done something
+        self._seen = 0  # of the progress
+        self._stalled: TransferFailed | None = None
 
     def start(self, on_message: OnMessage) -> None:
         """Greet the peer, and begin to listen."""
@@ -88,17 +92,48 @@ class Session:
                 self.put(error)
 
     def _ping(self) -> None:
+        looked = time.monotonic()
         while not self._over.wait(self._ping_seconds):
+            works = self._works()
+            before, looked = looked, time.monotonic()
+            was_stopped = looked - before > self._timeout / 2  # so that it has not read what came meanwhile
             for channel in self.channels:
                 with contextlib.suppress(ChannelBroken):
-                    channel.ping()
+                    channel.ping(works)
+            if works or was_stopped:
+                self._moved_at = looked
+            self._moved_at = max(self._moved_at, *(channel.moved_at for channel in self.channels))
+            if self._timeout and looked - self._moved_at > self._timeout and not self._gives_up:
+                self._give_up()
+
+    @property
+    def has_stalled(self) -> bool:
+        """Whether this end gave up, since nothing happened any more."""
+        return self._stalled is not None
+
+    def _works(self) -> bool:
+        """Whether this end is at work, or was since it was last asked, and does not just wait for its peer."""
+        progress = self._context.progress
+        seen, self._seen = self._seen, progress.bytes_done + progress.files_done
+        return self._seen != seen or time_accounting.is_at_work()
+
+    def _give_up(self) -> None:
+        """End a conversation in which nothing happens, although the peer goes on saying that it lives."""
+        self._stalled = TransferFailed(
+            f"nothing was transferred for {self._timeout:.0f} seconds: the other host answers, but does not do what "
+            "this one waits for. Look at its processes, and whether it can read and write its tree; raise timeout if "
+            "it needs longer. What is in place stays: run the task again to resume"
+        )
+        self.put(self._stalled)
+        if not self._over.wait(_FAREWELL):  # else whoever leads waits for the peer to take what it sends
+            self.abort(str(self._stalled))
 
     def send(self, message: Said, stream: int = 0) -> None:
         """Send a message; raise TransferFailed if the peer is lost."""
         try:
             self.channels[stream].send(message)
         except ChannelBroken as error:
-            raise _broken_off(error) from error
+            raise self._stalled or _broken_off(error) from error
 
     def put(self, event: Any) -> None:
         """Hand something to the thread that leads; an exception will be raised there."""
@@ -120,7 +155,7 @@ class Session:
                 if before is not None:
                     time_accounting.switch(before)
             if isinstance(event, BaseException):
-                raise event
+                raise self._stalled or event
             return event
 
     def _hello(self) -> Hello:

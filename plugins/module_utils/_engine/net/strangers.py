@@ -2,16 +2,46 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Connections whose other ends have not proved anything yet: how many there may be, and which one goes."""
+"""Connections whose other ends have not proved anything yet: how many there may be, which one goes, what is logged."""
 
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
-from typing import Iterator
+from typing import Callable, Iterator
+
+from ..wire.handshake import HandshakeError
+from .authenticate import HANDSHAKE_SECONDS
 
 MOST = 32  # at one time
+_COMPLAINTS = 50  # that are logged
+
+
+class Complaints:
+    """Logs what strangers do, but not without end: they decide how often they come."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def __call__(self, text: str) -> None:
+        """Log a complaint, if there were not too many."""
+        with self._lock:
+            self.count += 1
+            count = self.count
+        if count <= _COMPLAINTS:
+            self._log(text if count < _COMPLAINTS else f"{text}; what comes after this is not logged")
+
+
+def wait_for_words(connection: socket.socket) -> None:
+    """Wait until the peer has sent something; raise HandshakeError if it does not in time."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    if not poll.poll(HANDSHAKE_SECONDS * 1000):
+        raise HandshakeError("the peer said nothing")
 
 
 class _Stranger:
@@ -49,6 +79,12 @@ class Strangers:
                 if stranger in self._held:
                     self._held.remove(stranger)
                     stranger.connection.close()
+
+    def end_all(self) -> None:
+        """End the connections of all."""
+        with self._lock:
+            for stranger in list(self._held):
+                self._end(stranger)
 
     def _end(self, stranger: _Stranger) -> None:
         self._held.remove(stranger)

@@ -296,7 +296,8 @@ class Sender:
         sums = {}
         for index in wanted:
             try:
-                sums[index] = hash_and_close(root.open_file(shard.entries[index].path)).hex()
+                with time_accounting.at_work():
+                    sums[index] = hash_and_close(root.open_file(shard.entries[index].path)).hex()
             except OSError:
                 sums[index] = ""  # equal to nothing: it is asked for, and fails in its own right
         self._session.send(Sums(shard.id, sums))
@@ -309,7 +310,8 @@ class Sender:
         for file in files:
             if (file.have or sent.doubtful) and file.index not in problems:
                 try:
-                    sums[file.index] = hash_and_close(root.open_file(file.entry.path)).hex()
+                    with time_accounting.at_work():
+                        sums[file.index] = hash_and_close(root.open_file(file.entry.path)).hex()
                 except OSError as error:
                     problems[file.index] = f"cannot be read: {error.strerror}"
         self._tell_sent(shard, problems, sums, sent.bytes, stream)

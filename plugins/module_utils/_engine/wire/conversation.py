@@ -320,6 +320,7 @@ class Lane:
         self.carried = 0  # the shard whose contents flow
         self._free_to_send = self._free_to_receive = _NOTHING  # contents, by which nothing changes
         self.is_refused = False  # what the peer sends
+        self.idle_pings = 0  # of a peer that waits
 
     def enter(self, role: Role, phase: Phase) -> None:
         """Let an end be in a phase."""
@@ -389,8 +390,10 @@ class Lane:
                 yield frame
             else:
                 said = self._judge(frame)
-                if kind is not K.PING:
+                if not isinstance(said, messages.Ping):
                     yield said
+                elif not said.works:
+                    self.idle_pings += 1
 
     def _judge(self, frame: Frame) -> Said:
         conversation = self._conversation

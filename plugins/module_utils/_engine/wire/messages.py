@@ -27,6 +27,8 @@ _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 Value = TypeVar("Value")
 
+_WORKS = b"w"  # all that a PING may hold
+
 
 class Message:
     """What a frame of ``kind`` holds. ``parse`` reads a payload, and raises FrameError."""
@@ -381,24 +383,34 @@ class Failed(Message):
 
 
 class Ping(Message):
-    """PING: an end lives."""
+    """PING: an end lives. ``works``: it is at work itself, and does not just wait for its peer."""
+
+    __slots__ = ("works",)
+    kind = FrameKind.PING
+
+    def __init__(self, works: bool = False) -> None:
+        self.works = works
+
+    def dump(self) -> bytes:
+        return _WORKS if self.works else b""
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Ping:
+        return cls(bytes(payload[:1]) == _WORKS)
+
+
+class Bye(Message):
+    """BYE: an end has nothing more to say on a connection."""
 
     __slots__ = ()
-    kind = FrameKind.PING
+    kind = FrameKind.BYE
 
     def dump(self) -> bytes:
         return b""
 
     @classmethod
-    def parse(cls, _payload: Payload) -> Ping:
+    def parse(cls, _payload: Payload) -> Bye:
         return cls()
-
-
-class Bye(Ping):
-    """BYE: an end has nothing more to say on a connection."""
-
-    __slots__ = ()
-    kind = FrameKind.BYE
 
 
 def dump_message(values: Mapping[str, object]) -> bytes:

@@ -21,7 +21,7 @@ import tempfile
 import threading
 from typing import Callable, Collection
 
-from ..._core import subprocesses
+from ..._core import subprocesses, time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
@@ -68,6 +68,14 @@ def failure(program: str, code: int, said: str) -> str | None:
     if code and (code == 255 or _LOST.search(said)):
         return f"the connection was lost: {said or f'it ended with code {code}'}. {_RERUN}"
     return None
+
+
+def _shows_io(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/io", encoding="ascii") as lines:
+            return bool(lines.readline())
+    except OSError:
+        return False
 
 
 class Mover:
@@ -127,7 +135,9 @@ class Runner:
             )
             self._running.add(process)
             try:
-                self._watch(process, meter, counter, most)
+                # If this system does not show what it does, it counts as busy
+                with contextlib.nullcontext() if _shows_io(process.pid) else time_accounting.at_work():
+                    self._watch(process, meter, counter, most)
             finally:
                 self._running.discard(process)
             size = errors.seek(0, os.SEEK_END)

@@ -12,8 +12,6 @@ when their input ends, so that no process outlives a job that was killed; ncat a
 
 from __future__ import annotations
 
-from typing import Sequence
-
 OPENBSD, TRADITIONAL, NCAT, BUSYBOX, FREEBSD, BUILTIN = (
     "openbsd",
     "traditional",
@@ -44,24 +42,6 @@ def detect(help_text: str, system: str = "Linux") -> str:
     if system == "FreeBSD" and "usage: nc [-" in help_text:
         return FREEBSD
     return ""
-
-
-def listen_argv(dialect: str, address: str, port: int, allowed: Sequence[str] = (), program: str = "nc") -> list[str]:
-    """Return the argv that waits for one connection at an address (numeric) and port, from ``allowed`` where given.
-
-    traditional knows one address only, openbsd, FreeBSD and busybox none: there the secret alone keeps others out.
-    openbsd and FreeBSD refuse ``-p`` with ``-l``; traditional without ``-p`` listens on a port of its own choice.
-    """
-    if dialect in (OPENBSD, FREEBSD):
-        return [program, *_family(address), "-n", "-N", "-l", address, str(port)]
-    if dialect == TRADITIONAL:
-        return [program, "-n", "-q", "0", "-l", "-s", address, "-p", str(port), *(allowed if len(allowed) == 1 else [])]
-    if dialect == NCAT:
-        allow = ["--allow", ",".join(allowed)] if allowed else []
-        return [program, *_family(address), "-n", *allow, "-l", address, str(port)]
-    if dialect == BUSYBOX:
-        return [program, "-l", "-p", str(port), address]
-    raise ValueError(f"there is no argv for the netcat dialect {dialect!r}")
 
 
 def connect_argv(dialect: str, address: str, port: int, program: str = "nc") -> list[str]:

@@ -9,8 +9,8 @@ authenticated message by message; the contents of files are protected against co
 line who changes them.
 
 ``context.serve``: ``address`` to listen at (numeric), ``ports`` to choose from (none: any free one), ``allow``:
-addresses that may connect (where it is one, and the dialect knows how). ``context.secrets["exchange"]`` is the one-time
-secret of both ends. ``Server.ready`` and so ``context.peer``: ``address``, ``ports`` (one for each stream).
+addresses that may connect. ``context.secrets["exchange"]`` is the one-time secret of both ends. ``Server.ready`` and
+so ``context.peer``: ``address``, ``port``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from __future__ import annotations
 from ..._core.context import Context, Server
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
-from ..._core.ports import free_port
 from ..._core.subprocesses import find_program
+from ..._engine.net.connect import Connection, ConnectionParameters, Listener
 from ..._engine.net.control_channel import Channel
 from ..._engine.net.session import Session
 from ..._engine.net.session_server import SessionServer
@@ -39,64 +39,52 @@ def _dialect(context: Context) -> tuple[str, str]:
     return dialect, program
 
 
-def _secret(context: Context) -> str:
-    secret = context.secrets.get("exchange", "")
-    if not secret:
-        raise TransferFailed("tar_nc was given no one-time secret, without which anybody could connect")
-    return secret
+def _streams(context: Context) -> int:
+    return max(1, int(context.settings["streams"]))
 
 
-def _channel(context: Context, wire: netcat_transport.Wire) -> Channel:
-    drives = context.part == "drive"
-    return Channel(
-        wire.reader,
-        wire.writer,
-        float(context.settings["timeout"] or 300),
-        send_key=wire.keys.drive if drives else wire.keys.serve,
-        receive_key=wire.keys.serve if drives else wire.keys.drive,
-    )
-
-
-def _converse(context: Context, wires: list[netcat_transport.Wire], nc_argv: list[str]) -> Outcome:
-    """Hold the conversation over the connections, and end them."""
-    try:
-        session = Session(context, [_channel(context, wire) for wire in wires], Contents.ARCHIVES)
-        if context.side == "source":
-            outcome = Sender(context, session, TarSource(context)).run()
-        else:
-            outcome = Receiver(context, session, TarDest(context)).run()
-    finally:
-        for wire in wires:
-            wire.end()
-    outcome.streams = len(wires)
-    if nc_argv and context.side in outcome.cmd:
-        outcome.cmd[context.side] = [*outcome.cmd[context.side], "|", *nc_argv]
+def _run(context: Context, channels: list[Channel]) -> Outcome:
+    """Hold the conversation over the connections."""
+    session = Session(context, channels, Contents.ARCHIVES)
+    if context.side == "source":
+        outcome = Sender(context, session, TarSource(context)).run()
+    else:
+        outcome = Receiver(context, session, TarDest(context)).run()
+    outcome.streams = len(channels)
     return outcome
 
 
 def drive(context: Context) -> Outcome:
     """Connect to the serving end, and do the transfer with it."""
+    parameters = ConnectionParameters(context, encrypts=False)
     dialect, program = _dialect(context)
-    secret = _secret(context)
-    address = netcat_transport.resolve(str(context.peer["address"]))
-    ports = [int(port) for port in context.peer["ports"]]
+    address, port = netcat_transport.resolve(str(context.peer["address"])), int(context.peer["port"])
     if ":" in address and dialect != netcat.BUILTIN and not netcat.speaks_ipv6(dialect):
         dialect = netcat.BUILTIN
     wires: list[netcat_transport.Wire] = []
     try:
-        for number, port in enumerate(ports):
+        for number in range(_streams(context)):
             wires.append(
-                netcat_transport.connect(
-                    dialect, program, address, port, number, secret, netcat_transport.RENEW_SECONDS, context.stop
-                )
+                netcat_transport.connect(dialect, program, address, port, number, parameters.secret, context.stop)
             )
     except TransferFailed:
         for wire in wires:
             wire.drop()
         raise
-    argv = [] if dialect == netcat.BUILTIN else netcat.connect_argv(dialect, address, ports[0], program)
-    context.settings = {**context.settings, "streams": len(ports)}
-    return _converse(context, wires, argv)
+    try:
+        outcome = _run(context, [_channel(parameters, wire) for wire in wires])
+    finally:
+        for wire in wires:
+            wire.end()
+    if dialect != netcat.BUILTIN and context.side in outcome.cmd:
+        argv = netcat.connect_argv(dialect, address, port, program)
+        outcome.cmd[context.side] = [*outcome.cmd[context.side], "|", *argv]
+    return outcome
+
+
+def _channel(parameters: ConnectionParameters, wire: netcat_transport.Wire) -> Channel:
+    keys = wire.keys
+    return Channel(wire.reader, wire.writer, parameters.timeout, send_key=keys.drive, receive_key=keys.serve)
 
 
 def serve(context: Context) -> Server:
@@ -105,91 +93,33 @@ def serve(context: Context) -> Server:
 
 
 class _TarServer(SessionServer):
-    """The listeners, and the conversation once all connections are there."""
+    """The listener, and the conversation once all connections are there."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._dialect, self._program = _dialect(context)
-        self._secret = _secret(context)
-        self._address = netcat_transport.own_address(str(context.serve.get("address") or ""))
-        if ":" in self._address and not netcat.speaks_ipv6(self._dialect):
-            self._dialect = netcat.BUILTIN
-        self._wires: dict[int, netcat_transport.Wire] = {}
-        self._listeners: list[netcat_transport.Listener] = []
-        ports = self._choose_ports(max(1, int(context.settings["streams"])))
-        try:
-            for number, port in enumerate(ports):
-                self._listeners.append(self._listen_there(number, port))
-        except BaseException:
-            self.close()
-            raise
-        context.settings = {**context.settings, "streams": len(ports)}
-        self.ready = {
-            "address": self._address,
-            "ports": [listener.port for listener in self._listeners],
-        }
+        self._parameters = ConnectionParameters(context, encrypts=False)
+        self._arrived_ones: dict[int, Connection] = {}
+        self._listener = Listener(context, self._parameters, self._arrived)
+        self.ready = {"address": self._listener.address, "port": self._listener.port}
 
-    def _listen_there(self, number: int, port: int) -> netcat_transport.Listener:
-        """Listen at a port; where any will do and somebody took this one meanwhile, at another."""
-        for _again in range(0 if self._context.serve.get("ports") else 2):
-            try:
-                return self._listen(number, port)
-            except (TransferFailed, OSError) as error:
-                self._context.log(f"port {port}: {error}")
-                port = free_port(self._address)
-        return self._listen(number, port)
-
-    def _listen(self, number: int, port: int) -> netcat_transport.Listener:
-        return netcat_transport.Listener(
-            self._dialect,
-            self._program,
-            self._address,
-            port,
-            number,
-            self._secret,
-            [str(address) for address in self._context.serve.get("allow") or ()],
-            self._arrived,
-            self._context.log,
-        )
-
-    def _choose_ports(self, count: int) -> list[int]:
-        """Find free ports, as many as there are streams; fewer where the range has no more, but at least one."""
-        named = [int(port) for port in self._context.serve.get("ports") or ()]
-        if not named:
-            return [free_port(self._address) for _number in range(count)]
-        chosen: list[int] = []
-        for port in named:
-            if free_port(self._address, port):
-                chosen.append(port)
-            if len(chosen) == count:
-                break
-        if not chosen:
-            raise TransferFailed(
-                f"{f'port {named[0]} is' if len(named) == 1 else f'all ports from {named[0]} to {named[-1]} are'} "
-                f"taken at {self._address} by other programs. Name another port or a wider port_range"
-            )
-        return chosen
-
-    def _arrived(self, number: int, wire: netcat_transport.Wire) -> None:
+    def _arrived(self, connection: Connection) -> None:
         with self._lock:
-            if self._closing:
-                wire.drop()
+            if self._closing or self._thread is not None or connection.number >= _streams(self._context):
+                connection.socket.close()
                 return
-            self._wires[number] = wire
-            if len(self._wires) < len(self.ready["ports"]):
-                return
-            self._begin(self._hold)
+            former = self._arrived_ones.pop(connection.number, None)
+            if former is not None:  # the driving end knows of the later one
+                former.socket.close()
+            self._arrived_ones[connection.number] = connection
+            if len(self._arrived_ones) == _streams(self._context):
+                self._begin(self._hold)
 
     def _hold(self) -> Outcome:
-        wires = [self._wires[number] for number in sorted(self._wires)]
-        argv = []
-        if self._dialect != netcat.BUILTIN:
-            argv = netcat.listen_argv(self._dialect, self._address, self._listeners[0].port, [], self._program)
-        return _converse(self._context, wires, argv)
+        in_order = [self._arrived_ones[number] for number in sorted(self._arrived_ones)]
+        return _run(self._context, [one.channel(self._parameters.timeout, drives=False) for one in in_order])
 
     def _stop_listening(self) -> None:
+        self._listener.close()
         if self._thread is None:
-            for wire in list(self._wires.values()):
-                wire.drop()
-        for listener in self._listeners:
-            listener.close()
+            for connection in self._arrived_ones.values():
+                connection.socket.close()

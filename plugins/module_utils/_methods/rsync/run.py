@@ -151,7 +151,8 @@ class Runner:
         stop = self.context.stop
         argv = self.argv(Run(**dict(vars(run), item_prefix=self._prefix)))
         limit = self.context.settings["timeout"] or PATIENCE
-        watch = Watch(limit, self.line.vitals, lambda: bool(self._trap(result)))
+        may_hash = bool(self.context.settings["checksum"])
+        watch = Watch(limit, self.line.vitals, lambda: bool(self._trap(result)), may_hash)
         try:
             result.code = rsync_child.run(
                 argv, output.feed, messages.feed, stdin=self.line.stdin, stop=stop, watch=watch

@@ -20,6 +20,8 @@ from ..._core.die_with_parent import descendants
 
 NOISE_BYTES = 512  # of each process within the limit: rsync's signs of life come to less than a quarter of it
 NOISE_TICKS = 2  # of processor time, a hundredth of a second each
+ON_ITS_WORD = 24 * 3600.0  # seconds for which only what the peer says of itself keeps a run: one huge file is hashed so
+UNSEEN = 3600.0  # the least for a peer that cannot be asked, and compares no contents
 _OFTEN, _SELDOM = 0.2, 2.0  # seconds between looks at the processes here
 _ASKS = 10  # times the peer is asked within the limit
 
@@ -85,13 +87,20 @@ class Watch:
     """Detects when a run of rsync has made no progress for ``limit`` seconds, on either side.
 
     ``ask_far`` looks on the peer; where that cannot tell (None), or nobody can here, the run counts as stalled
-    only while ``is_suspect`` says that it has met what rsync is known to wait for.
+    only while ``is_suspect`` says that it has met what rsync is known to wait for. That a peer says that it is at work,
+    or cannot be asked and sends signs of life, does not keep a run for ever in which nothing happens here: a hostile
+    one could. ``may_hash``: whether the peer may have contents to compare.
     """
 
     def __init__(
-        self, limit: float, ask_far: Callable[[], Vitals | None], is_suspect: Callable[[], bool] = lambda: False
+        self,
+        limit: float,
+        ask_far: Callable[[], Vitals | None],
+        is_suspect: Callable[[], bool] = lambda: False,
+        may_hash: bool = False,
     ) -> None:
         self.limit = limit
+        self._may_hash = may_hash
         self.has_stalled = False
         self._ask_far, self._is_suspect = ask_far, is_suspect
         self._pause = min(_SELDOM, max(_OFTEN, limit / 50))
@@ -126,7 +135,9 @@ class Watch:
         far_idle = self._far_idle()
         far_knows = self._far is not None and near is not None
         idle = min(time.monotonic() - self._near_at, far_idle if far_knows else self.limit)
-        self.has_stalled = idle >= self.limit and (far_knows or self._is_suspect())
+        trusts = far_knows or near is None or self._may_hash
+        longest = max(10 * self.limit, ON_ITS_WORD if trusts else UNSEEN)
+        self.has_stalled = (idle >= self.limit and (far_knows or self._is_suspect())) or now - self._near_at >= longest
         return self.has_stalled
 
     def _far_idle(self) -> float:

@@ -5,7 +5,7 @@
 """rsync to a daemon, one that is there or one for this transfer.
 
 * ``method``: both ends.
-* ``server``: the daemon. ``conf``: its configuration.
+* ``server``: the daemon. ``conf``: its configuration. ``acceptor``, ``daemon_log``: its connections, and what it says.
 
-It may import ``_methods/rsync``, ``_methods/ssh``, ``_tree``, ``_model`` and ``_core``.
+It may import ``_engine/{net,wire}``, ``_methods/rsync``, ``_methods/ssh``, ``_tree``, ``_model`` and ``_core``.
 """

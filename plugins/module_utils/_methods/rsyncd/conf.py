@@ -25,16 +25,13 @@ def boolean(value: str | None, default: bool) -> bool:
 class DaemonPlan:
     """A daemon for one transfer."""
 
-    address: str  # to listen at; empty: all
-    port: int
     path: str  # the root, canonical
     writable: bool
     as_root: bool
     numeric_ids: bool
     peers: tuple[str, ...]  # addresses that may connect; empty: any, the secret decides
     secrets_file: str
-    folder: str  # for lock, pid and log
-    max_connections: int
+    folder: str  # for the log
     timeout: int  # seconds
     digest: str = ""  # the weakest that is accepted (3.5.0 and newer); empty: any
 
@@ -45,10 +42,7 @@ def daemon_conf(plan: DaemonPlan) -> str:
     Only a plain chroot keeps symlinks as they are: without it the daemon rewrites absolute ones, or munges them.
     """
     options = [
-        ("pid file", f"{plan.folder}/rsyncd.pid"),
         ("log file", f"{plan.folder}/rsyncd.log"),
-        *([("address", plan.address)] if plan.address else []),
-        ("port", str(plan.port)),
         ("reverse lookup", "no"),
     ]
     module = [
@@ -61,8 +55,6 @@ def daemon_conf(plan: DaemonPlan) -> str:
         ("list", "no"),
         ("auth users", f"{USER}:{'rw' if plan.writable else 'ro'}"),
         ("secrets file", plan.secrets_file),
-        ("lock file", f"{plan.folder}/rsyncd.lock"),
-        ("max connections", str(plan.max_connections)),
         ("timeout", str(plan.timeout)),
         ("transfer logging", "no"),
     ]

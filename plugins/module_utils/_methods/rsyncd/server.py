@@ -14,39 +14,41 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Sequence
 
 from ..._core import subprocesses
 from ..._core.context import Context, Peer, Server
-from ..._core.die_with_parent import descendants
 from ..._core.errors import TransferFailed
-from ..._core.ports import ESTABLISHED, free_port, has_socket
-from ..._core.subprocesses import pipe
+from ..._core.ports import ESTABLISHED, cannot_listen, has_socket
+from ..._core.subprocesses import find_program, pipe
 from ..._tree.staging import open_staging
-from ..rsync.child import end_group
 from ..rsync.leftover import adopt
 from ..rsync.server_command import user_variables
+from .acceptor import Acceptor, listen
 from .conf import USER, DaemonPlan, daemon_conf
+from .daemon_log import DaemonLog
 
-_PATIENCE = 10.0  # seconds until the daemon listens
-_LOG_LINES = 20  # handed to the job's log at the end
 _SPARE_CONNECTIONS = 4  # over one for each stream: a broken one may linger until its timeout
 _AUTH_DIGEST = (3, 5, 0)  # the first version that can refuse weak ones
 _MEMORY = "/dev/shm"  # where a file is on no disk
 
-# A process that waits for the job's end: its input closes then. It removes files (argv 2 ...) and ends the daemon's
-# session (argv 1), which Linux could do by a signal on the parent's death, but not for the daemon's children.
+# A process that waits for the job's end: its input closes then. It removes files (argv) and ends the sessions that it
+# was told of, which Linux could do by a signal on the parent's death, but not for the children of an rsync.
 _GUARD = """
 import os, signal, sys
-if not os.read(0, 1):
-    for path in sys.argv[2:]:
-        try:
-            os.unlink(path)
-        except OSError:
-            pass
+sessions = set()
+for line in sys.stdin:
+    if line[0] == "0":
+        sys.exit()
+    (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))
+for path in sys.argv[1:]:
     try:
-        os.killpg(int(sys.argv[1]), signal.SIGKILL)
+        os.unlink(path)
+    except OSError:
+        pass
+for session in sessions:
+    try:
+        os.killpg(session, signal.SIGKILL)
     except OSError:
         pass
 """
@@ -80,15 +82,14 @@ class OwnDaemon(Server):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._acceptor: Acceptor | None = None
+        self._daemon_log: DaemonLog | None = None
         self._connected = False
-        folder = context.folder
-        self._log = os.path.join(folder, "rsyncd.log")
-        self._files = [os.path.join(folder, f"rsyncd.{kind}") for kind in ("conf", "pid", "lock", "log")]
+        self._files = [os.path.join(context.folder, f"rsyncd.{kind}") for kind in ("conf", "log")]
         self._secrets = self._write_secrets()
         try:
-            self.ready = self._start()
+            self.ready = self._open()
         except BaseException:
             self.close()
             raise
@@ -106,112 +107,84 @@ class OwnDaemon(Server):
         self._files.append(path)
         return path
 
-    def _start(self) -> Peer:
+    def _open(self) -> Peer:
         context = self._context
         if context.settings["link_dest"] and context.side == "dest":
             raise TransferFailed(
                 "link_dest is set, and the source could write to all that a daemon for this transfer must reach, and "
                 "so change the older copies. Name method stream"
             )
-        path = os.fsdecode(context.root)
-        address = _address(context.serve.get("address", ""))
-        ports = list(context.serve.get("ports") or [0])
-        busy = []
-        for wanted in ports:
-            port = free_port(address, wanted)
-            if port and self._listens(self._plan(address, port, path)):
-                return {
-                    "port": port,
-                    "root": path,
-                    "subpath": "",
-                    "link_dest": [],
-                    "chroot": os.geteuid() == 0,
-                    "leftover": bool(context.serve.get("leftover")),
-                    "cmd": self._argv(),
-                }
-            busy.append(str(wanted))
-        raise TransferFailed(
-            f"the port{'s' if len(busy) > 1 else ''} {', '.join(busy)} at {address or 'this host'} "
-            f"{'are' if len(busy) > 1 else 'is'} taken by another program, so the daemon for this transfer cannot "
-            "listen there. Name a free port with port, or a range with port_range"
+        peers = _addresses(context.serve.get("allow") or [])
+        self._write_conf(peers)
+        listening = _listen(_address(context.serve.get("address", "")), list(context.serve.get("ports") or [0]))
+        self._daemon_log = DaemonLog(self._files[1])
+        self._guard = subprocesses.start(
+            [sys.executable, "-I", "-S", "-c", _GUARD, *self._files],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            new_session=True,
         )
+        most = context.settings["streams"] + _SPARE_CONNECTIONS
+        self._acceptor = Acceptor(listening, peers, most, self._start, self._tell_guard, self._daemon_log, context.log)
+        return {
+            "port": self._acceptor.port,
+            "root": os.fsdecode(context.root),
+            "subpath": "",
+            "link_dest": [],
+            "chroot": os.geteuid() == 0,
+            "leftover": bool(context.serve.get("leftover")),
+            "cmd": self._argv(),
+        }
 
-    def _plan(self, address: str, port: int, path: str) -> DaemonPlan:
+    def _write_conf(self, peers: Sequence[str]) -> None:
         context, settings = self._context, self._context.settings
         both = [tuple(settings["rsync"][side]) for side in ("source", "dest")]
-        return DaemonPlan(
-            address=address,
-            port=port,
-            path=path,
+        plan = DaemonPlan(
+            path=os.fsdecode(context.root),
             writable=context.side == "dest",
             as_root=os.geteuid() == 0,
             numeric_ids=settings["numeric_ids"],
-            peers=tuple(_addresses(context.serve.get("allow") or [])),
+            peers=tuple(peers),
             secrets_file=self._secrets,
             folder=context.folder,
-            max_connections=settings["streams"] + _SPARE_CONNECTIONS,
             timeout=settings["timeout"],
             digest="sha256" if min(both) >= _AUTH_DIGEST else "",
         )
-
-    def _argv(self) -> list[str]:
-        return ["rsync", "--daemon", "--no-detach", f"--config={self._files[0]}"]
-
-    def _listens(self, plan: DaemonPlan) -> bool:
-        """Start the daemon; False where another program took the port meanwhile."""
         try:
             text = daemon_conf(plan)
         except ValueError as error:
             raise TransferFailed(
                 f"{error}: a daemon cannot serve this path. Choose method rsync, or rename the folder"
             ) from error
+        if find_program("rsync") is None:
+            raise TransferFailed("there is no rsync on this host. Install it, or choose another method")
         with open(self._files[0], "w", encoding="utf-8", errors="surrogateescape") as stream:
             os.fchmod(stream.fileno(), 0o600)
             stream.write(text)
-        try:
-            self._process = subprocesses.start(
-                self._argv(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                extra_environment=user_variables(),
-                new_session=True,
-            )
-        except OSError as error:
-            raise TransferFailed(
-                f"rsync cannot be started on this host: {error.strerror}. Install it, or choose another method"
-            ) from error
-        self._guard = subprocesses.start(
-            [sys.executable, "-I", "-S", "-c", _GUARD, str(self._process.pid), *self._files],
-            stdin=subprocess.PIPE,
+
+    def _argv(self) -> list[str]:
+        return ["rsync", "--daemon", f"--config={self._files[0]}"]
+
+    def _start(self, connection: socket.socket) -> subprocess.Popen[bytes]:
+        """Start an rsync that serves the socket which is its standard input, as it does for inetd."""
+        return subprocesses.start(
+            self._argv(),
+            stdin=connection.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            extra_environment=user_variables(),
             new_session=True,
+            die_with_parent=True,
         )
-        deadline = time.monotonic() + _PATIENCE
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                said = self._last_log()
-                self._end_processes()
-                if "Address already in use" in said:
-                    return False
-                raise TransferFailed(f"the rsync daemon for this transfer ended at once. It said: {said or 'nothing'}")
-            if _is_listening(plan.address, plan.port):
-                return True
-            time.sleep(0.02)
-        raise TransferFailed(f"the rsync daemon does not listen after {_PATIENCE:.0f} seconds: {self._last_log()}")
 
-    def _last_log(self) -> str:
-        with contextlib.suppress(OSError), open(self._log, encoding="utf-8", errors="replace") as stream:
-            return "\n".join(stream.read().splitlines()[-_LOG_LINES:])
-        return ""
+    def _tell_guard(self, what: str, pid: int) -> None:
+        if self._guard is not None:
+            os.write(pipe(self._guard.stdin).fileno(), f"{what}{pid}\n".encode())
 
     def active(self) -> bool:
-        """Whether the daemon has a child: it forks one for each connection."""
-        if self._process is None or self._process.poll() is not None:
-            return False
-        if not os.path.isdir("/proc/self"):
-            return True
-        connected_now = bool(descendants(self._process.pid))
+        """Whether a client that has logged in is connected."""
+        connected_now = self._acceptor is not None and self._acceptor.is_serving()
         if (
             self._connected
             and not connected_now
@@ -223,23 +196,22 @@ class OwnDaemon(Server):
         return connected_now
 
     def close(self) -> None:
-        """End the daemon and its connections; its log goes to the job's, its files go."""
-        self._end_processes()
-        said = self._last_log()
-        if said:
-            self._context.log(f"the daemon said:\n{said}")
+        """End the connections and stop listening; what rsync logged last goes to the job's log, the files go."""
+        if self._acceptor is not None:
+            self._acceptor.close()
+        if self._guard is not None:
+            with contextlib.suppress(BrokenPipeError), pipe(self._guard.stdin) as lifeline:
+                lifeline.write(b"0\n")
+            self._guard.wait()
+        if self._daemon_log is not None:
+            self._daemon_log.close()
+            said = self._daemon_log.text()
+            if said:
+                self._context.log(f"the daemon said:\n{said}")
+        self._acceptor = self._guard = self._daemon_log = None
         for path in self._files:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-
-    def _end_processes(self) -> None:
-        if self._process is not None:
-            end_group(self._process)
-        if self._guard is not None:
-            with contextlib.suppress(BrokenPipeError), pipe(self._guard.stdin) as lifeline:
-                lifeline.write(b"0")
-            self._guard.wait()
-        self._process = self._guard = None
 
 
 class ConfiguredDaemon(Server):
@@ -310,9 +282,18 @@ def _addresses(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _is_listening(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address or "localhost", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
+def _listen(address: str, ports: Sequence[int]) -> socket.socket:
+    """Listen at the first of the ports that is free; raises TransferFailed."""
+    for port in ports:
+        try:
+            listening = listen(address, port)
+        except OSError as error:
+            raise cannot_listen(address, port, error) from error
+        if listening is not None:
+            return listening
+    many = len(ports) > 1
+    raise TransferFailed(
+        f"the port{'s' if many else ''} {', '.join(str(port) for port in ports)} at {address or 'this host'} "
+        f"{'are' if many else 'is'} taken by another program, so the daemon for this transfer cannot "
+        "listen there. Name a free port with port, or a range with port_range"
+    )

@@ -39,6 +39,7 @@ __all__ = ["Handler", "Refused", "Service", "SshServer", "Work"]
 KEY_LIFE = 24 * 3600  # seconds that a key holds which nobody takes back
 KEY_RENEWAL = 3600.0  # seconds
 REFUSED = 126  # exit code of a command that was not allowed
+SPARE_SESSIONS = 16  # over one for each stream: broken ones may linger, and the driving end asks things in between
 
 
 class Refused(Exception):
@@ -84,6 +85,8 @@ class SshServer(Server):
         self._lock = threading.Lock()  # for the sessions and programs
         self._key_lock = threading.Lock()
         self._sessions: set[socket.socket] = set()
+        settings = context.settings
+        self._most_sessions = max(int(settings["streams"]), int(settings["streams_max"])) + SPARE_SESSIONS
         self._programs: set[Program] = set()
         self._closing = threading.Event()
         self._daemon: sshd.PrivateSshd | None = None
@@ -232,16 +235,24 @@ class SshServer(Server):
                 if self._closing.is_set():
                     handed.close()
                     return
+                is_one_too_many = len(self._sessions) >= self._most_sessions
                 self._sessions.add(connection)
             try:
                 try:
-                    code = self._run(connection, command, handed)
+                    code = self._refuse(handed) if is_one_too_many else self._run(connection, command, handed)
                 finally:
                     handed.close()
                 connection.sendall(bytes([code]))
             finally:
                 with self._lock:
                     self._sessions.discard(connection)
+
+    def _refuse(self, handed: Handed) -> int:
+        """Refuse a connection over those that a transfer needs: each could keep a program running."""
+        self._context.log(f"a connection is refused: {self._most_sessions} are open")
+        message = f"longhaul: {self._most_sessions} connections of this transfer are open, and it needs no more\n"
+        os.write(handed.stderr, message.encode())
+        return REFUSED
 
     def _run(self, connection: socket.socket, command: str, handed: Handed) -> int:
         if command == HELLO:
@@ -250,7 +261,7 @@ class SshServer(Server):
         try:
             program = start(self._handler(command), handed, self._confinement.apply)
         except (Refused, OSError) as problem:
-            self._context.log(f"refused: {command!r}: {problem}")
+            self._context.log(f"refused: {command[:200]!r}: {problem}")
             os.write(handed.stderr, f"longhaul: {problem}\n".encode("utf-8", "replace"))
             return REFUSED
         with self._lock:

@@ -34,7 +34,10 @@ ORDER = {
     "_engine.receiver": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
     "_methods.ssh": {"_core"},
     "_methods.rsync": {"_methods.ssh", "_engine.sender", "_tree", "_model", "_core"},
-    "_methods.rsyncd": {"_methods.rsync", "_methods.ssh", "_tree", "_model", "_core"},
+    "_methods.rsyncd": {
+        *("_methods.rsync", "_methods.ssh", "_engine.net", "_engine.wire"),
+        *("_tree", "_model", "_core"),
+    },
     "_methods.copy": {
         *("_methods.ssh", "_engine.sender", "_engine.receiver", "_engine.net", "_engine.wire"),
         *("_tree", "_model", "_core"),

@@ -207,7 +207,7 @@ def test_a_channel_carries_large_frames_both_ways(pipes):
     (a_read, b_write), (b_read, a_write) = pipes
     left, right = channel(Role.SOURCE, a_read, a_write), channel(Role.DEST, b_read, b_write)
     large = Hello(1, os.urandom(500_000).hex(), False)
-    sender = threading.Thread(target=lambda: (left.send(large), left.ping(), left.send(Failed("enough"))))
+    sender = threading.Thread(target=lambda: (left.send(large), left.ping(False), left.send(Failed("enough"))))
     sender.start()
     said = right.receive()
     assert [next(said).dump(), next(said).dump()] == [large.dump(), Failed("enough").dump()]

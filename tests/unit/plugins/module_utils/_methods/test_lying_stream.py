@@ -49,6 +49,8 @@ def lies_of(side: str) -> st.SearchStrategy[list[tuple[str, int, int, int]]]:
 class Ground:
     """A source, and on the other host a root with an older copy of it beside, and what must not be touched."""
 
+    method, liar = "stream", lying_stream.__file__
+
     def __init__(self, folder: Path) -> None:
         self.source, self.work, ground = folder / "source", folder / "work", folder / "ground"
         self.root, self.older, outside = ground / "root", ground / "older", ground / "outside"
@@ -77,9 +79,9 @@ class Ground:
     def transfer(self, side: str = "", lies: Any = (), serving: str = "dest", **changes: Any) -> dict[str, Any]:
         """Run a transfer as a backup has it, in which a side may lie; returns its outcome, empty if it never ended."""
         given = {"link_dest": [str(self.older)], "delete": True, "rules": ["- *.key"], "timeout": 20, **changes}
-        pair = Pair(self.work, self.source, self.root, settings("stream", encrypt=False, **given), serving)
+        pair = Pair(self.work, self.source, self.root, settings(self.method, encrypt=False, **given), serving)
         if lies:
-            words = [lying_stream.__file__, side, json.dumps(lies)]
+            words = [self.liar, side, json.dumps(lies)]
             run_through(pair, side, first=" ".join(shlex.quote(word) for word in words))
         try:
             for end in (pair.serving, pair.driving):
@@ -101,11 +103,11 @@ class Ground:
         assert self.kept.changes() == []
 
 
-def tell(side: str, lies: Any, serving: str, is_filled: bool) -> None:
+def tell(side: str, lies: Any, serving: str, is_filled: bool, make: type[Ground] = Ground) -> None:
     """Run one example: an honest transfer if ``is_filled``, one with lies, and an honest one, which must work."""
     folder = Path(tempfile.mkdtemp())
     try:
-        ground = Ground(folder)
+        ground = make(folder)
         if is_filled:
             assert ground.transfer(serving=serving)["failure"] == ""
             (ground.source / "same").chmod(0o640)  # which the root shares with the older copy

@@ -127,22 +127,37 @@ def test_partial_files_stay_for_a_rerun_only_where_there_are_any(root):
 
 
 @pytest.mark.parametrize("place", [b"", b"tmp", b"partial"])
-@pytest.mark.parametrize("kind", ["link", "file"])
-def test_what_is_no_directory_is_refused_and_left_alone(root, tmp_path, place, kind):
+def test_a_symlink_that_somebody_left_goes_and_what_it_leads_to_stays(root, tmp_path, place):
     victim = tmp_path / "victim"
     for name in ("tmp", "partial"):
         (victim / name).mkdir(parents=True)
     (victim / "tmp" / "precious").write_text("x")
+    victim.chmod(0o755)
+    before = victim.stat()
     wrong = os.path.join(stage(root), place) if place else stage(root)
     os.makedirs(os.path.dirname(wrong), mode=0o700, exist_ok=True)
-    if kind == "link":
-        os.symlink(victim, wrong)
+    os.symlink(victim, wrong)
+    with contextlib.closing(staging.Staging(root, NAME)) as folders:
+        assert not os.path.islink(wrong) and os.path.isdir(wrong)
+        assert not folders.prepare()
+    assert (victim / "tmp" / "precious").exists()
+    assert (victim.stat().st_mode, victim.stat().st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
+
+
+@pytest.mark.parametrize("place", [b"", b"tmp", b"partial"])
+@pytest.mark.parametrize("kind", ["fifo", "file"])
+def test_what_is_no_directory_is_refused_and_left_alone(root, place, kind):
+    wrong = os.path.join(stage(root), place) if place else stage(root)
+    os.makedirs(os.path.dirname(wrong), mode=0o700, exist_ok=True)
+    if kind == "fifo":
+        os.mkfifo(wrong)
     else:
         write(wrong)
     with pytest.raises(TransferFailed, match="Nothing in it was touched") as refused:
         staging.Staging(root, NAME)
-    assert os.fsdecode(wrong) in str(refused.value)
-    assert (victim / "tmp" / "precious").exists()
+    assert f"`rm -r {os.fsdecode(wrong)}`" in str(refused.value)
+    assert f"of user id {os.geteuid()}" in str(refused.value)
+    assert os.path.lexists(wrong)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: only root can give folders to others")

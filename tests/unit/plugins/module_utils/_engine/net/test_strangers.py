@@ -13,6 +13,7 @@ import time
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import connect as module
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import strangers
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect import (
     ConnectionParameters,
     Listener,
@@ -24,19 +25,19 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.
 
 
 def test_the_oldest_silent_one_goes():
-    strangers = Strangers(most=3)
+    held_ones = Strangers(most=3)
     with contextlib.ExitStack() as stack:
         pairs = [socket.socketpair() for _number in range(5)]
         for pair in pairs:
             stack.enter_context(pair[0])
             stack.enter_context(pair[1])
             pair[1].settimeout(5)
-        held = [stack.enter_context(strangers.hold(mine)) for mine, _theirs in pairs[:3]]
+        held = [stack.enter_context(held_ones.hold(mine)) for mine, _theirs in pairs[:3]]
         held[0].is_silent = False
-        stack.enter_context(strangers.hold(pairs[3][0]))
+        stack.enter_context(held_ones.hold(pairs[3][0]))
         assert pairs[1][1].recv(1) == b""  # the oldest that had said nothing
         held[2].is_silent = False
-        stack.enter_context(strangers.hold(pairs[4][0]))
+        stack.enter_context(held_ones.hold(pairs[4][0]))
         assert pairs[3][1].recv(1) == b""
         for mine, theirs in (pairs[0], pairs[2], pairs[4]):
             mine.sendall(b"x")
@@ -44,11 +45,11 @@ def test_the_oldest_silent_one_goes():
 
 
 def test_who_has_left_does_not_count():
-    strangers = Strangers(most=1)
+    held_ones = Strangers(most=1)
     first, other = socket.socketpair()
     with first, other:
         for _time in range(3):
-            with strangers.hold(first):
+            with held_ones.hold(first):
                 pass
         first.sendall(b"x")
         assert other.recv(1) == b"x"
@@ -87,11 +88,11 @@ def test_silent_connections_do_not_keep_the_peer_out(listening):
 
 
 def test_strangers_do_not_fill_the_log(listening, monkeypatch):
-    monkeypatch.setattr(module, "_COMPLAINTS", 3)
+    monkeypatch.setattr(strangers, "_COMPLAINTS", 3)
     lines = []
     listener, _parameters, _arrived = listening(lines.append)
     for _number in range(10):
         with socket.create_connection((listener.address, listener.port)) as stranger:
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
-    wait_for(lambda: listener.complaints == 10, seconds=20)
+    wait_for(lambda: listener.complaints.count == 10, seconds=20)
     assert len(lines) == 3 and lines[-1].endswith("what comes after this is not logged")

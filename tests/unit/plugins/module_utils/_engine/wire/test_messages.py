@@ -54,6 +54,7 @@ PAYLOADS = [
     (Raw(4), b'{"index":4}'),
     (Failed("a\udcff"), b'{"reason":"a\\udcff"}'),
     (Ping(), b""),
+    (Ping(works=True), b"w"),
     (Bye(), b""),
 ]
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -164,6 +165,63 @@ def test_where_an_end_cannot_be_looked_at_only_a_suspect_is_ended(clock, monkeyp
     monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: near)
     assert not stalls(clock, Watch(100, lambda: None), 1000)
     assert stalls(clock, Watch(100, lambda: None, lambda: True), 150)
+
+
+@pytest.mark.parametrize(
+    ("far", "may_hash", "longest"),
+    [("busy", False, rsync_watch.ON_ITS_WORD), ("silent", True, rsync_watch.ON_ITS_WORD), ("silent", False, 3600)],
+)
+def test_the_word_of_the_peer_does_not_keep_a_run_for_ever(clock, far, may_hash, longest):
+    """It may lie, and go on sending signs of life."""
+    said = {"busy": IDLE._replace(busy=True), "silent": None}[far]
+    watch = Watch(100, lambda: said, may_hash=may_hash)
+    assert not stalls(clock, watch, int(longest) - 5)
+    assert stalls(clock, watch, 30)
+
+
+# A remote shell that passes on what a server says, up to its list's end, and from then on only signs of life (MSG_NOOP)
+ALIVE = """
+import os, subprocess, sys, threading, time
+process = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def up():
+    while True:
+        data = os.read(0, 65536)
+        if not data:
+            break
+        os.write(process.stdin.fileno(), data)
+threading.Thread(target=up, daemon=True).start()
+passed = 0
+while passed < int(sys.argv[1]):
+    data = os.read(process.stdout.fileno(), 65536)
+    os.write(1, data)
+    passed += len(data)
+while True:
+    time.sleep(0.5)
+    os.write(1, bytes((0, 0, 0, 7 + 42)))
+"""
+
+
+@needs_proc
+def test_a_peer_that_sends_signs_of_life_alone_is_given_up(pair, monkeypatch):
+    """With the real rsync, whose own --timeout such a peer keeps from ending it."""
+    (pair.source / "file").write_bytes(b"x" * 200_000)
+    monkeypatch.setattr(rsync_watch, "UNSEEN", 0.0)
+    honest = pair.shell
+
+    def living(side: str, plan: dict[str, object]) -> str:
+        words = [sys.executable, str(pair.folder / "alive.py"), "40", *shlex.split(honest(side, plan))]
+        (pair.folder / "alive.py").write_text(ALIVE)
+        script = pair.folder / "living"
+        script.write_text(f'#!/bin/sh\nexec {" ".join(shlex.quote(word) for word in words)} "$@"\n')
+        script.chmod(0o755)
+        return str(script)
+
+    pair.shell = living
+    pair.stop_after = 60.0
+    begun = time.monotonic()
+    outcome = pair.over_shell(timeout=2)
+    assert "rsync made no progress" in outcome.failure, outcome.failure
+    assert 15 < time.monotonic() - begun < 50
 
 
 @pytest.mark.parametrize("text", [b"", b"longhaul-vitals \n", b"longhaul-vitals 1 2 x 0\n", b"refused\n"])

@@ -85,7 +85,7 @@ read-only = true
     assert found["three"]["timeout"] == "5"
 
 
-PLAN = DaemonPlan("127.0.0.1", 1, "/srv/data", True, True, True, ("10.0.0.2",), "/dev/shm/s", "/job", 5, 60)
+PLAN = DaemonPlan("/srv/data", True, True, True, ("10.0.0.2",), "/dev/shm/s", "/job", 60)
 
 
 def test_what_is_written_is_what_is_read():
@@ -97,7 +97,7 @@ def test_what_is_written_is_what_is_read():
 
 @given(st.text(min_size=1, max_size=30))
 def test_no_path_becomes_another_option(path):
-    plan = DaemonPlan("", 1, "/" + path, False, False, True, (), "/s", "/job", 5, 60)
+    plan = DaemonPlan("/" + path, False, False, True, (), "/s", "/job", 60)
     try:
         text = daemon_conf(plan)
     except ValueError:
@@ -110,7 +110,7 @@ def test_no_path_becomes_another_option(path):
 @pytest.mark.parametrize("path", ["/a\nread only = no", "/a ", "/a\\", "/a%HOME%"])
 def test_paths_that_the_format_cannot_hold(path):
     with pytest.raises(ValueError, match="rsyncd.conf"):
-        daemon_conf(DaemonPlan("", 1, path, False, False, True, (), "/s", "/job", 5, 60))
+        daemon_conf(DaemonPlan(path, False, False, True, (), "/s", "/job", 60))
 
 
 # a daemon of its own
@@ -121,18 +121,37 @@ def test_nothing_remains_and_nothing_is_shown(pair):
     context = serving(pair)
     server = rsyncd.serve(context)
     assert len(password_files(ID)) == 1
-    end = time.monotonic() + 10
-    while server.active():  # the connection by which it was seen to listen
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    for name in os.listdir(context.folder):
-        assert SECRET not in Path(context.folder, name).read_text()
-    assert SECRET not in shown_by_processes()
-    daemon = server._process.pid
-    server.close()
+    assert not server.active()
+    with connected(server.ready["port"]):
+        (daemon,) = daemons(context.folder)
+        for path in filter(Path.is_file, Path(context.folder).iterdir()):
+            assert SECRET not in path.read_text()
+        assert SECRET not in shown_by_processes()
+        assert not server.active()  # nobody has logged in
+        server.close()
     assert password_files(ID) == []
     assert os.listdir(context.folder) == []
     assert not Path(f"/proc/{daemon}").exists()
+
+
+@contextlib.contextmanager
+def connected(port: int) -> Iterator[socket.socket]:
+    """Speak to a daemon as a client does, up to its greeting."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(b"@RSYNCD: 31.0 sha512\n")
+        assert client.recv(1000).startswith(b"@RSYNCD: ")
+        yield client
+
+
+def daemons(folder: str) -> list[int]:
+    """Return the processes that run with a daemon's configuration in this folder."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{name}/cmdline").read_bytes()
+            if command.startswith(b"rsync") and f"--config={folder}/".encode() in command:
+                found.append(int(name))
+    return found
 
 
 def shown_by_processes() -> str:
@@ -150,17 +169,22 @@ def test_the_daemon_dies_with_the_job(pair):
     read, write = os.pipe()
     job = os.fork()
     if not job:
-        server = rsyncd.serve(context)
-        os.write(write, f"{server._process.pid} {server.ready['port']} {server._secrets}".encode())
-        time.sleep(60)
-        os._exit(0)
-    daemon, _port, secrets = os.read(read, 1000).decode().split()
-    os.kill(job, signal.SIGKILL)
-    os.waitpid(job, 0)
-    end = time.monotonic() + 10
-    while (os.path.exists(f"/proc/{daemon}") or os.path.exists(secrets)) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not os.path.exists(f"/proc/{daemon}")
+        try:
+            server = rsyncd.serve(context)
+            os.write(write, f"{server.ready['port']} {server._secrets}".encode())
+            time.sleep(60)
+        finally:
+            os._exit(0)
+    os.close(write)
+    port, secrets = os.read(read, 1000).decode().split()
+    with connected(int(port)):
+        assert len(daemons(context.folder)) == 1
+        os.kill(job, signal.SIGKILL)
+        os.waitpid(job, 0)
+        end = time.monotonic() + 10
+        while (daemons(context.folder) or os.path.exists(secrets)) and time.monotonic() < end:
+            time.sleep(0.02)
+    assert daemons(context.folder) == []
     assert not os.path.exists(secrets)
 
 

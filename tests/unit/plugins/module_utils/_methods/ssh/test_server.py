@@ -28,7 +28,12 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.ports import 
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import client_command as ssh
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import sshd
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.client_check import check_connection
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import Refused, Service, SshServer
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import (
+    SPARE_SESSIONS,
+    Refused,
+    Service,
+    SshServer,
+)
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
@@ -86,7 +91,7 @@ def context_for(folder: Path, keys: Path, **serve) -> Context:
     secrets = {"host_key": (keys / "host").read_text()}
     said: list[str] = []
     return Context(
-        *("dest", "serve", b"/", settings("rsync", id=ID), str(folder)),
+        *("dest", "serve", b"/", settings("rsync", id=ID, streams_max=2), str(folder)),
         serve={**values, **serve},
         secrets=secrets,
         log=said.append,
@@ -290,6 +295,28 @@ def test_many_connections_at_once(private):
     for thread in threads:
         thread.join()
     assert results == [data] * 8
+
+
+def test_a_peer_has_no_more_connections_than_a_transfer_needs(private, keys, tmp_path):
+    server, argv = private
+    with contextlib.ExitStack() as stack:
+        # One connection of ssh carries ten at most, and all of them count
+        held = [
+            stack.enter_context(subprocess.Popen([*argv, HERE, "copy"], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            for _number in range(2 + SPARE_SESSIONS)
+        ]
+        for one in held:
+            one.stdin.write(b"x")
+            one.stdin.flush()
+            assert one.stdout.read(1) == b"x"
+        refused = run(argv, "copy", b"x")
+        assert (refused.returncode, refused.stdout) == (126, b"")
+        assert refused.stderr.startswith(b"longhaul: 18 connections of this transfer are open")
+        held[0].communicate(timeout=20)
+        assert eventually(lambda: run(argv, "copy", b"x").stdout == b"x")
+        for one in held[1:]:
+            one.stdin.close()
+    assert any("a connection is refused" in line for line in server.said)
 
 
 def test_a_busy_port_gives_way_to_the_next(tmp_path, keys):

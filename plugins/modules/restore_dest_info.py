@@ -1,0 +1,75 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: restore_dest_info
+short_description: "Internal: check where a restore would arrive"
+version_added: 0.2.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Says whether the destination of a restore and the repository are in each other, on the host that receives the files.
+  - Symbolic links are followed, and folders are compared by device and inode.
+  - Part of the role P(longhaul.fleet.restore#role). Its options and what it returns may change in any release.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.info
+options:
+  repository:
+    description:
+      - The folder of all backups. It need not exist on this host.
+    type: path
+    required: true
+  dest:
+    description:
+      - The folder in which the files would arrive. It need not exist.
+    type: path
+    required: true
+seealso:
+  - module: longhaul.fleet.restore_info
+"""
+
+EXAMPLES = r"""
+- name: See whether a restore would spoil the snapshots
+  longhaul.fleet.restore_dest_info:
+    repository: /srv/backup
+    dest: /home/data
+"""
+
+RETURN = r"""
+overlaps:
+  description: Whether one of the two is the other, or lies in it.
+  returned: success
+  type: bool
+  sample: false
+dest:
+  description: The destination, without symbolic links.
+  returned: success
+  type: str
+  sample: /home/data
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.overlap import overlap
+
+
+def main() -> None:
+    """Look, and say what was found."""
+    module = AnsibleModule(
+        argument_spec={"repository": {"type": "path", "required": True}, "dest": {"type": "path", "required": True}},
+        supports_check_mode=True,
+    )
+    repository, dest = module.params["repository"], module.params["dest"]
+    module.exit_json(changed=False, overlaps=overlap(repository, dest), dest=os.path.realpath(dest))
+
+
+if __name__ == "__main__":
+    main()
