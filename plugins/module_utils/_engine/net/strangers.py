@@ -44,11 +44,14 @@ def wait_for_words(connection: socket.socket) -> None:
         raise HandshakeError("the peer said nothing")
 
 
-class _Stranger:
+class Stranger:
+    """A connection whose other end has proved nothing yet."""
+
     __slots__ = ("connection", "is_silent")
 
     def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
+        # A duplicate can be shut down whatever becomes of the object meanwhile: TLS takes its descriptor.
+        self.connection = connection.dup()
         self.is_silent = True
 
 
@@ -60,20 +63,27 @@ class Strangers:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._held: list[_Stranger] = []  # the oldest first
+        self._held: list[Stranger] = []  # the oldest first
         self._lock = threading.Lock()
 
-    @contextlib.contextmanager
-    def hold(self, connection: socket.socket) -> Iterator[_Stranger]:
-        """Count a connection for the time of a block, in which it may be ended by another thread."""
-        # A duplicate can be shut down whatever becomes of the object meanwhile: TLS takes its descriptor.
-        stranger = _Stranger(connection.dup())
+    def take(self, connection: socket.socket) -> Stranger:
+        """Count a connection from now on; give it to ``hold``.
+
+        Who accepts connections calls this in their order: where the thread of each did, one that came before could be
+        counted after the peer's, and end that for an older one. Raises OSError.
+        """
+        stranger = Stranger(connection)
         with self._lock:
             if len(self._held) >= self._most:
                 self._end(next((one for one in self._held if one.is_silent), self._held[0]))
             self._held.append(stranger)
+        return stranger
+
+    @contextlib.contextmanager
+    def hold(self, stranger: Stranger) -> Iterator[None]:
+        """Count a connection until the end of a block, in which it may be ended by another thread."""
         try:
-            yield stranger
+            yield
         finally:
             with self._lock:
                 if stranger in self._held:
@@ -86,7 +96,7 @@ class Strangers:
             for stranger in list(self._held):
                 self._end(stranger)
 
-    def _end(self, stranger: _Stranger) -> None:
+    def _end(self, stranger: Stranger) -> None:
         self._held.remove(stranger)
         with contextlib.suppress(OSError):
             stranger.connection.shutdown(socket.SHUT_RDWR)

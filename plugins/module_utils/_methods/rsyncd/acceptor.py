@@ -19,7 +19,7 @@ import threading
 import time
 from typing import Callable, Sequence
 
-from ..._engine.net.strangers import Complaints, Strangers, wait_for_words
+from ..._engine.net.strangers import Complaints, Stranger, Strangers, wait_for_words
 from ..._engine.wire.handshake import HandshakeError
 from ..rsync.child import end_group
 from .daemon_log import DaemonLog
@@ -86,26 +86,27 @@ class Acceptor:
         while not self._stop.is_set():
             try:
                 connection, where = self._socket.accept()
+                address = where[0][len(_MAPPED) :] if where[0].startswith(_MAPPED) else where[0]
+                if self._allowed and address not in self._allowed:
+                    self._complain(f"port {self.port}: {address} connected, which is not the other host: dropped")
+                    connection.close()
+                    continue
+                stranger = self._strangers.take(connection)
             except socket.timeout:
                 continue
             except OSError as error:
                 self._complain(f"port {self.port}: {error}")
                 self._stop.wait(1)
                 continue
-            address = where[0][len(_MAPPED) :] if where[0].startswith(_MAPPED) else where[0]
-            if self._allowed and address not in self._allowed:
-                self._complain(f"port {self.port}: {address} connected, which is not the other host: dropped")
-                connection.close()
-                continue
-            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            thread = threading.Thread(target=self._serve, args=(connection, stranger), daemon=True)
             with self._lock:
                 self._threads.add(thread)
             thread.start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection: socket.socket, stranger: Stranger) -> None:
         """Be the thread that starts a process and outlives it (see subprocesses.start)."""
         try:
-            with connection, self._strangers.hold(connection) as stranger:
+            with connection, self._strangers.hold(stranger):
                 wait_for_words(connection)
                 stranger.is_silent = False
                 process = self._start(connection)

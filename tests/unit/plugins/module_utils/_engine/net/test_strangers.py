@@ -32,12 +32,14 @@ def test_the_oldest_silent_one_goes():
             stack.enter_context(pair[0])
             stack.enter_context(pair[1])
             pair[1].settimeout(5)
-        held = [stack.enter_context(held_ones.hold(mine)) for mine, _theirs in pairs[:3]]
+        held = [held_ones.take(mine) for mine, _theirs in pairs[:3]]
+        for stranger in held:
+            stack.enter_context(held_ones.hold(stranger))
         held[0].is_silent = False
-        stack.enter_context(held_ones.hold(pairs[3][0]))
+        stack.enter_context(held_ones.hold(held_ones.take(pairs[3][0])))
         assert pairs[1][1].recv(1) == b""  # the oldest that had said nothing
         held[2].is_silent = False
-        stack.enter_context(held_ones.hold(pairs[4][0]))
+        stack.enter_context(held_ones.hold(held_ones.take(pairs[4][0])))
         assert pairs[3][1].recv(1) == b""
         for mine, theirs in (pairs[0], pairs[2], pairs[4]):
             mine.sendall(b"x")
@@ -49,7 +51,7 @@ def test_who_has_left_does_not_count():
     first, other = socket.socketpair()
     with first, other:
         for _time in range(3):
-            with held_ones.hold(first):
+            with held_ones.hold(held_ones.take(first)):
                 pass
         first.sendall(b"x")
         assert other.recv(1) == b"x"
