@@ -21,6 +21,7 @@ from .hostile_attacks import ATTACKS, Attack
 from .hostile_ground import NAME, Ground, Release
 
 BEFORE = "0.1.0"
+_WIDTH = 600  # characters
 HEADS = ("finding", "attack", BEFORE, "now", "its unit test")
 
 
@@ -28,6 +29,7 @@ class Tried(NamedTuple):
     """What came of an attack."""
 
     harms: list[str]
+    problems: list[str]
     said: str
 
 
@@ -38,7 +40,7 @@ def attempt(attack: Attack, release: Release) -> Tried:
     try:
         ground = Ground(folder, release)
         attack.run(ground)
-        return Tried(ground.look(), ground.said)
+        return Tried(ground.look(), ground.problems, ground.said)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -55,24 +57,23 @@ def run(words: Sequence[str], shows: bool) -> int:
         print(f"cannot run here: {why}", file=sys.stderr)
         return 2
     folder = Path(tempfile.mkdtemp(prefix="release-"))
-    rows, wrong = [], []
+    count = wrong = 0
     try:
         before = Release(BEFORE, older_release.unpack(BEFORE, folder))
+        print("\t".join(HEADS))
         for attack in ATTACKS:
-            if words and not any(word in (attack.finding, *attack.variant.split(", ")) for word in words):
+            if words and not any(word in (attack.finding, *attack.id.split("-")) for word in words):
                 continue
             then, now = attempt(attack, before), attempt(attack, here())
-            rows.append((attack.finding, attack.variant, "found" if then.harms else "NOT FOUND",
-                         "HARMED" if now.harms else "held", attack.test.rpartition("/")[2]))
-            print("\t".join(rows[-1]))
-            if shows or not then.harms or now.harms:
-                for name, tried in ((BEFORE, then), ("now", now)):
-                    print(f"  {name}: {'; '.join(tried.harms)[:600] or 'no harm'} | it said: {tried.said[:600]}")
+            is_wrong = not then.harms or bool(now.harms or then.problems or now.problems)
+            count, wrong = count + 1, wrong + is_wrong
+            seen = "found" if then.harms else "NOT FOUND", "HARMED" if now.harms else "held"
+            print("\t".join((attack.finding, attack.variant, *seen, attack.test.rpartition("/")[2])))
+            for name, tried in ((BEFORE, then), ("now", now)) if shows or is_wrong else ():
+                noted = "; ".join([*tried.harms, *tried.problems])
+                print(f"  {name}: {noted[:_WIDTH] or 'no harm'} | it said: {tried.said[:_WIDTH]}")
             sys.stdout.flush()
-            wrong += [attack] if now.harms or not then.harms else []
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    found = sum(row[2] == "found" for row in rows)
-    held = sum(row[3] == "held" for row in rows)
-    print(f"{len(rows)} attacks: {found} found in {BEFORE}, {held} held now")
+    print(f"{count} attacks: {count - wrong} found in {BEFORE} and held now")
     return int(bool(wrong))

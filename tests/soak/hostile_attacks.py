@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -32,6 +33,11 @@ class Attack(NamedTuple):
     variant: str
     run: Callable[[Ground], None]
     test: str  # of the unit tests that hold the same
+
+    @property
+    def id(self) -> str:
+        """Its name in test results."""
+        return "-".join([self.finding, *re.split(r"[,: ]+", self.variant)])
 
 
 def _ssh(pair: Ends) -> list[str]:
@@ -194,7 +200,7 @@ def older_copy_is_dressed(method: str, serving: str) -> Callable[[Ground], None]
         os.chown(ground.source / "same", USER, USER)
         (ground.source / "same").chmod(0o6777)
         again = ground.ends(method, serving, link_dest=[str(ground.older)])
-        ground.said = f"{first} / {again.transfer()}"
+        ground.said = f"{first} / {ground.expect_well(again.transfer())}"
 
     return run
 
@@ -261,7 +267,7 @@ def set_id_that_is_not_preserved(method: str, serving: str) -> Callable[[Ground]
         (ground.source / "program").write_text("#!/bin/sh\n")
         (ground.source / "program").chmod(0o6755)
         ground.watch()
-        ground.said = ground.ends(method, serving, preserve=["times"]).transfer()
+        ground.said = ground.expect_well(ground.ends(method, serving, preserve=["times"]).transfer())
         if (ground.root / "program").exists() and (ground.root / "program").stat().st_mode & 0o6000:
             ground.harms.append("program is set-id")
 
@@ -279,7 +285,7 @@ def capabilities_without_owner(method: str, serving: str) -> Callable[[Ground], 
         os.setxattr(program, "security.capability", bytes.fromhex("0100000280000000000000000000000000000000"))
         ground.watch()
         kept = ["permissions", "times", "xattrs"]
-        ground.said = ground.ends(method, serving, preserve=kept).transfer()
+        ground.said = ground.expect_well(ground.ends(method, serving, preserve=kept).transfer())
         placed = ground.root / "program"
         if placed.exists() and "security.capability" in os.listxattr(placed):
             ground.harms.append("program has capabilities")

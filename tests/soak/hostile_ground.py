@@ -25,6 +25,7 @@ SECRET = "root:secret"
 EVIL = "* * * * * root evil\n"
 SECONDS = 40  # that a transfer with a liar may take
 OLD = 10**18  # ns
+WELL = "it ended well"
 
 
 class Release(NamedTuple):
@@ -92,7 +93,7 @@ class Ends(ends.Pair):
             return "it was stopped"
         finally:
             self.close()
-        return str(outcome.get("failed") or outcome.get("failure") or outcome.get("errors") or "it ended well")
+        return str(outcome.get("failed") or outcome.get("failure") or outcome.get("errors") or WELL)
 
     def served(self, attack: Callable[[], str]) -> str:
         """Let somebody attack the serving end, which then ends as a job does; return what came of it."""
@@ -126,6 +127,7 @@ class Ground:
         (self.outside / "secret").write_text(SECRET)
         (self.outside / "secret").chmod(0o600)
         self.harms: list[str] = []
+        self.problems: list[str] = []  # because of which no harm would mean nothing
         self.said = ""
 
     def watch(self) -> None:
@@ -137,6 +139,12 @@ class Ground:
         given = {"timeout": 10, "rsync": {"source": VERSION, "dest": VERSION}, "owner_map": {}, "encrypt": False}
         plan = ends.settings(method, **{**given, **changes})
         return Ends(self.release, self.work, self.source, self.root, plan, serving)
+
+    def expect_well(self, said: str) -> str:
+        """Note if a transfer that is honest did not end well."""
+        if said != WELL:
+            self.problems.append(f"an honest transfer failed: {said}")
+        return said
 
     def look(self) -> list[str]:
         """Return what was harmed."""
