@@ -302,6 +302,8 @@ _EXCLUDED = f"{_TESTS}/_engine/receiver/test_offer_check.py::test_what_the_rules
 _ONLY = f"{_TESTS}/_engine/receiver/test_offer_check.py::test_of_a_single_file_nothing_else_is_taken"
 _GRANTED = f"{_TESTS}/_methods/copy/test_hostile_sftp.py::test_a_client_gets_nothing_but_the_files_of_the_plan"
 _PLANTED = f"{_HOSTILE_RSYNC}::test_a_planted_staging_folder_leads_nowhere"
+_NO_OLDER = f"{_TESTS}/_methods/rsyncd/test_method.py::test_a_daemon_never_holds_older_snapshots"
+_WITHHELD = f"{_TESTS}/_methods/test_withheld.py::test_setuid_and_capabilities_of_other_users_are_a_warning"
 _LINKED = f"{_TESTS}/_methods/test_lying_stream.py::test_lies_harm_nothing"
 
 
@@ -315,8 +317,8 @@ ATTACKS = [
     Attack("C3", "rsync, push", adopted_over_ssh, _PLANTED),
     Attack("C4", "scp, push", staging_replaced("scp", "dest", scp_sftp_flag=False), _OFFERED),
     Attack("C4", "scp -s, push", staging_replaced("scp", "dest"), _OFFERED),
-    Attack("C5", "rsyncd, push, link_dest", daemon_with_older_copies, ""),
-    Attack("C6", "rsyncd, push", adopted_by_the_daemon, ""),
+    Attack("C5", "rsyncd, push, link_dest", daemon_with_older_copies, _NO_OLDER),
+    Attack("C6", "rsyncd, push", adopted_by_the_daemon, _PLANTED),
     Attack("H1", "rsync, push: deletes", rsync_deletes, f"{_HOSTILE_RSYNC}::test_a_source_writes_as_planned_or_not_at_all"),
     Attack("H1", "rsync, push: devices", rsync_smuggles, f"{_HOSTILE_RSYNC}::test_a_source_writes_as_planned_or_not_at_all"),
     Attack("H2", "rsync, push, link_dest", rsync_writes_in_place, f"{_HOSTILE_RSYNC}::test_an_older_snapshot_is_not_written_to"),
@@ -331,6 +333,6 @@ ATTACKS = [
     *(Attack("H7", f"tar_nc, {_direction(side)}", staging_replaced("tar_nc", side), f"{_HOSTILE_PEER}::test_a_staging_name_is_refused") for side in _SIDES),
     *(Attack("H8", f"stream, {_direction(side)}, delete", staging_replaced("stream", side, delete=True), f"{_HOSTILE_PEER}::test_a_staging_name_is_refused") for side in _SIDES),
     Attack("H9", "stream, a local user", a_users_partial_file, f"{_TESTS}/_tree/test_staging.py::test_a_folder_of_another_user_is_refused_and_left_alone"),
-    *(Attack("M2", f"tar_nc, {_direction(side)}", set_id_that_is_not_preserved("tar_nc", side), "") for side in _SIDES),
-    *(Attack("M3", f"{name}, {_direction(side)}", capabilities_without_owner(name, side), "") for name in ("stream", "tar_nc") for side in _SIDES),
+    *(Attack("M2", f"tar_nc, {_direction(side)}", set_id_that_is_not_preserved("tar_nc", side), _WITHHELD) for side in _SIDES),
+    *(Attack("M3", f"{name}, {_direction(side)}", capabilities_without_owner(name, side), _WITHHELD) for name in ("stream", "tar_nc") for side in _SIDES),
 ]
