@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command line: ``make fuzz ARGS="bytes 60"`` fuzzes for 60 seconds, ``"turns --inputs 1000000"`` for so many inputs.
+"""The command line: ``make fuzz ARGS="bytes 60"`` takes 60 seconds, ``"turns --inputs 1000000"`` so many inputs.
 
 ``bytes``: all decoders read bytes. ``turns``: two ends without files and connections say what they may, or one of them
 what it may not. ``dest``, ``source``: a conversation with a real end, with a peer that knows the secret and lies.

@@ -96,7 +96,9 @@ def report(reached: dict[Path, set[int]]) -> list[str]:
         missed = could - seen
         total, met = total + len(could), met + len(could) - len(missed)
         name = path.relative_to(REPOSITORY / "plugins/module_utils")
-        lines.append(f"  {name}: {len(could) - len(missed)} of {len(could)}" + f"; not {stretches(missed)}" * bool(missed))
+        lines.append(
+            f"  {name}: {len(could) - len(missed)} of {len(could)}" + f"; not {stretches(missed)}" * bool(missed)
+        )
     share = f" ({met / total:.1%})" if total else ""
     return [f"lines of functions that were reached: {met} of {total}{share}", *lines]
 

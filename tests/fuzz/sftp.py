@@ -53,7 +53,9 @@ class _Ground:
             self.lists.append(shard_list.ShardLists(str(job / part)))
             self.lists[-1].write(_SHARD, [(at, shard_list.Listed(name, _PLANNED)) for at, name in enumerate(names)])
         self.mine = (self.root / "file", self.root / "folder" / "new", self.root / "kept")  # to write into
-        self._folders = {path: sorted(os.listdir(path)) for path in (self.top, self.root, self.root / "folder", outside)}
+        self._folders = {
+            path: sorted(os.listdir(path)) for path in (self.top, self.root, self.root / "folder", outside)
+        }
         self._others = [path for path in self.top.rglob("*") if path not in self._folders and path not in self.mine]
         self._before = self._state()
         sys.addaudithook(_note)

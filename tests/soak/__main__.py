@@ -7,9 +7,9 @@
 ``differential N`` runs random cases, ``pairwise`` the whole table, ``stateful N`` sequences with kills; ``bite N`` puts
 back defects that were mended, and runs up to N cases until each is found. ``--user`` does the work as an ordinary user,
 ``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a sparse file of ``--size N`` bytes and a
-line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``hostile`` tries what a hostile host could do with
-0.1.0 on 0.1.0 and on this version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen. Needs root, since owners and devices are among
-what is compared.
+line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``hostile`` tries what a hostile host could do
+with 0.1.0, there and on this version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen.
+Needs root, since owners and devices are among what is compared.
 """
 
 from __future__ import annotations

@@ -134,9 +134,7 @@ def adopted_by_the_daemon(ground: Ground) -> None:
     ground.watch()
     pair = ground.ends("rsyncd", "dest", preserve=["times"])
     pair.lies["dest"] = "looked_at"
-    ground.said = pair.served(
-        lambda: " / ".join(_daemon(pair, ground, f"{ground.source}/", "") for _time in range(3))
-    )
+    ground.said = pair.served(lambda: " / ".join(_daemon(pair, ground, f"{ground.source}/", "") for _time in range(3)))
 
 
 def rsync_deletes(ground: Ground) -> None:
@@ -319,20 +317,76 @@ ATTACKS = [
     Attack("C4", "scp -s, push", staging_replaced("scp", "dest"), _OFFERED),
     Attack("C5", "rsyncd, push, link_dest", daemon_with_older_copies, _NO_OLDER),
     Attack("C6", "rsyncd, push", adopted_by_the_daemon, _PLANTED),
-    Attack("H1", "rsync, push: deletes", rsync_deletes, f"{_HOSTILE_RSYNC}::test_a_source_writes_as_planned_or_not_at_all"),
-    Attack("H1", "rsync, push: devices", rsync_smuggles, f"{_HOSTILE_RSYNC}::test_a_source_writes_as_planned_or_not_at_all"),
-    Attack("H2", "rsync, push, link_dest", rsync_writes_in_place, f"{_HOSTILE_RSYNC}::test_an_older_snapshot_is_not_written_to"),
-    Attack("H3", "rsync, pull: -L", rsync_follows(["-rltL", "--numeric-ids"]), f"{_HOSTILE_RSYNC}::test_a_destination_reads_as_planned_or_not_at_all"),
-    Attack("H3", "rsync, pull: a list", rsync_follows(["-dlt", "--numeric-ids", "--from0", "--files-from=NAMES"]), f"{_HOSTILE_RSYNC}::test_a_destination_does_not_name_what_it_gets"),
-    *(Attack("H4", f"{name}, {_direction(side)}, link_dest", older_copy_is_dressed(name, side), _LINKED)
-      for name in ("stream", "tar_nc", "scp", "sftp") for side in _SIDES),
-    *(Attack("H5", f"{name}, {_direction(side)}: rules", rules_ignored(name, side), _EXCLUDED)
-      for name in ("stream", "tar_nc", "scp", "sftp") for side in _SIDES),
-    *(Attack("H6", f"{name}, {_direction(side)}: one file", one_level_up(name, side), _ONLY)
-      for name in ("stream", "tar_nc", "scp", "sftp") for side in _SIDES),
-    *(Attack("H7", f"tar_nc, {_direction(side)}", staging_replaced("tar_nc", side), f"{_HOSTILE_PEER}::test_a_staging_name_is_refused") for side in _SIDES),
-    *(Attack("H8", f"stream, {_direction(side)}, delete", staging_replaced("stream", side, delete=True), f"{_HOSTILE_PEER}::test_a_staging_name_is_refused") for side in _SIDES),
-    Attack("H9", "stream, a local user", a_users_partial_file, f"{_TESTS}/_tree/test_staging.py::test_a_folder_of_another_user_is_refused_and_left_alone"),
-    *(Attack("M2", f"tar_nc, {_direction(side)}", set_id_that_is_not_preserved("tar_nc", side), _WITHHELD) for side in _SIDES),
-    *(Attack("M3", f"{name}, {_direction(side)}", capabilities_without_owner(name, side), _WITHHELD) for name in ("stream", "tar_nc") for side in _SIDES),
+    Attack(
+        "H1", "rsync, push: deletes", rsync_deletes, f"{_HOSTILE_RSYNC}::test_a_source_writes_as_planned_or_not_at_all"
+    ),
+    Attack(
+        "H1", "rsync, push: devices", rsync_smuggles, f"{_HOSTILE_RSYNC}::test_a_source_writes_as_planned_or_not_at_all"
+    ),
+    Attack(
+        "H2",
+        "rsync, push, link_dest",
+        rsync_writes_in_place,
+        f"{_HOSTILE_RSYNC}::test_an_older_snapshot_is_not_written_to",
+    ),
+    Attack(
+        "H3",
+        "rsync, pull: -L",
+        rsync_follows(["-rltL", "--numeric-ids"]),
+        f"{_HOSTILE_RSYNC}::test_a_destination_reads_as_planned_or_not_at_all",
+    ),
+    Attack(
+        "H3",
+        "rsync, pull: a list",
+        rsync_follows(["-dlt", "--numeric-ids", "--from0", "--files-from=NAMES"]),
+        f"{_HOSTILE_RSYNC}::test_a_destination_does_not_name_what_it_gets",
+    ),
+    *(
+        Attack("H4", f"{name}, {_direction(side)}, link_dest", older_copy_is_dressed(name, side), _LINKED)
+        for name in ("stream", "tar_nc", "scp", "sftp")
+        for side in _SIDES
+    ),
+    *(
+        Attack("H5", f"{name}, {_direction(side)}: rules", rules_ignored(name, side), _EXCLUDED)
+        for name in ("stream", "tar_nc", "scp", "sftp")
+        for side in _SIDES
+    ),
+    *(
+        Attack("H6", f"{name}, {_direction(side)}: one file", one_level_up(name, side), _ONLY)
+        for name in ("stream", "tar_nc", "scp", "sftp")
+        for side in _SIDES
+    ),
+    *(
+        Attack(
+            "H7",
+            f"tar_nc, {_direction(side)}",
+            staging_replaced("tar_nc", side),
+            f"{_HOSTILE_PEER}::test_a_staging_name_is_refused",
+        )
+        for side in _SIDES
+    ),
+    *(
+        Attack(
+            "H8",
+            f"stream, {_direction(side)}, delete",
+            staging_replaced("stream", side, delete=True),
+            f"{_HOSTILE_PEER}::test_a_staging_name_is_refused",
+        )
+        for side in _SIDES
+    ),
+    Attack(
+        "H9",
+        "stream, a local user",
+        a_users_partial_file,
+        f"{_TESTS}/_tree/test_staging.py::test_a_folder_of_another_user_is_refused_and_left_alone",
+    ),
+    *(
+        Attack("M2", f"tar_nc, {_direction(side)}", set_id_that_is_not_preserved("tar_nc", side), _WITHHELD)
+        for side in _SIDES
+    ),
+    *(
+        Attack("M3", f"{name}, {_direction(side)}", capabilities_without_owner(name, side), _WITHHELD)
+        for name in ("stream", "tar_nc")
+        for side in _SIDES
+    ),
 ]

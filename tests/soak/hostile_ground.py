@@ -148,11 +148,13 @@ class Ground:
 
     def look(self) -> list[str]:
         """Return what was harmed."""
-        stolen = [f"{path.name} was read" for path in self.loot.rglob("*") if path.is_file() and SECRET in path.read_text()]
+        stolen = [
+            f"{path.name} was read" for path in self.loot.rglob("*") if path.is_file() and SECRET in path.read_text()
+        ]
         return [*self.harms, *stolen, *self._canary.changes()]
 
     def plant(self, **links: Path) -> None:
-        """Give the source a folder of the transfer's own name, with these symbolic links in it."""
+        """Make in the source a folder of the transfer's own name, with these symbolic links in it."""
         planted = self.source / STAGING
         planted.mkdir()
         for name, target in links.items():

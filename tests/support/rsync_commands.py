@@ -162,7 +162,9 @@ def options_of(command: str) -> list[str]:
 
 
 # What limits a server: who leaves it out gets more than the plan says.
-_LIMITING = re.compile(r"--(?:max-delete|safe-links|existing|ignore-existing|usermap|groupmap|max-size|min-size|from0)\b")
+_LIMITING = re.compile(
+    r"--(?:max-delete|safe-links|existing|ignore-existing|usermap|groupmap|max-size|min-size|from0)\b"
+)
 # What changes nothing that the plan protects: how it reports, and that it only tries.
 _HARMLESS = re.compile(r"--(?:stats|log-format=(?:%i|%i%I|X)|no-implied-dirs|bwlimit=\d+|timeout=\d+)")
 
@@ -178,10 +180,8 @@ def why_not(asked: Command, honest: Command, side: str) -> str:
     lacking += [option for option, _token in honest.folders.keys() - asked.folders.keys() if option == "--files-from"]
     if is_dry:
         lacking = [one for one in lacking if not one.startswith("--max-delete") and one not in "xu"]
-    return "; ".join(
-        text for text in (f"more letters: {set(more)}" * bool(more), f"more words: {words}" * bool(words),
-                          f"more folders: {set(folders)}" * bool(folders), f"left out: {lacking}" * bool(lacking)) if text
-    )
+    found = {"more letters": sorted(more), "more words": words, "more folders": sorted(folders), "left out": lacking}
+    return "; ".join(f"{what}: {which}" for what, which in found.items() if which)
 
 
 # What no plan of these leads to, or only another one

@@ -190,8 +190,8 @@ class Session:
 def impossible(error: FrameError) -> TransferFailed:
     """Return the failure for unexpected data from the peer."""
     return TransferFailed(
-        f"protocol error: unexpected data from the peer: {shorten(str(error))}. The hosts run different versions, or the network "
-        "corrupts data. What is in place stays"
+        f"protocol error: unexpected data from the peer: {shorten(str(error))}. The hosts run different versions, or "
+        "the network corrupts data. What is in place stays"
     )
 
 

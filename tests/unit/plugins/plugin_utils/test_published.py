@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The list in docs/security.md of what runs with ``trust: none``: the plan runs just that, and each has an attack test."""
+"""What docs/security.md lists for ``trust: none``: the plan runs just that, and each has an attack test."""
 
 from __future__ import annotations
 
