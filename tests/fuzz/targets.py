@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple
 
@@ -16,6 +17,13 @@ FOUND = Path(".build/fuzz")
 
 def _nothing() -> Iterator[bytes]:
     return iter(())
+
+
+def _noise() -> Iterator[bytes]:
+    """Yield decisions for long conversations, which a fuzzer that begins with nothing is slow to find."""
+    chance = random.Random(0)
+    for size in (30, 100, 300, 1000) * 8:
+        yield chance.randbytes(size)
 
 
 class Target(NamedTuple):
@@ -29,9 +37,9 @@ class Target(NamedTuple):
 _WIRE = "_engine/wire/*.py"
 TARGETS = {
     "bytes": Target(decoders.read_bytes, (_WIRE,), decoders.samples),
-    "turns": Target(talks.take_turns, (_WIRE,)),
-    "dest": Target(talks.converse("dest"), ("_engine/receiver/*.py",)),
-    "source": Target(talks.converse("source"), ("_engine/sender/*.py",)),
+    "turns": Target(talks.take_turns, (_WIRE,), _noise),
+    "dest": Target(talks.converse("dest"), ("_engine/receiver/*.py",), _noise),
+    "source": Target(talks.converse("source"), ("_engine/sender/*.py",), _noise),
     "sftp": Target(sftp.talk, ("_methods/copy/sftp_*.py",), sftp.samples),
     "options": Target(rsync_options.ask, ("_methods/rsync/server_options.py",), rsync_options.samples),
 }
