@@ -76,7 +76,10 @@ def staging_replaced(method: str, serving: str, **changes: object) -> Callable[[
     """C2, C4, H7, H8: a source offers links in the place of the staging folders."""
 
     def run(ground: Ground) -> None:
-        ground.plant(tmp=ground.outside / "tmp", partial=ground.outside / "partial")
+        if changes.get("delete"):  # then what is in the folder is no obstacle
+            (ground.source / STAGING).symlink_to(ground.outside)
+        else:
+            ground.plant(tmp=ground.outside / "tmp", partial=ground.outside / "partial")
         if method in ("stream", "sftp"):
             (ground.source / "zlarge").write_bytes(os.urandom(LARGE))
         ground.watch()
