@@ -137,7 +137,7 @@ def adopted_by_the_daemon(ground: Ground) -> None:
     ground.watch()
     pair = ground.ends("rsyncd", "dest", preserve=["times"])
     pair.lies["dest"] = "looked_at"
-    ground.said = pair.served(lambda: " / ".join(_daemon(pair, ground, f"{ground.source}/", "") for _time in range(3)))
+    ground.said = pair.served(lambda: " / ".join(_daemon(pair, ground, f"{ground.source}/", "") for _time in range(6)))
 
 
 def rsync_deletes(ground: Ground) -> None:

@@ -54,7 +54,7 @@ def looked_at() -> None:
         close = server.close
 
         def look() -> None:
-            while not over.wait(0.05):
+            while not over.wait(0.002):  # it must be seen that somebody is connected
                 server.active()
 
         def close_both() -> None:
