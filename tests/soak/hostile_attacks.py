@@ -118,7 +118,7 @@ def _daemon(pair: Ends, ground: Ground, source: str, path: str) -> str:
     password.write_text(ends.SECRET + "\n")
     password.chmod(0o600)
     address = f"rsync://longhaul@127.0.0.1:{pair.peer['port']}/longhaul/{path}"
-    return _call(["rsync", f"--password-file={password}", "-rlt", "--timeout=5", source, address])
+    return _call(["rsync", f"--password-file={password}", "-rlt", "--timeout=5", "--bwlimit=2000", source, address])
 
 
 def daemon_with_older_copies(ground: Ground) -> None:
@@ -134,10 +134,11 @@ def daemon_with_older_copies(ground: Ground) -> None:
 def adopted_by_the_daemon(ground: Ground) -> None:
     """C6: as C3, with what the job does when a client of the daemon is gone."""
     _plant_what_is_adopted(ground)
+    (ground.source / "zlarge").write_bytes(os.urandom(2 << 20))  # a second, in which the job sees the client
     ground.watch()
     pair = ground.ends("rsyncd", "dest", preserve=["times"])
     pair.lies["dest"] = "looked_at"
-    ground.said = pair.served(lambda: " / ".join(_daemon(pair, ground, f"{ground.source}/", "") for _time in range(6)))
+    ground.said = pair.served(lambda: " / ".join(_daemon(pair, ground, f"{ground.source}/", "") for _time in range(3)))
 
 
 def rsync_deletes(ground: Ground) -> None:
