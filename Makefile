@@ -19,8 +19,8 @@ help:
 	@echo 'make clean   remove what these targets made'
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
 	@echo 'Some of a part: make unit ARGS=tests/unit/test_x.py::test_y; make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
-	@echo 'make soak    random trees, options and kills, compared with the real rsync (root; ARGS="differential 2000", ARGS=scale)'
-	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); unit-long; integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60", "turns 60", "dest 60" or "source 60")'
+	@echo 'make soak    random trees, options and kills, compared with the real rsync (root; ARGS="differential 2000", ARGS=scale, ARGS=hostile)'
+	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); unit-long; integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60"; turns, dest, source, sftp, options)'
 
 demo:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
@@ -89,7 +89,7 @@ fuzz: packages
 
 # Random trees, edits, options and kills, as long as one likes: ARGS="differential 2000", "pairwise", "differential 500
 # --user"; --seed replays. "scale" moves five million files, a sparse tebibyte, and over a line that breaks 100 times:
-# "scale --only entries --entries 200000".
+# "scale --only entries --entries 200000". "hostile" tries the attacks on 0.1.0, there and here.
 soak: packages
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" PYTHONDONTWRITEBYTECODE=1 "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.soak $(or $(ARGS),differential 200)

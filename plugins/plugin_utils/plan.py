@@ -29,7 +29,7 @@ from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, 
 from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
 from .ssh.ciphers import choose_ciphers, source_offer
-from .trust import FULL, NONE
+from .trust import FULL, NONE, refuse_trusting_method
 from .units import parse_rate
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ def make_plan(
     driver = _driver(options, source, dest, pull, unfit)
     driving, serving = (source, dest) if driver == "source" else (dest, source)
     choice = choose_method(options["method"], options["encryption"], driving, serving, unfit, options["trust"])
+    refuse_trusting_method(choice.method, options["trust"], bool(options["link_dest"]))
     _refuse_options_of_other_methods(options, choice.method)
     _refuse_open_snapshots(options, choice.method, serving)
     preserve, lost = choose_preserve(options["preserve"], choice.method, source, dest)

@@ -11,7 +11,7 @@ run for which tests show that it does no harm.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .endpoint import Refusal
 
@@ -21,8 +21,30 @@ NO_PORT = (
     "No method that uses the port of ssh was tried, since trust is none: open a port between the hosts (port, "
     "port_range), or set trust: full if you trust root on both hosts"
 )
-UNTRUSTING = ("stream", "rsync", "sftp")  # in both directions; rsync only where it is confined (see rsync_trust)
-LINKING = ("stream",)  # with link_dest, too
+
+
+class Offer(NamedTuple):
+    """A method that runs between hosts that are not trusted, in both directions; each has an attack test."""
+
+    method: str
+    push: str  # on which condition the source may connect, if there is any
+    pull: str  # ... the destination
+    links: bool  # with link_dest, too
+
+
+# What docs/security.md publishes, in these words. rsync_trust decides whether rsync can be confined.
+OFFERS = (
+    Offer("stream", "", "", True),
+    Offer(
+        "rsync",
+        "where the destination's rsync can be confined (see above), without filter rules",
+        "where the source's rsync can be confined, with one stream and without filter rules",
+        False,
+    ),
+    Offer("sftp", "", "", False),
+)
+UNTRUSTING = tuple(offer.method for offer in OFFERS)
+LINKING = tuple(offer.method for offer in OFFERS if offer.links)
 
 
 def decide_trust(asked: str | None, hosts: Mapping[str, Mapping[str, Any]]) -> str:

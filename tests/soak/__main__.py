@@ -7,8 +7,9 @@
 ``differential N`` runs random cases, ``pairwise`` the whole table, ``stateful N`` sequences with kills; ``bite N`` puts
 back defects that were mended, and runs up to N cases until each is found. ``--user`` does the work as an ordinary user,
 ``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a sparse file of ``--size N`` bytes and a
-line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. Needs root, since owners and devices are among
-what is compared.
+line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``hostile`` tries what a hostile host could do
+with 0.1.0, there and on this version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen.
+Needs root, since owners and devices are among what is compared.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import os
 import random
 import sys
 
-from . import differential, machine, mutations, scale, scale_entries, scale_reconnects, scale_sparse
+from . import differential, hostile, machine, mutations, scale, scale_entries, scale_reconnects, scale_sparse
 from .hosts import ORDINARY, ROOT
 
 
 def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["differential", "pairwise", "stateful", "bite", "scale"])
+    parser.add_argument("what", choices=["differential", "pairwise", "stateful", "bite", "scale", "hostile"])
     parser.add_argument("count", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--user", action="store_true")
@@ -33,12 +34,16 @@ def main() -> int:
     parser.add_argument("--entries", type=int, default=scale_entries.ENTRIES)
     parser.add_argument("--size", type=int, default=scale_sparse.SIZE)
     parser.add_argument("--cuts", type=int, default=scale_reconnects.CUTS)
+    parser.add_argument("--attack", action="append", default=[])
+    parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
     if os.geteuid():
         print("needs root: owners and devices are among what is compared", file=sys.stderr)
         return 2
     if given.what == "scale":
         return scale.run(given.only, given.entries, given.size, given.cuts)
+    if given.what == "hostile":
+        return hostile.run(given.attack, given.show)
     user = ORDINARY if given.user else ROOT
     if given.what == "bite":
         return _bite(given.count, given.seed)

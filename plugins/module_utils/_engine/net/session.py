@@ -17,7 +17,7 @@ from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..wire.conversation import Contents, Conversation, Role, Said, window_for
 from ..wire.frames import VERSION, FrameError
-from ..wire.messages import Bye, Failed, Hello
+from ..wire.messages import Bye, Failed, Hello, shorten
 from .control_channel import Channel, ChannelBroken
 
 PING_SECONDS = 5.0
@@ -225,8 +225,8 @@ class Session:
 def impossible(error: FrameError) -> TransferFailed:
     """Return the failure for unexpected data from the peer."""
     return TransferFailed(
-        f"protocol error: unexpected data from the peer: {error}. The hosts run different versions, or the network "
-        "corrupts data. What is in place stays"
+        f"protocol error: unexpected data from the peer: {shorten(str(error))}. The hosts run different versions, or "
+        "the network corrupts data. What is in place stays"
     )
 
 

@@ -21,6 +21,7 @@ ATTEMPTS = 4  # to bring one file in one conversation
 SHARD_ENTRIES = 2000
 _LENGTH = struct.Struct("!I")
 _DIGITS = 12  # of a position in a shard or an id, and more than any has
+_REASON = 4000  # characters, of why an end gives up
 _SHORT = 64 << 10  # bytes of a message that cannot become large in memory
 _MAX_VALUES = 1 << 18  # in a longer one; each may take a hundred bytes of memory
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
@@ -379,7 +380,7 @@ class Failed(Message):
 
     @classmethod
     def parse(cls, payload: Payload) -> Failed:
-        return cls(str(parse_message(payload).get("reason", "the peer failed")))
+        return cls(shorten(str(parse_message(payload).get("reason", "the peer failed"))))
 
 
 class Ping(Message):
@@ -430,6 +431,11 @@ def parse_message(payload: Payload) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise FrameError("a message without names arrived")
     return values
+
+
+def shorten(text: str) -> str:
+    """Return a reason without most of what is too long to be read: a peer decides how long a path in it is."""
+    return text if len(text) <= _REASON else f"{text[: _REASON // 2]} ... {text[-_REASON // 2 :]}"
 
 
 def number(values: Mapping[str, object], name: str) -> int:

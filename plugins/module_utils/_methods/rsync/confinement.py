@@ -55,8 +55,11 @@ def why_not_untrusted(settings: Settings, side: str, confinement: Confinement) -
     """Return why the serving end's rsync cannot run for a peer that is not trusted; empty if it can."""
     if not confinement.kind:
         return confinement.why_not
-    if side == "dest" and settings["rules"]:
-        return "as a destination it cannot hold the source to the filter rules"
+    if settings["rules"]:  # which the driving end tells it, or does not
+        whom = (
+            "a destination it cannot hold the source" if side == "dest" else "a source it cannot hold the destination"
+        )
+        return f"as {whom} to the filter rules"
     if side == "dest" and settings["only"] is not None and confinement.kind != CHROOT:
         return "as a destination it can hold the source to one name only in a root folder of its own (as root)"
     return ""

@@ -91,13 +91,11 @@ _VALUES = {  # the same at the server, with the value of the user
     "--checksum-choice": ("source", "dest"),
     "--max-alloc": ("source", "dest"),
     "--checksum-seed": ("source", "dest"),
-    "--usermap": ("dest",),
-    "--groupmap": ("dest",),
-    "--max-size": ("dest",),
-    "--min-size": ("dest",),
     "--skip-compress": ("source",),
 }
-_NARROWING = frozenset(["--safe-links", "--existing", "--ignore-existing"])  # to leave one out would widen the plan
+# To leave one of these out would widen the plan
+_NARROWING = frozenset(["--safe-links", "--existing", "--ignore-existing"])
+_LIMITS = frozenset(["--usermap", "--groupmap", "--max-size", "--min-size"])  # of a destination, with a value
 
 
 _SIZE = re.compile(r"(?P<number>[\d.]+)(?P<unit>[kmgtp]?)(?P<base>(?:i?b)?)(?P<more>[+-]1)?", re.IGNORECASE)
@@ -115,6 +113,7 @@ class Allowed:
     must: str = ""
     words: set[str] = field(default_factory=set)
     must_words: set[str] = field(default_factory=set)
+    must_one: list[set[str]] = field(default_factory=list)  # of each set
     folders: set[tuple[str, str]] = field(default_factory=set)  # option, token
 
 
@@ -155,10 +154,11 @@ def _compare(letters: str, words: list[str], folders: list[tuple[str, str]], all
         if (option, token) not in allowed.folders:
             raise NotPlanned(f"the folder {token!r} for {option} is none of this transfer")
     for word in words:
-        if word not in allowed.words | allowed.must_words:
+        if word not in allowed.words.union(allowed.must_words, *allowed.must_one):
             raise NotPlanned(f"the plan of this transfer has no option {word!r}")
     lacking = [f"-{letter}" for letter in allowed.must if letter not in letters]
     lacking += sorted(allowed.must_words - set(words))
+    lacking += [min(either) for either in allowed.must_one if not either & set(words)]
     if lacking:
         raise NotPlanned(f"the plan of this transfer has {lacking[0]}, and the command has not")
 
@@ -171,13 +171,14 @@ def _allowed(
     dest = side == "dest"
     allowed = Allowed(letters="l" + "".join(_PRESERVED[word] for word in settings["preserve"]))
     allowed.letters += ("c" if settings["checksum"] else "") + ("x" if settings["one_file_system"] else "")
+    allowed.must += "x" if settings["one_file_system"] else ""  # or another file system would be read, or deleted from
     allowed.letters += "W" if settings.get("delta") == "none" else ""
     allowed.letters += "n"
     allowed.must += "n" if settings["check"] else ""
     _runs(allowed, dest, settings, "r" in letters, confined)
     _values(allowed, settings)
     if dest:
-        _writing(allowed, settings, dry="n" in letters, deletes="--delete-after" in words)
+        _writing(allowed, settings, letters, deletes="--delete-after" in words)
     _user_options(allowed, user, dest, settings)
     allowed.letters = "".join(
         letter * min(allowed.letters.count(letter), 2 if letter == "y" else 1)
@@ -226,8 +227,9 @@ def _values(allowed: Allowed, settings: Settings) -> None:
         allowed.words |= {"--inplace"}
 
 
-def _writing(allowed: Allowed, settings: Settings, dry: bool, deletes: bool) -> None:
+def _writing(allowed: Allowed, settings: Settings, letters: str, deletes: bool) -> None:
     """Allow options for a destination: what it deletes, where it stages, how it reports."""
+    dry, recursive = "n" in letters, "r" in letters
     allowed.words |= {"--stats", "--log-format=%i", "--log-format=%i%I", "--log-format=X"}
     # Without them files would go to others than the plan says.
     allowed.must_words |= {f"{option}={pairs}" for option, pairs in owner_maps(settings).items()}
@@ -241,6 +243,8 @@ def _writing(allowed: Allowed, settings: Settings, dry: bool, deletes: bool) -> 
     if deletes:
         if not settings["delete"] or settings["only"] is not None:
             raise NotPlanned("this transfer does not delete, and the command does")
+        if not recursive:
+            raise NotPlanned("only the run over the whole tree deletes, and the command has a list of names")
         allowed.words |= {"--delete-after", "--force"}
         if "times" not in settings["preserve"] and not settings["checksum"]:
             allowed.words.add("--size-only")  # of what the run before has sent
@@ -261,8 +265,8 @@ def _user_options(allowed: Allowed, user: list[str], dest: bool, settings: Setti
             (allowed.must_words if word in _NARROWING else allowed.words).add(word)
         if ("source", "dest")[at] in _VALUES.get(name, ()):
             allowed.words.add(option)
-            if name in ("--max-size", "--min-size"):  # as newer versions say it
-                allowed.words.add(f"{name}={_in_bytes(value)}")
+        elif name in _LIMITS and dest:  # sizes also as newer versions say them
+            allowed.must_one.append({option} | ({f"{name}={_in_bytes(value)}"} if name.endswith("-size") else set()))
         elif name == "--block-size":
             allowed.words.add(f"-B{int(value)}")
         elif name == "--modify-window" and dest:
@@ -272,8 +276,8 @@ def _user_options(allowed: Allowed, user: list[str], dest: bool, settings: Setti
             allowed.words.add(f"--iconv={value.partition(',')[2] or value}")
         elif name == "--chown" and dest:
             owner, _colon, group = value.partition(":")
-            allowed.words |= {f"--usermap=*:{owner}"} if owner else set()
-            allowed.words |= {f"--groupmap=*:{group}"} if group else set()
+            allowed.must_words |= {f"--usermap=*:{owner}"} if owner else set()
+            allowed.must_words |= {f"--groupmap=*:{group}"} if group else set()
         if name in ("--usermap", "--chown"):
             allowed.letters += "o"
         if name in ("--groupmap", "--chown"):

@@ -30,7 +30,6 @@ def host(side, version=(3, 5, 0), holes=(), **more):
         ({"connect": "pull"}, {}, {}),
         ({"connect": "push", "delete": True, "max_delete": 9}, {}, {"version": (3, 4, 1)}),
         ({"connect": "push"}, {}, {"version": (3, 4, 1), "holes": [BY_PATH, LATER]}),  # in a chroot
-        ({"connect": "pull", "exclude": ["*.tmp"]}, {}, {}),  # its own rsync asked for it
         ({"connect": "push"}, {}, {"uid": 1000, "user": "mover"}),  # --confine-root
         ({"connect": "pull", "numeric_ids": False}, {}, {}),
         ({"connect": "push", "rsync_floor": "3.4"}, {"version": (3, 4, 0), "holes": [LATER]}, {}),
@@ -47,6 +46,7 @@ def test_what_is_confined_and_mended_runs(given, source, dest):
     ("given", "source", "dest", "words"),
     [
         ({"connect": "push", "exclude": ["*.tmp"]}, {}, {}, "rsync cannot be used on dest: .* the filter rules"),
+        ({"connect": "pull", "exclude": ["*.tmp"]}, {}, {}, "rsync cannot be used on source: .* the filter rules"),
         (
             {"connect": "push"},
             {},

@@ -180,6 +180,19 @@ def test_messages_that_would_fill_the_memory_are_refused(tmp_path, what):
     assert isinstance(ended, TransferFailed) and reason in str(ended), repr(ended)
 
 
+def test_a_path_without_end_costs_little_and_is_not_repeated(tmp_path):
+    end = End(tmp_path, "dest")
+    deep = Entry(b"/".join([b"d"] * 500_000), "f", 0o644, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0)
+    payload = Shard(1, [ROOT, deep]).dump()
+    before = time.process_time()
+    end.say(FrameKind.SHARD, payload)
+    wait_for(lambda: end.ended is not None, seconds=60)
+    ended = end.finish()
+    assert isinstance(ended, TransferFailed) and "not behind its directory" in str(ended), repr(ended)[:500]
+    assert time.process_time() - before < 20  # half an hour where each part of the path was looked at from the start
+    assert len(str(ended)) < 5000
+
+
 def test_a_root_that_is_exchanged_leads_nowhere(tmp_path):
     """A local user who owns a folder above the destination can do so while root writes to it."""
     end = End(tmp_path, "dest", is_held=True, delete=True)

@@ -6,23 +6,29 @@
 
 from __future__ import annotations
 
-import functools
-import json
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Far, Run, build_argv
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Run
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.server_command import (
     CommandRefused,
     server_argv,
     user_variables,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import KNOWN, REFUSED
-from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ALL, settings
+from ansible_collections.longhaul.fleet.tests.support.rsync_commands import (
+    LINKED,
+    OWNERS,
+    PLANS,
+    USER,
+    mutated,
+    options_of,
+    parse,
+    runs,
+    sent,
+    why_not,
+)
+from ansible_collections.longhaul.fleet.tests.support.rsync_pair import settings
+from hypothesis import given
+from hypothesis import strategies as st
 
 FOLDERS = {
     "/longhaul/tmp": b"/da\xffta/tmp",
@@ -35,117 +41,10 @@ FOLDERS = {
     "/longhaul/list/shard-1": b"/job/shard-1",
 }
 BUNDLE = "-logDtpAXHSre.iLsfxCIvu"
-OWNERS = {"users": [[1001, 1002], [1002, 1001]], "groups": [[5, 6]]}
-LINKED = {"link_dest": ["/backup/old one", "/backup/2"]}
 
 
 def serve(command: str, side: str = "dest", **changes: object) -> list[bytes]:
     return server_argv(command, side, FOLDERS, settings(**changes))
-
-
-@functools.lru_cache(maxsize=None)
-def _sent(argv: tuple[str, ...]) -> str:
-    """Return what the real rsync sends to a remote shell."""
-    with tempfile.TemporaryDirectory() as folder:
-        shell = Path(folder, "shell.py")
-        said = Path(folder, "said")
-        shell.write_text(f"import json, sys; open({str(said)!r}, 'w').write(json.dumps(sys.argv[2:]))")
-        words = [word.replace("SHELL", f"{sys.executable} {shell}") for word in argv]
-        subprocess.run(words, capture_output=True, check=False, env=environment(user_variables()))
-        assert said.exists(), subprocess.run(words, capture_output=True, check=False).stderr
-        return " ".join(json.loads(said.read_text()))
-
-
-def sent(side: str, run: Run, **changes: object) -> str:
-    """Return the command that an honest driving end asks the serving end (``side``) for."""
-    other = {"source": "dest", "dest": "source"}[side]
-    argv = build_argv(settings(**changes), other, b"/tmp", Far(address="peer:./", shell="SHELL"), run)
-    return _sent(tuple(argv))
-
-
-def runs(side: str, plan: dict, names: str) -> list[Run]:
-    """Return the runs that make up a transfer, as rsync_passes makes them."""
-    far = side == "source"
-    delete = bool(plan.get("delete")) and plan.get("only") is None
-    whole = Run(files_from=":/longhaul/list/only" if far else names) if plan.get("only") else Run()
-    if plan.get("check"):
-        return [Run(**dict(vars(whole), dry=True, delete=delete))]
-    found = [whole]
-    if plan.get("streams", 1) > 1 and plan.get("only") is None:
-        folder = ":/longhaul/list/{}" if far else names
-        found += [Run(files_from=folder.format("directories"), directories_only=True), Run(again=True)]
-        found += [Run(files_from=folder.format("shard-1"), shares=shares) for shares in range(1, plan["streams"] + 1)]
-    if delete:
-        limit = plan.get("max_delete")
-        found += [Run(delete=True, dry=True, again=True), Run(delete=True, max_delete=limit, again=True)]
-    return found
-
-
-PLANS = [
-    {},
-    {"preserve": []},
-    *({"preserve": [word]} for word in ALL),
-    *({"preserve": [other for other in ALL if other != word]} for word in ALL),
-    {"preserve": ["specials"]},
-    {"preserve": [*(word for word in ALL if word != "devices"), "specials"], "streams": 2, "delete": True},
-    {"check": True},
-    {"check": True, "delete": True, "max_delete": 7},
-    {"delete": True},
-    {"delete": True, "max_delete": 0},
-    {"delete": True, "max_delete": 7, "streams": 2},
-    {"streams": 2},
-    {"streams": 2, "bwlimit": 10_000_000, **LINKED},
-    {"only": "a file's name [1]"},
-    {"only": "b", "check": True},
-    {"only": "b", "delete": True, "streams": 4},
-    {"checksum": True},
-    {"numeric_ids": False},
-    {"owner_map": OWNERS},
-    {"owner_map": OWNERS, "numeric_ids": False},
-    {"owner_map": OWNERS, "streams": 2, "delete": True},
-    {"owner_map": OWNERS, "preserve": ["group", "acls"]},
-    {"owner_map": {"groups": OWNERS["groups"]}, "only": "b"},
-    {"one_file_system": True},
-    {"partial": False},
-    {"inplace": True},
-    {"inplace": True, "preserve": ["times"]},
-    {"delta": "none"},
-    {"delta": "none", "inplace": True},
-    {"timeout": 0},
-    {"bwlimit": 5000},
-    *(
-        {"compress": {"algorithm": name, "level": level}}
-        for name in ("zlib", "zlibx", "zstd", "lz4")
-        for level in (None, 3)
-    ),
-    {"rules": ["- *.tmp", "P /keep"]},
-    LINKED,
-    {**LINKED, "delete": True, "max_delete": 3},
-]
-VALUES = {
-    "--block-size": "4096",
-    "--checksum-seed": "7",
-    "--checksum-choice": "xxh64",
-    "--compress-threads": "2",
-    "--skip-compress": "gz/jpg",
-    "--max-alloc": "2G",
-    "--outbuf": "L",
-    "--sockopts": "SO_SNDBUF=1048576",
-    "--protocol": "31",
-    "--max-size": "10M",
-    "--min-size": "1.5KB-1",
-    "--modify-window": "2",
-    "--chmod": "D755,F644",
-    "--chown": "root:daemon",
-    "--usermap": "*:root",
-    "--groupmap": "*:root",
-    "--iconv": "utf8,iso88591",
-}
-USER = [
-    f"{name}={VALUES[name]}" if rule.value else name
-    for name, rule in sorted(KNOWN.items())
-    if name.startswith("--") and rule.use != REFUSED and (not rule.value or name in VALUES)
-]
 
 
 @pytest.mark.parametrize("side", ["source", "dest"])
@@ -185,6 +84,46 @@ def test_an_option_of_nobody_is_refused(option, side):
         return
     with pytest.raises(CommandRefused, match="plan"):
         serve(asked, side, preserve=["times"])
+
+
+ASKED = [*PLANS, *({"rsync_opts": [option]} for option in USER)]
+
+
+@pytest.mark.parametrize("side", ["source", "dest"])
+@pytest.mark.parametrize("plan", ASKED, ids=str)
+def test_what_limits_a_server_may_not_be_left_out(plan, side, tmp_path):
+    """Each word, and each letter, is left out alone: then the command is refused, or it asks for nothing more."""
+    names = tmp_path / "names"
+    names.write_bytes(b"./a\0")
+    commands = [options_of(sent(side, run, **plan)) for run in runs(side, plan, str(names))]
+    for options in commands:
+        for place, word in enumerate(options):
+            letters = range(1, len(word.partition("e")[0])) if word[1] != "-" else ()
+            shorter = [word[:at] + word[at + 1 :] for at in letters]
+            for left in ([], *([one] for one in shorter)):
+                expect_no_more([*options[:place], *left, *options[place + 1 :]], commands, side, plan)
+
+
+def expect_no_more(options, commands, side, plan) -> None:
+    """A command with these options may be served only if an honest one of the plan asks for as much."""
+    sender = ["--sender"] if side == "source" else []
+    command = " ".join(["rsync", "--server", *sender, *options, ".", "./"])
+    try:
+        serve(command, side, **plan)
+    except CommandRefused:
+        return
+    asked = parse(options)
+    reasons = [why_not(asked, parse(honest), side) for honest in commands]
+    assert "" in reasons, (command, min(reasons, key=len))
+
+
+@pytest.mark.parametrize("side", ["source", "dest"])
+@given(data=st.data(), plan=st.sampled_from(ASKED), chance=st.randoms(use_true_random=False))
+def test_a_command_that_is_served_asks_for_no_more_than_an_honest_one(side, data, plan, chance, tmp_path_factory):
+    names = tmp_path_factory.getbasetemp() / "names"
+    names.write_bytes(b"./a\0")
+    commands = [options_of(sent(side, run, **plan)) for run in runs(side, plan, str(names))]
+    expect_no_more(mutated(commands, chance), commands, side, plan)
 
 
 def test_tokens_become_own_folders():
