@@ -15,6 +15,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.trust import decide_trust
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+
+prepare(DOCUMENTATION)
 
 
 class ActionModule(PairAction):

@@ -24,9 +24,12 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import transfe
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.probe import parse_described
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import child_name, resolve_roots
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.rules import filter_rules, refuse_misread_rules
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import Described
+
+prepare(DOCUMENTATION)
 
 FIELDS = ("size", "mtime", "mode", "owner", "target", "acls", "xattrs", "links")
 _PATIENCE = 300.0  # seconds that a host may be out of reach

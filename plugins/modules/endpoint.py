@@ -17,7 +17,7 @@ description:
   - The action plugins M(longhaul.fleet.transfer) and M(longhaul.fleet.verify) run this module on both of their hosts.
   - It is not meant to be used in tasks. Its options may change in any release.
   - It keeps the engine compiled in C(/var/cache/longhaul), or C(~/.cache/longhaul) of a user who is not root, so that
-    jobs start at once. What is there may be removed at any time.
+    it is sent once and jobs start at once. What is there may be removed at any time.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
@@ -34,12 +34,17 @@ options:
     type: list
     elements: dict
     required: true
+  digest:
+    description:
+      - The SHA-256 of the engine that does the steps, by which the one that this host keeps is found.
+    type: str
+    required: true
   engine:
     description:
       - The code that does the steps, as a zip archive in base64. Jobs are started from it as well.
+      - Where it is left out and this host does not keep it, or may not trust what it keeps, no step is done.
       - It is no module_utils of this module, since Ansible would parse all of its files in each playbook.
     type: str
-    required: true
   secrets:
     description:
       - What the steps need and nobody may see. It goes to the jobs through pipes.
@@ -54,6 +59,7 @@ EXAMPLES = r"""
 # Used by action plugins only.
 - name: Ask what this host has
   longhaul.fleet.endpoint:
+    digest: "{{ of_the_engine }}"
     engine: "{{ packed_by_the_action_plugin }}"
     steps:
       - do: probe
@@ -65,9 +71,13 @@ EXAMPLES = r"""
 RETURN = r"""
 results:
   description: What each step gave.
-  returned: success
+  returned: when the steps were done
   type: list
   elements: dict
+kept:
+  description: Whether this host keeps the engine, so that its digest suffices the next time.
+  returned: success
+  type: bool
 """
 
 import base64
@@ -82,7 +92,10 @@ import sys
 from ansible.module_utils.basic import AnsibleModule
 
 
-def kept_name(packed: bytes) -> str | None:
+SEAL = 64  # characters of the digest with which what is kept ends
+
+
+def kept_name(digest: str) -> str | None:
     """Return the path where this Python caches the compiled engine; None for a user without a home."""
     if os.geteuid() == 0:
         folder = "/var/cache/longhaul"
@@ -91,38 +104,45 @@ def kept_name(packed: bytes) -> str | None:
             folder = os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".cache", "longhaul")
         except KeyError:
             return None
-    digest = hashlib.sha256(packed).hexdigest()[:32]
-    return os.path.join(folder, f"engine-{digest}-{sys.implementation.cache_tag}.pyz")
+    return os.path.join(folder, f"engine-{digest[:32]}-{sys.implementation.cache_tag}.pyz")
 
 
 def is_kept(path: str) -> bool:
-    """Whether it is there, and no other user can have written it; marks it as in use."""
+    """Whether it is there as it was written, and no other user can have written it; marks it as in use."""
     try:
-        folder, file = os.lstat(os.path.dirname(path)), os.lstat(path)
-        own = {folder.st_uid, file.st_uid} == {os.geteuid()} and not (folder.st_mode | file.st_mode) & 0o022
-        if not own or not stat.S_ISDIR(folder.st_mode) or not stat.S_ISREG(file.st_mode):
-            return False
-        os.utime(path)
+        folder = os.lstat(os.path.dirname(path))
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            file = os.fstat(stream.fileno())
+            own = {folder.st_uid, file.st_uid} == {os.geteuid()} and not (folder.st_mode | file.st_mode) & 0o022
+            if not own or not stat.S_ISDIR(folder.st_mode) or not stat.S_ISREG(file.st_mode):
+                return False
+            content = stream.read()
+            os.utime(stream.fileno())
     except OSError:
         return False
-    return True
+    return hashlib.sha256(content[:-SEAL]).hexdigest().encode() == content[-SEAL:]
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "steps": {"type": "list", "elements": "dict", "required": True},
-            "engine": {"type": "str", "required": True, "no_log": True},  # no secret, but nothing to read either
+            "digest": {"type": "str", "required": True},
+            "engine": {"type": "str", "no_log": True},  # no secret, but nothing to read either
             "secrets": {"type": "dict", "default": {}, "no_log": True},
         },
         supports_check_mode=True,
     )
-    packed = base64.b64decode(module.params["engine"])
-    kept = kept_name(packed)
+    kept = kept_name(module.params["digest"])
     if kept is not None and is_kept(kept):
         archive = kept
+    elif module.params["engine"] is None:
+        module.exit_json(changed=False, kept=False)
     else:
         archive = os.path.join(module.tmpdir, "engine.pyz")
+        packed = base64.b64decode(module.params["engine"])
+        if hashlib.sha256(packed).hexdigest() != module.params["digest"]:
+            module.fail_json(msg="the engine was damaged on its way to this host: run the task again")
         with open(archive, "wb") as file:
             file.write(packed)
     sys.path.insert(0, archive)
@@ -134,7 +154,8 @@ def main() -> None:
     if kept and archive != kept:
         with contextlib.suppress(OSError):  # it is quicker with it, and works without
             importlib.import_module("longhaul._job.bytecode_cache").keep(archive, kept)
-    module.exit_json(changed=False, results=results)
+            archive = kept
+    module.exit_json(changed=False, results=results, kept=archive == kept)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,11 @@ class Endpoint:
         return tuple(rsync["version"]) if rsync else ()
 
 
+def is_reached_by_ssh(connection: str) -> bool:
+    """Return whether a connection plugin of this name uses ssh."""
+    return connection in _SSH_LIKE
+
+
 def inventory_address(variables: Mapping[str, Any], name: str, connection: str) -> str:
     """Return the address that the inventory names for the peer to use; empty if it names none.
 
@@ -64,7 +69,7 @@ def inventory_address(variables: Mapping[str, Any], name: str, connection: str) 
     """
     if variables.get("longhaul_address"):
         return str(variables["longhaul_address"])
-    if connection in _SSH_LIKE:
+    if is_reached_by_ssh(connection):
         return str(variables.get("ansible_host") or name)
     return ""
 
@@ -85,6 +90,6 @@ def make_endpoint(name: str, side: str, variables: Mapping[str, Any], connection
 def ssh_port(variables: Mapping[str, Any], connection: str) -> int:
     """Return the port at which a host's own sshd should listen: the inventory's for ssh connections, else 22."""
     port = variables.get("longhaul_ssh_port")
-    if port is None and connection in _SSH_LIKE:
+    if port is None and is_reached_by_ssh(connection):
         port = variables.get("ansible_port", variables.get("ansible_ssh_port"))
     return int(port or 22)

@@ -4,7 +4,8 @@
 
 """The engine: what runs on hosts, packed into one file that any Python there can run.
 
-It is sent to the hosts as an argument of the module ``longhaul.fleet.endpoint``. Where a module imports module_utils,
+It is sent to the hosts as an argument of the module ``longhaul.fleet.endpoint``, which keeps it there: afterwards its
+digest is sent in its place. Where a module imports module_utils,
 Ansible parses each file that it may need, for their imports, in each playbook: with more than a hundred of them
 that took most of the time before the first byte. And a job outlives the module that starts it, and Ansible removes its
 module's files at once, so that it needs a file of its own anyway.
@@ -14,8 +15,10 @@ from __future__ import annotations
 
 import base64
 import functools
+import hashlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.archives import build_archive
 
@@ -76,7 +79,15 @@ def shorten(source: bytes) -> bytes:
     return _TYPES.sub(lambda found: b"if TYPE_CHECKING:\n    pass\n" + b"\n" * (found[1].count(b"\n") - 1), source)
 
 
+class Packed(NamedTuple):
+    """The engine as the module takes it."""
+
+    digest: str
+    argument: str  # the archive in base64
+
+
 @functools.lru_cache(maxsize=1)
-def engine_argument() -> str:
-    """Return the engine as the module takes it: in base64."""
-    return base64.b64encode(pack_engine()).decode()
+def packed_engine() -> Packed:
+    """Return the engine, packed once in a process; ``warm`` has that done before Ansible forks its workers."""
+    packed = pack_engine()
+    return Packed(hashlib.sha256(packed).hexdigest(), base64.b64encode(packed).decode())

@@ -10,17 +10,21 @@ two it waited for: the password may have been sent, and become may run what it w
 any more. With pipelining that is nothing, since a module is sent only after become succeeded. Without, the module lies
 on the host already: then only steps that change nothing are run again.
 
+An sshd that is asked by too many at once turns some away before they log in: nothing has run then.
+
 With pipelining, ssh may end while the module is written to it. Ansible then says why it ended, but only if the process
 is gone within a millisecond. Otherwise the next try says it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Iterable
 
 RETRIES = 2
-PAUSE = 2.0  # seconds, for become
+PAUSE = 2.0  # seconds, for become and for an sshd with too many connections
 READING = frozenset(["probe", "describe", "poll", "drill_down", "look_up_owners"])  # steps that change nothing
+_TURNED_AWAY = ("kex_exchange_identification", "Exceeded MaxStartups", "Not allowed at this time")
 _BECOME = "waiting for privilege escalation prompt"
 _NOT_SENT = "Data could not be sent"
 _UNEXPLAINED = ("reached over SSH.", "Broken pipe")  # as ansible-core 2.20 says it, and 2.17
@@ -31,9 +35,24 @@ def is_become_timeout(text: str) -> bool:
     return _BECOME in text
 
 
+def was_turned_away(text: str) -> bool:
+    """Return whether an sshd ended the connection before anybody could log in, as one with too many does."""
+    return any(words in text for words in _TURNED_AWAY)
+
+
+def wants_terminal(text: str) -> bool:
+    """Return whether become refused to run without a terminal, by what a host said (sudo's ``requiretty``).
+
+    It says so in the user's language, but ``tty`` in all of them.
+    """
+    return re.search(r"\btty\b", text, re.IGNORECASE) is not None
+
+
 def may_run_again(text: str, steps: Iterable[str], pipelining: bool) -> bool:
     """Return whether steps may be run again that failed with this text, and would then tell more or succeed."""
     changes_nothing = READING.issuperset(steps)
+    if was_turned_away(text):
+        return True
     if is_become_timeout(text):
         return pipelining or changes_nothing
     return changes_nothing and _NOT_SENT in text and any(words in text for words in _UNEXPLAINED)

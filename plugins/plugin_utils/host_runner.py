@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ansible import constants
@@ -18,10 +19,14 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
 from ansible.utils.display import Display
+from ansible.utils.path import unfrackpath
 
-from .engine import engine_argument
-from .execution_retry import PAUSE, RETRIES, is_become_timeout, may_run_again
+from .endpoint import is_reached_by_ssh
+from .engine import packed_engine
+from .execution_retry import PAUSE, RETRIES, is_become_timeout, may_run_again, wants_terminal, was_turned_away
 from .host_text import harmless, harmless_data
+from .memory import Memory
+from .pacing import Pace
 from .typed_passwords import typed_passwords
 
 if TYPE_CHECKING:
@@ -60,6 +65,10 @@ class HostRunner:
         self._parent = os.getppid()
         self.variables = _variables(host, task_vars)
         self._action = self._bind(action)
+        self._memory = Memory()
+        self._known = self._memory.recall("host", self._identity)
+        self._tries_pipelining()
+        self._pace = Pace(constants.DEFAULT_LOCAL_TMP, str(self.variables.get("ansible_host", host)))
 
     def _bind(self, action: ActionBase) -> ActionBase:
         """Return an action of this host alone: its own connection, its own become, no delegation."""
@@ -122,7 +131,7 @@ class HostRunner:
             )
         _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in steps)}")
         try:
-            result = self._execute({"steps": list(steps), "engine": engine_argument(), "secrets": secrets or {}})
+            result = self._execute_with_engine({"steps": list(steps), "secrets": secrets or {}})
         except AnsibleError as error:
             said = _with_advice(harmless(str(error)))
             raise HostFailed(f"{self.name}: {said}") from None  # a cause would be said twice
@@ -130,23 +139,96 @@ class HostRunner:
             raise HostFailed(f"{self.name}: {_reason(result)}")
         return list(harmless_data(result["results"]))
 
+    def _execute_with_engine(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run the module with the engine's digest, and with the engine itself where the host may not keep it."""
+        engine = packed_engine()
+        arguments["digest"] = engine.digest
+        if self._known.get("engine") == engine.digest:
+            result = self._execute_by_pipelining(arguments)
+            if result.get("failed") or result.get("unreachable") or "results" in result:
+                return result
+            # No step was done: what it kept is gone, or may have been written by somebody else.
+        result = self._execute_by_pipelining({**arguments, "engine": engine.argument})
+        if "results" in result:
+            self._learn("engine", engine.digest if result.get("kept") is True else "")
+        return result
+
+    def _execute_by_pipelining(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run the module, once more without pipelining where only this tried it, and become wants a terminal."""
+        result = self._execute(arguments)
+        said = f"{result.get('module_stderr')}{result.get('module_stdout')}"
+        if not self._guesses_pipelining or "results" in result or not wants_terminal(said):
+            return result
+        # Become refused before it ran anything.
+        self._guesses_pipelining = False
+        self._action._connection.set_option("pipelining", False)
+        self._learn("pipelining_fails", packed_engine().digest)
+        return self._execute(arguments)
+
+    @property
+    def _identity(self) -> list[object]:
+        """What the memory of a host is about: it, and the user who works there."""
+        told = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
+        return [self.name, self.connection, *(self.variables.get(f"ansible_{name}") for name in told)]
+
+    def _learn(self, name: str, value: str) -> None:
+        """Remember something of this host, and write it down where it is new."""
+        if self._known.get(name, "") != value:
+            self._known = {**self._known, name: value}
+            self._memory.keep("host", self._identity, self._known)
+
+    def _tries_pipelining(self) -> None:
+        """Use pipelining where the user says nothing about it, unless it failed on this host.
+
+        It keeps secrets off the host's disks, and saves connections. Ansible's default is off, since a sudo with
+        ``requiretty`` refuses it.
+        """
+        self._guesses_pipelining = False
+        connection = self._action._connection
+        if not connection.has_pipelining or self._known.get("pipelining_fails") == packed_engine().digest:
+            return
+        try:
+            _value, origin = constants.config.get_config_value_and_origin(
+                "pipelining", plugin_type="connection", plugin_name=connection._load_name, variables=self.variables
+            )
+            if origin == "default":
+                connection.set_option("pipelining", True)
+                self._guesses_pipelining = True
+        except (AnsibleError, KeyError):  # it has no such option
+            return
+
+    def _has_master(self) -> bool:
+        """Whether a connection is open that carries another execution."""
+        connection = self._action._connection
+        if getattr(connection, "transport", "") != "ssh":
+            return bool(getattr(connection, "_connected", False))
+        try:
+            path = connection.get_option("control_path") or connection._create_control_path(
+                *(connection.get_option(name) for name in ("host", "port", "remote_user"))
+            )
+            return os.path.exists(path % {"directory": unfrackpath(connection.get_option("control_path_dir"))})
+        except (AttributeError, KeyError, TypeError, ValueError):  # another ansible-core
+            return False
+
     def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
         left, steps = RETRIES, [step["do"] for step in arguments["steps"]]
         while True:
             try:
-                return dict(
-                    self._action._execute_module(
-                        module_name=_MODULE, module_args=dict(arguments), task_vars=self.variables
+                with self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext():
+                    return dict(
+                        self._action._execute_module(
+                            module_name=_MODULE, module_args=dict(arguments), task_vars=self.variables
+                        )
                     )
-                )
             except AnsibleError as error:
                 if not left or not may_run_again(str(error), steps, self._pipelining):
                     raise
-                was_late = is_become_timeout(str(error))
+                was_late, was_full = is_become_timeout(str(error)), was_turned_away(str(error))
             left -= 1
             if was_late:
                 _DISPLAY.warning(f"{self.name} did not answer for become in time. Trying again")
+            if was_late or was_full:
                 time.sleep(PAUSE)
 
     @property

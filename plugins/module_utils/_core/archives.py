@@ -11,10 +11,16 @@ import zipfile
 from typing import Mapping
 
 
-def build_archive(files: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Return a zip archive of files by name. It is the same for the same files, whenever it is made."""
+def build_archive(
+    files: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED, comment: bytes = b""
+) -> bytes:
+    """Return a zip archive of files by name. It is the same for the same files, whenever it is made.
+
+    The archive ends with ``comment``.
+    """
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
+        archive.comment = comment
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(name), content, compression)  # of 1980
     return made.getvalue()

@@ -6,12 +6,14 @@
 
 Python keeps no compiled code of what it imports out of an archive, so each start of a job would compile it again: half
 of the processor time that a job takes before it does its work. The source is left out; what a traceback says of a line
-is its number. It stays an archive that Python runs and imports from, whose one package finds all modules.
+is its number. It stays an archive that Python runs and imports from, whose one package finds all modules. It ends with
+the digest of everything before, which the module checks before it runs anything of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import io
 import marshal
@@ -24,6 +26,7 @@ from .state import StateError, private_folder
 
 _UNUSED = 30 * 86400  # seconds after which another version, or that of another Python, is removed
 _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # PEP 552: by hash, and not to be checked
+_SEAL = 64  # characters of the digest at its end; the module endpoint knows it, too
 _MAIN = "__main__.py"
 _FOUND = "__init__.py"  # of the package that all modules are in, which Python itself finds in the archive
 # What runs there: to find a module in an archive takes Python longer than to run most of ours, and a job needs sixty.
@@ -84,7 +87,9 @@ def compile_archive(packed: bytes) -> bytes:
                 index[module] = (f"{name}c", is_package, len(front), len(code))
                 front += code
     finder = _compiled(_FINDER.format(index=index, found=top).encode(), top[: -len("c")])
-    return front + build_archive({f"{_MAIN}c": _HEADER + main, top: _HEADER + finder}, zipfile.ZIP_STORED)
+    files = {f"{_MAIN}c": _HEADER + main, top: _HEADER + finder}
+    whole = front + build_archive(files, zipfile.ZIP_STORED, comment=bytes(_SEAL))
+    return whole[:-_SEAL] + hashlib.sha256(whole[:-_SEAL]).hexdigest().encode()
 
 
 def _compiled(source: bytes, name: str) -> bytes:

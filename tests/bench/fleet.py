@@ -1,0 +1,202 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Measure what a pair of hosts costs the control node: ``make fleet``.
+
+Each pair is two testbed hosts of its own on this machine, reached by real ssh. Counted are the processor seconds of
+ansible-playbook and everything that it starts (its workers, each ssh, also the masters that stay), without those of the
+hosts, and without what the same play costs with a task that does nothing. Absolute seconds depend on the machine;
+compare runs of the same one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import re
+import resource
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ansible_collections.longhaul.fleet.tests.bench import data
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
+
+_ADOPT_ORPHANS = 36  # of prctl: PR_SET_CHILD_SUBREAPER
+_TICKS = os.sysconf("SC_CLK_TCK")
+_EXECUTION = re.compile(r"longhaul on (\S+): ")  # what HostRunner says with -vvv
+SOURCE = "longhaul_bench_source"  # the variable of a destination that names its source
+NOTHING: list[dict[str, Any]] = [{"name": "Nothing", "ansible.builtin.meta": "noop"}]
+TRANSFER: list[dict[str, Any]] = [
+    {
+        "name": "Transfer",
+        "longhaul.fleet.transfer": {"src_host": f"{{{{ {SOURCE} }}}}", "src": "/data/tree/", "dest": "/data/out/"},
+    }
+]
+PING: list[dict[str, Any]] = [
+    {"name": "Ping", "ansible.builtin.ping": {}},
+    {"name": "Ping the source", "ansible.builtin.ping": {}, "delegate_to": f"{{{{ {SOURCE} }}}}"},
+]
+
+
+class Cost(NamedTuple):
+    """What a run cost: processor seconds of the control node and of all hosts, and seconds by the clock."""
+
+    control: float
+    hosts: float
+    wall: float
+
+    def of_each(self, pairs: int, before: Cost) -> Cost:
+        """Return what a pair cost, without the run ``before`` that did nothing."""
+        return Cost(*((mine - other) / pairs for mine, other in zip(self, before)))
+
+
+class Fleet:
+    """Pairs of hosts, and playbooks that run on them."""
+
+    def __init__(self, bed: Testbed, folder: Path, variables: dict[str, Any], forks: int) -> None:
+        """Take a testbed whose hosts are source and destination by turns; ``variables`` count for all of them."""
+        self.bed, self.pairs, self._forks = bed, len(bed.hosts) // 2, forks
+        inventory = bed.inventory(folder / "inventory.yml", extra=variables)
+        written = json.loads(inventory.read_text(encoding="utf-8"))
+        hosts = written["all"]["hosts"]
+        for source, dest in zip(bed.hosts[::2], bed.hosts[1::2]):
+            hosts[dest][SOURCE] = source
+        written["all"]["children"] = {"dests": {"hosts": dict.fromkeys(bed.hosts[1::2], {})}}
+        inventory.write_text(json.dumps(written), encoding="utf-8")
+        here = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
+        self._playbooks = Playbooks(inventory, folder, here)
+
+    def run(self, tasks: Sequence[dict[str, Any]], *options: str) -> tuple[Cost, Run]:
+        """Run tasks on all destinations; give what that cost, and what it printed and returned."""
+        before, host_before = _used_here(), self._used_by_hosts()
+        begun = os.times().elapsed
+        ended = self._playbooks.run(list(tasks), f"--forks={self._forks}", *options, hosts="dests", timeout=1800)
+        wall = os.times().elapsed - begun
+        ended.expect_success()
+        return Cost(_used_here() - before, self._used_by_hosts() - host_before, wall), ended
+
+    def _used_by_hosts(self) -> float:
+        return sum(_used_in(self.bed.root(host) / "proc") for host in self.bed.hosts)
+
+
+def _used_here() -> float:
+    """Return the processor seconds of all that this process started and that ended, and of the ssh masters it adopted."""
+    with contextlib.suppress(ChildProcessError):
+        while True:  # workers that ansible-playbook did not wait for
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is None or not _is_ansible(found.si_pid):
+                break
+            os.waitpid(found.si_pid, 0)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime + sum(map(_ticks_of, _masters()))
+
+
+def _is_ansible(pid: int) -> bool:
+    """Whether a process that has ended was one of Ansible's or an ssh of its."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().startswith(("ansible", "ssh", "sftp"))
+    return False
+
+
+def _masters() -> list[Path]:
+    """Return the folders in /proc of the ssh masters, which became children of this process."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if fields[1] == str(os.getpid()) and (folder / "comm").read_text().strip() == "ssh":
+                found.append(folder)
+    return found
+
+
+def _ticks_of(folder: Path, waited: bool = False) -> float:
+    """Return the processor seconds of a process; with ``waited`` those of its children, too, that have ended."""
+    try:
+        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11 : 15 if waited else 13])) / _TICKS
+
+
+def _used_in(proc: Path) -> float:
+    """Return the processor seconds of all processes of a host, those that ended included."""
+    return sum(_ticks_of(folder, waited=True) for folder in proc.glob("[0-9]*"))
+
+
+def executions(said: str) -> int:
+    """Return how often the collection ran something on a host, by the output of a run with ``-vvv``."""
+    return len(_EXECUTION.findall(said))
+
+
+def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure, and return the medians of each kind of run."""
+    names = [f"{side}{number}" for number in range(given.pairs) for side in ("old", "new")]
+    variables: dict[str, Any] = {} if given.pipelining is None else {"ansible_pipelining": given.pipelining == "yes"}
+    with Testbed(names, data_size="512m") as bed, tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(bed, Path(folder), variables, given.forks)
+        for source in names[::2]:
+            data.make_small(bed.root(source) / "data/tree", given.files)
+        fleet.run(PING)
+        found: dict[str, list[Cost]] = {}
+        for number in range(given.repeat):
+            idle, _ran = fleet.run(NOTHING)
+            found.setdefault("playbook alone", []).append(idle)
+            for host in names[1::2]:
+                bed.exec(host, ["rm", "-rf", "/data/out"])
+            for name, tasks in (("ping x2", PING), ("transfer, first", TRANSFER), ("transfer, nothing to do", TRANSFER)):
+                cost, _ran = fleet.run(tasks)
+                found.setdefault(name, []).append(cost.of_each(fleet.pairs, idle))
+                say(f"run {number + 1}: {name}: {cost.of_each(fleet.pairs, idle).control:.3f} s of the control node a pair")
+        _cost, ran = fleet.run(TRANSFER, "-vvv")
+        assert not any(one.result.get("changed") for one in ran.results), "something was left to do"
+        counted = executions(ran.output) / fleet.pairs
+    medians = {name: [statistics.median(one) for one in zip(*costs)] for name, costs in found.items()}
+    return {"pairs": given.pairs, "forks": given.forks, "repeat": given.repeat, "executions": counted, "medians": medians}
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the report as a table."""
+    lines = ["| run | control node, CPU-s | hosts, CPU-s | wall, s |", "|---|---|---|---|"]
+    lines += ["| {} | {:.3f} | {:.3f} | {:.2f} |".format(name, *cost) for name, cost in report["medians"].items()]
+    end = (
+        f"{report['pairs']} pairs, {report['forks']} forks, median of {report['repeat']}; all but the first line: a pair. "
+        f"Executions on hosts of a transfer with nothing to do: {report['executions']:.1f} a pair"
+    )
+    return "\n".join([*lines, "", end])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="make fleet", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--forks", type=int, default=5)
+    parser.add_argument("--files", type=int, default=20, help="of each tree")
+    parser.add_argument("--repeat", type=int, default=5, help="runs, of which the median counts")
+    parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts; default: as without a setting")
+    parser.add_argument("--out", type=Path, help="where the report goes, too, as JSON")
+    given = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    reason = why_not()
+    if reason:
+        print(reason, file=sys.stderr)
+        return 1
+    ctypes.CDLL(None, use_errno=True).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    report = measure(given, lambda line: print(line, flush=True))
+    print(table(report))
+    if given.out:
+        given.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
