@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _DISPLAY = Display()
 _MODULE = "longhaul.fleet.endpoint"
+_PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
+# The variables that say which host it is, and as which user: what is known of one counts for these alone.
+_TELLING = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
 _READ = ("ansible_", "inventory_hostname", "longhaul_")
 
 
@@ -64,10 +67,15 @@ class HostRunner:
         self.name = host
         self._parent = os.getppid()
         self.variables = _variables(host, task_vars)
+        # What belongs to the host, without what Ansible adds for the task's own.
+        inventory = {name: self.variables[name] for name in task_vars["hostvars"][host] if name in self.variables}
         self._action = self._bind(action)
         self._memory = Memory()
+        self._identity = [host, self.connection, *(inventory.get(f"ansible_{name}") for name in _TELLING)]
         self._known = self._memory.recall("host", self._identity)
-        self._tries_pipelining()
+        self._guesses_pipelining = self._may_guess_pipelining(action, inventory)
+        if self._guesses_pipelining:
+            self._action._connection.set_option("pipelining", True)
         self._pace = Pace(constants.DEFAULT_LOCAL_TMP, str(self.variables.get("ansible_host", host)))
 
     def _bind(self, action: ActionBase) -> ActionBase:
@@ -116,8 +124,13 @@ class HostRunner:
 
     @property
     def connection(self) -> str:
-        """The name of the connection plugin."""
-        return str(self.variables.get("ansible_connection", "ssh"))
+        """The name of the connection plugin.
+
+        From a loop's second round on, Ansible itself has put the name of the Python module there for the task's host.
+        """
+        name = str(self.variables.get("ansible_connection", "ssh"))
+        package, found, plugin = name.partition(".plugins.connection.")
+        return f"{package[len('ansible_collections.') :]}.{plugin}" if found else name
 
     def run(self, *steps: Step, secrets: dict[str, str] | None = None) -> list[object]:
         """Run steps of the endpoint module in one execution, and return each one's result, which nobody has read yet.
@@ -165,37 +178,33 @@ class HostRunner:
         self._learn("pipelining_fails", packed_engine().digest)
         return self._execute(arguments)
 
-    @property
-    def _identity(self) -> list[object]:
-        """What the memory of a host is about: it, and the user who works there."""
-        told = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
-        return [self.name, self.connection, *(self.variables.get(f"ansible_{name}") for name in told)]
-
     def _learn(self, name: str, value: str) -> None:
         """Remember something of this host, and write it down where it is new."""
         if self._known.get(name, "") != value:
             self._known = {**self._known, name: value}
             self._memory.keep("host", self._identity, self._known)
 
-    def _tries_pipelining(self) -> None:
-        """Use pipelining where the user says nothing about it, unless it failed on this host.
+    def _may_guess_pipelining(self, action: ActionBase, inventory: Mapping[str, Any]) -> bool:
+        """Whether to try pipelining: where the user says nothing about it, unless it failed on this host.
 
         It keeps secrets off the host's disks, and saves connections. Ansible's default is off, since a sudo with
         ``requiretty`` refuses it.
         """
-        self._guesses_pipelining = False
         connection = self._action._connection
         if not connection.has_pipelining or self._known.get("pipelining_fails") == packed_engine().digest:
-            return
+            return False
+        task = action._task
+        said = {**inventory, **task.get_vars(), **(getattr(task.play, "vars", None) or {})}
         try:
             _value, origin = constants.config.get_config_value_and_origin(
-                "pipelining", plugin_type="connection", plugin_name=connection._load_name, variables=self.variables
+                "pipelining",
+                plugin_type="connection",
+                plugin_name=connection._load_name,
+                variables={name: value for name, value in said.items() if name in _PIPELINING},
             )
-            if origin == "default":
-                connection.set_option("pipelining", True)
-                self._guesses_pipelining = True
-        except (AnsibleError, KeyError):  # it has no such option
-            return
+        except AnsibleError:  # there is no such option, or not with this value
+            return False
+        return bool(origin == "default")
 
     def _has_master(self) -> bool:
         """Whether a connection is open that carries another execution."""
