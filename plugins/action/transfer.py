@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
@@ -33,7 +34,7 @@ class ActionModule(PairAction):
         hosts = {runner.name: runner.variables for runner in (source, dest)}
         options = {**options, "trust": decide_trust(options["trust"], hosts)}
         try:
-            result = Session(source, dest, options, check, say, self.interruption).run()
+            result = Session(source, dest, options, check, say, self.interruption, Memory()).run()
         except TransferError as error:
             if error.details is not None and not self._task.diff:
                 shorten_changes(error.details)

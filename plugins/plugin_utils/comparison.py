@@ -21,6 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     check_members,
     list_of,
     member,
+    optional,
     texts,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import (
@@ -85,6 +86,7 @@ class Compared(NamedTuple):
     differences: Sequence[Difference] = ()  # the first ones
     differences_total: int = 0
     unstable: int = 0  # of the total
+    after: Mapping[str, Sequence[object]] = MappingProxyType({})  # by side: results of the caller's last steps
 
 
 def parse_digest(value: object) -> Digest:
@@ -108,6 +110,11 @@ def parse_quick_digest(value: object) -> Digest | None:
     """Return what a step of quick_digest_step found; None if the tree was not read. Raises WrongShape."""
     digest = as_object(value, "the answer to quick_digest").get("digest")
     return None if digest is None else parse_digest(digest)
+
+
+def parse_after(value: object) -> list[object]:
+    """Return the results of the steps that followed a step of quick_digest_step. Raises WrongShape."""
+    return optional(as_object(value, "the answer to quick_digest"), "then", list) or []
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ class Comparison:
         after: Steps = _NO_STEPS,
         quick_digests: Mapping[str, Digest | None] = MappingProxyType({}),
     ) -> Compared:
-        """Compare, and return ``differences`` (listed), ``differences_total``, ``unstable``, ``counts`` and ``owners``.
+        """Compare, and return what was found, with the results of ``after`` where those steps were done here.
 
         ``unstable`` is a count, ``counts`` are those of both sides, and ``owners`` those of the source where they were
         to be counted. ``before`` and ``after`` are steps of the caller's that are sent in the same executions of the
@@ -148,31 +155,28 @@ class Comparison:
         Raises ComparisonFailed if a tree could not be read completely, HostFailed where a host failed.
         """
         try:
-            digests = self._quick_digest(before, after, quick_digests) if self.short else {}
-            if digests:
-                return _equal(digests)
+            equal = self._quick_digest(before, after, quick_digests) if self.short else None
+            if equal:
+                return equal
             digests = self._digests(say, before)
             compared = self._differences(digests)
         except BaseException:
             with contextlib.suppress(HostFailed):
                 self._end(after)
             raise
-        self._end(after)
-        return compared
+        return compared._replace(after=self._end(after))
 
     def quick_digest_step(self, side: str, then: Sequence[Step]) -> QuickDigest:
         """Return the step that reads a small tree at once; ``then`` are the steps that follow where it is one."""
         return {"do": "quick_digest", "request": self._request(side), "seconds": _QUICK_DIGEST, "then": list(then)}
 
-    def _quick_digest(
-        self, before: Steps, after: Steps, quick_digests: Mapping[str, Digest | None]
-    ) -> dict[str, Digest]:
-        """Return both digests if both trees can be read at once and are equal, the usual case; else nothing.
+    def _quick_digest(self, before: Steps, after: Steps, quick_digests: Mapping[str, Digest | None]) -> Compared | None:
+        """Return what is found if both trees can be read at once and are equal, the usual case; else None.
 
         Nothing is kept of trees that are equal, so that no execution is needed to clear it.
         """
         if None in quick_digests.values():
-            return {}
+            return None
         asked = {
             side: [*before[side], self.quick_digest_step(side, after[side])]
             for side in SIDES
@@ -181,14 +185,17 @@ class Comparison:
         given = run_parallel({side: partial(self.runners[side].run, *ones) for side, ones in asked.items()})
         found = {**quick_digests, **{side: parse_quick_digest(results[-1]) for side, results in given.items()}}
         digests = {side: digest for side, digest in found.items() if digest is not None and not digest.errors_total}
-        return {} if len(digests) < len(SIDES) or _differing(digests) else digests
+        if len(digests) < len(SIDES) or _differing(digests):
+            return None
+        return _equal(digests)._replace(after={side: parse_after(results[-1]) for side, results in given.items()})
 
-    def _end(self, after: Steps) -> None:
-        """Leave nothing on either host, whatever happens to the other."""
-        run_parallel({side: partial(self._end_side, side, after[side]) for side in SIDES})
+    def _end(self, after: Steps) -> Mapping[str, Sequence[object]]:
+        """Leave nothing on either host, whatever happens to the other; return the results of ``after``."""
+        return run_parallel({side: partial(self._end_side, side, after[side]) for side in SIDES})
 
-    def _end_side(self, side: str, after: Sequence[Step]) -> None:
-        self.runners[side].run(*steps.end(self._folder(side)), *after)
+    def _end_side(self, side: str, after: Sequence[Step]) -> Sequence[object]:
+        own = steps.end(self._folder(side))
+        return self.runners[side].run(*own, *after)[len(own) :]
 
     def _folder(self, side: str) -> Folder:
         return {"id": hashlib.sha256(f"compare {self.identity}".encode()).hexdigest()[:16], "side": side}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -221,7 +221,7 @@ class HostRunner:
 
     def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
-        left, steps = RETRIES, [step["do"] for step in arguments["steps"]]
+        left, steps = RETRIES, _names(arguments["steps"])
         while True:
             try:
                 with self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext():
@@ -252,6 +252,11 @@ class HostRunner:
         """Let go of the connection and of temporary files."""
         self._action.cleanup(force=True)
         self._action._connection.close()
+
+
+def _names(steps: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of steps, and of those that follow them."""
+    return [name for step in steps for name in (step["do"], *_names(step.get("then", ())))]
 
 
 def _variables(host: str, task_vars: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,8 @@ def parse_probe(value: object) -> ProbeFacts:
     for name, option in (optional(values, "rsyncd_module", dict) or {}).items():
         if not isinstance(option, str):
             raise WrongShape(f"{name} of the module in rsyncd.conf is no text")
+    optional(values, "fingerprint", str)
+    optional(values, "then", list)
     job = as_object(values.get("job"), "job")
     running = member(job, "running", bool)
     kept = {

@@ -156,11 +156,11 @@ def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, partly: bool
             "that host, or fix the permissions"
         )
     size = origin.get("measured")
-    if size and not partly and _nothing_there(roots, dest.probe["path"]):
+    if size and not partly and nothing_there(roots, dest.probe["path"]):
         _refuse_no_space(size, target, dest.name, roots.dest)
 
 
-def _nothing_there(roots: Roots, dest_path: PathFacts) -> bool:
+def nothing_there(roots: Roots, dest_path: PathFacts) -> bool:
     """Whether all of the source must be written, as far as can be told without comparing."""
     if roots.only is None:
         return bool(roots.target["empty"])

@@ -20,10 +20,12 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
 from . import credentials, steps
-from .comparison import Digest, parse_quick_digest
+from .comparison import Digest, parse_after, parse_quick_digest
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
+from .engine import packed_engine
 from .host_runner import ControllerGone, HostFailed, HostRunner
 from .interruption import Interruption
+from .memory import Memory
 from .methods import METHODS, OWN_PORT
 from .options import check_options
 from .owner_census import Owners, judge, take_census
@@ -31,6 +33,7 @@ from .owners import add_owners, merged, names_to_look_up
 from .parallel import run_parallel
 from .plan import CHANGES_LISTED, Plan, first_look, needs_all, transfer_id
 from .probe import parse_probe
+from .remembered import is_same_plan, may_begin, recall, remember
 from .repair import WHOLE_PROGRAM, add_repair
 from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side, with_unreachable
 from .result import Result
@@ -42,6 +45,7 @@ from .verification import Verification, comparison_of
 from .watching import watch
 
 if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import ProbeFacts
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import Request, TransferRequest
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Probe, Start, Step
 
@@ -63,8 +67,12 @@ class Session:
         check: bool,
         say: Callable[[str], None],
         interruption: Interruption,
+        memory: Memory | None = None,
     ) -> None:
-        """Take both ends, the module's options with their defaults, where progress lines go, and last words."""
+        """Take both ends, the module's options with their defaults, where progress lines go, and last words.
+
+        ``memory`` is what the control node remembers of earlier runs.
+        """
         self._runners = {"source": source, "dest": dest}
         self._options = options
         self._check = check
@@ -77,26 +85,42 @@ class Session:
         self._ready: Peer = {}  # what the serving end of the last plan said
         self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
         self._fingerprint = _fingerprint(options)
+        self._memory = memory
+        self._looked_at: tuple[str, ...] = ()  # methods, by the last probes
+        self._at_dest: object = None  # what the destination has in the end, where it was probed again
 
     def run(self) -> Result:
         """Do it all and give the result. Raises Refusal, HostFailed or TransferError."""
         check_options(self._options)
+        begun = self._begin_as_remembered()
+        if begun:
+            source, dest, plan, status = begun
+            return self._finish_plan(plan, source, dest, status)
         source, dest = self._probe()
         running = self._running_driver(source, dest)
         if running:
             plan = self._attach(source, dest, running)
-            status = self._watch_driver(plan)
-        else:
-            earlier = self._earlier_outcome(source, dest)
-            plan, status = self._either_way(make_plan(self._options, source, dest, self._check), source, dest)
-            if status.unreachable and plan.choice.tentative:
-                plan, status = self._fall_back(plan, status, source, dest)
-            elif status.unreachable and plan.trust == NONE and self._options["method"] == "auto":
-                status = replace(status, failure=f"{status.failure}. {NO_PORT}")
-            if status.alive:
-                return shape_result(plan, status, "running", self._phases, self._ready)
-            status = with_earlier(status, earlier)
-        return self._conclude(plan, source, dest, status, attached=bool(running))
+            return self._conclude(plan, source, dest, self._watch_driver(plan), attached=True)
+        earlier = self._earlier_outcome(source, dest)
+        return self._finish_plan(make_plan(self._options, source, dest, self._check), source, dest, earlier=earlier)
+
+    def _finish_plan(
+        self,
+        plan: Plan,
+        source: Endpoint,
+        dest: Endpoint,
+        begun: Status | None = None,
+        earlier: Outcome | None = None,
+    ) -> Result:
+        """Transfer in one of the ways that are there, and conclude. ``begun`` is the status where it was started."""
+        plan, status = self._either_way(plan, source, dest, begun=begun)
+        if status.unreachable and plan.choice.tentative:
+            plan, status = self._fall_back(plan, status, source, dest)
+        elif status.unreachable and plan.trust == NONE and self._options["method"] == "auto":
+            status = replace(status, failure=f"{status.failure}. {NO_PORT}")
+        if status.alive:
+            return shape_result(plan, status, "running", self._phases, self._ready)
+        return self._conclude(plan, source, dest, with_earlier(status, earlier), attached=False)
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -117,21 +141,30 @@ class Session:
 
     def _probe_for(self, methods: tuple[str, ...]) -> tuple[Endpoint, Endpoint]:
         """Ask both hosts for what they have, as far as the methods need it."""
+        self._looked_at = methods
         with self._phase("probe"):
             ends = run_parallel(
                 {
-                    "source": partial(self._probe_end, "source", "src", methods),
-                    "dest": partial(self._probe_end, "dest", "dest", methods),
+                    "source": partial(self._probe_end, "source", methods),
+                    "dest": partial(self._probe_end, "dest", methods),
                 }
             )
         return ends["source"], ends["dest"]
 
-    def _probe_end(self, side: str, option: str, methods: tuple[str, ...]) -> Endpoint:
+    def _probe_end(self, side: str, methods: tuple[str, ...]) -> Endpoint:
+        (found,) = self._runners[side].run(self._probe_step(side, methods))
+        return self._endpoint(side, parse_probe(found))
+
+    def _endpoint(self, side: str, facts: ProbeFacts) -> Endpoint:
+        runner = self._runners[side]
+        return make_endpoint(runner.name, side, runner.variables, runner.connection, facts)
+
+    def _probe_step(self, side: str, methods: Sequence[str]) -> Probe:
         runner = self._runners[side]
         port = ssh_port(runner.variables, runner.connection)
-        step: Probe = {
+        return {
             "do": "probe",
-            "path": self._options[option],
+            "path": self._options["src" if side == "source" else "dest"],
             "child": child_name(self._options["src"]) if side == "dest" else "",
             "methods": list(methods),
             "ssh_ports": [self._options["port"] or port, port],
@@ -140,8 +173,84 @@ class Session:
             "owners": names_to_look_up(self._options["owner_map"], side),
             **self._folder(side),
         }
-        (found,) = runner.run(step)
-        return make_endpoint(runner.name, side, runner.variables, runner.connection, parse_probe(found))
+
+    # A transfer that was made before: each host is probed in the execution that starts its job
+
+    @property
+    def _remembered_as(self) -> list[object]:
+        """What the memory of this pair is about: the transfer, its options, and how the hosts are asked."""
+        ports = [ssh_port(runner.variables, runner.connection) for runner in self._runners.values()]
+        return [self.id, self._fingerprint, ports, packed_engine().digest]
+
+    def _begin_as_remembered(self) -> tuple[Endpoint, Endpoint, Plan, Status] | None:
+        """Start both ends by the plan of the last run, where both hosts still have what they had then.
+
+        None where they have not, or nothing is remembered: then nothing runs on them, and they are to be probed.
+        """
+        known = recall(self._memory, self._remembered_as) if self._memory else {}
+        if not known:
+            return None
+        ends = {side: self._endpoint(side, facts) for side, facts in known.items()}
+        try:
+            plan = make_plan(self._options, ends["source"], ends["dest"], self._check)
+        except Refusal:  # what is so now decides that
+            return None
+        if self._counts_owners(plan) or not may_begin(plan, ends["dest"]):
+            return None
+        self._interruption.in_transfer(self.id, self._label, self._names, certain=False)
+        server = _other(plan.driver)
+        with self._phase("connect"):
+            secrets, serve = self._serve_step(plan, ends[server])
+            ready = self._start_where_same(ends, server, serve, secrets["serve"])
+        if ready is None:
+            return None
+        try:
+            started = self._drive_as_remembered(plan, ends, ready, secrets["drive"])
+        except BaseException:  # nothing may remain, whatever ended it
+            self._give_up(plan)
+            raise
+        return started and (ends["source"], ends["dest"], *started)
+
+    def _drive_as_remembered(
+        self, plan: Plan, ends: dict[str, Endpoint], ready: Status, secrets: dict[str, str]
+    ) -> tuple[Plan, Status] | None:
+        """Start the driving end, and return the plan of what both probes found, and its status."""
+        driver, server = plan.driver, _other(plan.driver)
+        self._require_ready(ready, ends[server])
+        with self._phase("transfer"):
+            drive = self._drive_step(plan, ends[driver], ready, list(secrets))
+            status = self._start_where_same(ends, driver, drive, secrets)
+        if status is None:
+            self._stop_end(server, succeeded=False, clear=True)
+            return None
+        self._count_last_steps(status)
+        found = make_plan(self._options, ends["source"], ends["dest"], self._check)
+        if not is_same_plan(plan, found):
+            raise TransferError("the hosts were no longer as they had been found before: run the task again")
+        return found, status
+
+    def _start_where_same(
+        self, ends: dict[str, Endpoint], side: str, start: Start, secrets: dict[str, str]
+    ) -> Status | None:
+        """Probe a host, and start its job if it has what it had; None if it has not. Its endpoint becomes the new one."""
+        before = ends[side].probe
+        step = self._probe_step(side, before["methods"])
+        step.update(expected=before["fingerprint"], then=[start])
+        (found,) = self._runners[side].run(step, secrets=secrets)
+        facts = parse_probe(found)
+        ends[side] = self._endpoint(side, facts)
+        return parse_status(facts["then"][0]) if facts.get("then") else None
+
+    def _note_probe(self, after: Sequence[object]) -> None:
+        """Keep what the destination said of itself after its last step, if it was asked."""
+        if len(after) > 1:
+            self._at_dest = after[-1]
+
+    def _remember(self, source: Endpoint, dest: Endpoint) -> None:
+        """Remember what both hosts have, after a transfer that succeeded."""
+        if self._memory is not None and not self._check:
+            at_dest = parse_probe(self._at_dest) if self._at_dest else dest.probe
+            remember(self._memory, self._remembered_as, {"source": source.probe, "dest": at_dest})
 
     # A transfer that an earlier run started
 
@@ -186,10 +295,15 @@ class Session:
     # Serve and drive
 
     def _either_way(
-        self, plan: Plan, source: Endpoint, dest: Endpoint, avoid: Mapping[str, str] | None = None
+        self,
+        plan: Plan,
+        source: Endpoint,
+        dest: Endpoint,
+        avoid: Mapping[str, str] | None = None,
+        begun: Status | None = None,
     ) -> tuple[Plan, Status]:
         """Transfer; let the destination connect where the source cannot. Where both fail, the first failure counts."""
-        status = self._transfer(plan, source, dest)
+        status = self._transfer(plan, source, dest, begun)
         if not status.unreachable or self._options["connect"] != "auto" or plan.driver == "dest":
             return plan, status
         self._say(f"{self._label}: {status.failure}. Trying the other direction")
@@ -220,9 +334,9 @@ class Session:
         )
         return self._either_way(replace(other, warnings=(*other.warnings, advice)), source, dest, avoid)
 
-    def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint) -> Status:
+    def _transfer(self, plan: Plan, source: Endpoint, dest: Endpoint, begun: Status | None = None) -> Status:
         """Start both ends, and wait for the end of the driving one unless the task must not wait; gives its status."""
-        status = self._start_plan(plan, source, dest)
+        status = begun or self._start_plan(plan, source, dest)
         if status.alive and self._options["wait"]:
             return self._watch_driver(plan)
         if status.alive and plan.choice.tentative:
@@ -240,35 +354,51 @@ class Session:
     def _start_plan(self, plan: Plan, source: Endpoint, dest: Endpoint) -> Status:
         ends = {"source": source, "dest": dest}
         plan = self._with_owners(plan)
-        driver, server = plan.driver, "dest" if plan.driver == "source" else "source"
+        driver, server = plan.driver, _other(plan.driver)
         self._interruption.in_transfer(self.id, self._label, self._names, certain=False)
-        self._ready = {}
         try:
             with self._phase("connect"):
-                password = (self._options["rsyncd_password"] or "") if self._options["rsyncd_module"] else None
-                secrets, public = credentials.for_transfer(plan.choice.method, plan.settings["encrypt"], password)
-                serve = self._request(ends[server], plan, "serve")
-                serve["serve"] = {**plan.serve, **public}
-                ready = self._start_end(ends[server], serve, secrets["serve"], "serving", _SERVE_WAIT)
-                if ready.state != "serving":
-                    said = ready.failure or "the serving end is not ready"
-                    raise TransferError(f"{ends[server].name}: {said}")
+                secrets, serve = self._serve_step(plan, ends[server])
+                ready = self._start_end(ends[server], serve, secrets["serve"])
+                self._require_ready(ready, ends[server])
             with self._phase("transfer"):
-                drive = self._request(ends[driver], plan, "drive")
-                self._ready = ready.ready
-                # The inventory's address wins over the one that it listens at.
-                drive["peer"] = {**ready.ready, **plan.peer}
-                seconds, then = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED, self._last_steps(plan, driver)
-                status = self._start_end(ends[driver], drive, secrets["drive"], "", seconds, then)
+                drive = self._drive_step(plan, ends[driver], ready, list(secrets["drive"]))
+                status = self._start_end(ends[driver], drive, secrets["drive"])
             self._count_last_steps(status)
             return status
         except BaseException:  # nothing may remain, whatever ended it; a driving job that was started is stopped too
             self._give_up(plan)
             raise
 
+    def _serve_step(self, plan: Plan, end: Endpoint) -> tuple[dict[str, dict[str, str]], Start]:
+        """Return the secrets of both parts, and the step that starts the serving one."""
+        self._ready = {}
+        password = (self._options["rsyncd_password"] or "") if self._options["rsyncd_module"] else None
+        secrets, public = credentials.for_transfer(plan.choice.method, plan.settings["encrypt"], password)
+        request = self._request(end, plan, "serve")
+        request["serve"] = {**plan.serve, **public}
+        return secrets, self._start_step(end, request, list(secrets["serve"]), "serving", _SERVE_WAIT)
+
+    def _drive_step(self, plan: Plan, end: Endpoint, ready: Status, secrets: list[str]) -> Start:
+        """Return the step that starts the driving end; ``secrets`` are the names of its own."""
+        request = self._request(end, plan, "drive")
+        self._ready = ready.ready
+        request["peer"] = {**ready.ready, **plan.peer}  # the inventory's address wins over the one that it listens at
+        seconds = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED
+        return self._start_step(end, request, secrets, "", seconds, self._last_steps(plan, plan.driver))
+
+    @staticmethod
+    def _require_ready(ready: Status, server: Endpoint) -> None:
+        if ready.state != "serving":
+            raise TransferError(f"{server.name}: {ready.failure or 'the serving end is not ready'}")
+
+    def _counts_owners(self, plan: Plan) -> bool:
+        """Whether owners must be counted before the transfer, since its program does not say whom it meets."""
+        return plan.choice.method in WHOLE_PROGRAM and (not plan.settings["numeric_ids"] or self._check)
+
     def _with_owners(self, plan: Plan) -> Plan:
         """Have the owners counted for a program that does not say whom it meets, and tell it what they become."""
-        if plan.choice.method not in WHOLE_PROGRAM or (plan.settings["numeric_ids"] and not self._check):
+        if not self._counts_owners(plan):
             return plan
         if self._owners is None:
             with self._phase("owners"):
@@ -289,33 +419,35 @@ class Session:
             "part": part,
             "root": plan.roots.source if end.side == "source" else plan.roots.dest,
             "settings": plan.settings,
-            "peer_name": self._runners["dest" if end.side == "source" else "source"].name,
+            "peer_name": self._runners[_other(end.side)].name,
             "fingerprint": self._fingerprint,
             "probed": (end.probe["path"] if end.side == "source" else plan.roots.target).get("folder"),
         }
 
-    def _start_end(
+    def _start_step(
         self,
         end: Endpoint,
         request: TransferRequest,
-        secrets: dict[str, str],
+        secrets: list[str],
         until: str,
         seconds: float,
         then: Sequence[Step] = (),
-    ) -> Status:
-        """Start a job, and wait so long until it is in a state (empty: until its end); return its status."""
+    ) -> Start:
+        """Return the step that starts a job, and waits so long until it is in a state (empty: until its end)."""
         job = end.probe["job"]
-        step: Start = {
+        return {
             "do": "start",
             "kind": "job",
             "request": request,
-            "secrets": list(secrets),
+            "secrets": secrets,
             "replace": job["status"].get("pid") if job["running"] else None,
             "until": [until] if until else [],
             "wait": seconds,
             "then": list(then),
             **self._folder(end.side),
         }
+
+    def _start_end(self, end: Endpoint, step: Start, secrets: dict[str, str]) -> Status:
         (said,) = self._runners[end.side].run(step, secrets=secrets)
         return parse_status(said)
 
@@ -344,10 +476,12 @@ class Session:
             done = {}
         if self._compares:
             quick_digests = {side: parse_quick_digest(said) for side, said in done.items()}
+            self._note_probe(parse_after(done["dest"]) if "dest" in done else ())
             self._verify(plan, source, dest, result, quick_digests)
         else:
             with self._phase("finish"):
                 self._finish(done)
+        self._remember(source, dest)
         result["phases"] = dict(self._phases)
         result["duration"] = round(sum(self._phases.values()), 3)
         return result
@@ -419,7 +553,17 @@ class Session:
         if not plan.short or met_by_name:
             return []
         comparison = comparison_of(plan, self._runners, self._options, self._label)
-        return [steps.stop(folder), comparison.quick_digest_step(side, [steps.clear(folder)])]
+        return [steps.stop(folder), comparison.quick_digest_step(side, self._after(plan, side))]
+
+    def _after(self, plan: Plan, side: str) -> list[Step]:
+        """Return the steps with which all ends on a host.
+
+        A destination that was empty is another one by then, so that it is probed again for the next run.
+        """
+        done: list[Step] = [steps.clear(self._folder(side))]
+        if self._memory is not None and side == "dest" and plan.roots.target["empty"]:
+            done.append(self._probe_step(side, self._looked_at))
+        return done
 
     def _count_last_steps(self, status: Status) -> None:
         """Take the last steps out of the time of the transfer: most of it is one side's half of the comparison."""
@@ -446,25 +590,27 @@ class Session:
             comparison=comparison_of(plan, self._runners, self._options, self._label),
             repairs=self._options["verify"] == "checksum",
             before={side: [steps.stop(self._folder(side))] for side in self._runners},
-            after={side: [steps.clear(self._folder(side))] for side in self._runners},
+            after={side: self._after(plan, side) for side in self._runners},
             label=self._label,
             say=self._say,
             phase=self._phase,
             send_again=lambda again: self._send_again(again, source, dest),
         )
-        counted = verification.run(result, quick_digests)
+        found = verification.run(result, quick_digests)
+        counted = found.owners
+        self._note_probe(found.after.get("dest", ()))
         result["verified"] = self._options["verify"]
         if counted and self._owners is None:
             with self._phase("verify"):
-                found = judge(self._runners["dest"], counted, True, plan.settings["owner_map"])
-            add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])
+                judged = judge(self._runners["dest"], counted, True, plan.settings["owner_map"])
+            add_owners(result, judged.mismatches, judged.hints, self._names, self._options["owner_warnings"])
 
     def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, str]:
         """Stop the job on both hosts; return why each failed, empty if it did not.
 
         Where neither host can be asked, the error of the driving one counts.
         """
-        sides = (plan.driver, "dest" if plan.driver == "source" else "source")
+        sides = (plan.driver, _other(plan.driver))
         return run_parallel({side: partial(self._stop_end, side, succeeded, clear) for side in sides})
 
     def _stop_end(self, side: str, succeeded: bool, clear: bool) -> str:
@@ -488,6 +634,10 @@ class Session:
 def _transfers(request: Request) -> bool:
     """Whether a job's request is that of a driving end that writes."""
     return request.get("part") == "drive" and not request.get("settings", {}).get("check")
+
+
+def _other(side: str) -> str:
+    return "dest" if side == "source" else "source"
 
 
 def _has_not_met(status: Status) -> bool:

@@ -41,8 +41,8 @@ class Verification:
     phase: Callable[[str], AbstractContextManager[None]]  # counts the seconds
     send_again: Callable[[Plan], Outcome]
 
-    def run(self, result: Result, quick_digests: Mapping[str, Digest | None] = MappingProxyType({})) -> object:
-        """Complete the transfer's result, and return the owners that the source counted, or None.
+    def run(self, result: Result, quick_digests: Mapping[str, Digest | None] = MappingProxyType({})) -> Compared:
+        """Complete the transfer's result, and return what was found in the end, with the owners counted at first.
 
         Raises TransferError, with the result, where the trees are not the same. ``quick_digests`` is what
         Comparison.run takes, for the first one.
@@ -69,7 +69,7 @@ class Verification:
             if self.repairs or found.unstable < found.differences_total:
                 raise _differs(found, number, result, self.plan.settings["method"])
             _note_changed(found, result)
-        return first.owners
+        return found._replace(owners=first.owners)
 
     def _compare(
         self,

@@ -152,15 +152,27 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
             found.setdefault("playbook alone", []).append(idle)
             for host in names[1::2]:
                 bed.exec(host, ["rm", "-rf", "/data/out"])
-            for name, tasks in (("ping x2", PING), ("transfer, first", TRANSFER), ("transfer, nothing to do", TRANSFER)):
+            for name, tasks in (
+                ("ping x2", PING),
+                ("transfer, first", TRANSFER),
+                ("transfer, nothing to do", TRANSFER),
+            ):
                 cost, _ran = fleet.run(tasks)
                 found.setdefault(name, []).append(cost.of_each(fleet.pairs, idle))
-                say(f"run {number + 1}: {name}: {cost.of_each(fleet.pairs, idle).control:.3f} s of the control node a pair")
+                say(
+                    f"run {number + 1}: {name}: {cost.of_each(fleet.pairs, idle).control:.3f} s of the control node a pair"
+                )
         _cost, ran = fleet.run(TRANSFER, "-vvv")
         assert not any(one.result.get("changed") for one in ran.results), "something was left to do"
         counted = executions(ran.output) / fleet.pairs
     medians = {name: [statistics.median(one) for one in zip(*costs)] for name, costs in found.items()}
-    return {"pairs": given.pairs, "forks": given.forks, "repeat": given.repeat, "executions": counted, "medians": medians}
+    return {
+        "pairs": given.pairs,
+        "forks": given.forks,
+        "repeat": given.repeat,
+        "executions": counted,
+        "medians": medians,
+    }
 
 
 def table(report: dict[str, Any]) -> str:
@@ -183,7 +195,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--forks", type=int, default=5)
     parser.add_argument("--files", type=int, default=20, help="of each tree")
     parser.add_argument("--repeat", type=int, default=5, help="runs, of which the median counts")
-    parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts; default: as without a setting")
+    parser.add_argument(
+        "--pipelining", choices=["yes", "no"], help="set it for all hosts; default: as without a setting"
+    )
     parser.add_argument("--out", type=Path, help="where the report goes, too, as JSON")
     given = parser.parse_args(sys.argv[1:] if argv is None else argv)
     reason = why_not()

@@ -11,9 +11,7 @@ import zipfile
 from typing import Mapping
 
 
-def build_archive(
-    files: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED, comment: bytes = b""
-) -> bytes:
+def build_archive(files: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED, comment: bytes = b"") -> bytes:
     """Return a zip archive of files by name. It is the same for the same files, whenever it is made.
 
     The archive ends with ``comment``.

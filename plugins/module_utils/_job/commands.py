@@ -38,10 +38,17 @@ def _folder(step: steps.Folder) -> JobFolder:
     return JobFolder(step["id"], step["side"])
 
 
-def _probe(step: steps.Probe, _given: Given) -> ProbeFacts:
+def _probe(step: steps.Probe, given: Given) -> ProbeFacts:
+    """Return what this host has, and do what follows where that is what an earlier probe found."""
     from .probe import probe
+    from .probe_fingerprint import fingerprint
 
-    return probe(step)
+    facts = probe(step)
+    facts["fingerprint"] = fingerprint(facts)
+    then = step.get("then")
+    if then and step.get("expected") == facts["fingerprint"]:
+        facts["then"] = run_steps(then, given)
+    return facts
 
 
 def _describe(step: steps.Describe, _given: Given) -> Described:
@@ -106,14 +113,15 @@ def _clear(step: steps.Clear, _given: Given) -> Mapping[str, object]:
 
 
 def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
-    """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``."""
+    """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
+
+    Their results stand beside it under that name.
+    """
     from .digest_job import quick_digest
     from .request import parse_digest_request
 
     digest = quick_digest(parse_digest_request(step["request"]), float(step["seconds"]))
-    if digest is not None:
-        run_steps(step["then"], given)
-    return {"digest": digest}
+    return {"digest": digest, "then": [] if digest is None else run_steps(step["then"], given)}
 
 
 def _look_up_owners(step: steps.LookUpOwners, _given: Given) -> Mapping[str, object]:

@@ -83,7 +83,11 @@ if TYPE_CHECKING:
         request: Request
         status: JobStatus
 
-    class ProbeFacts(TypedDict):
+    class _Followed(TypedDict, total=False):
+        fingerprint: str  # of all the rest; see probe_fingerprint
+        then: list[object]  # results of the steps that followed
+
+    class ProbeFacts(_Followed):
         """A host as one end of a transfer."""
 
         python: list[int]

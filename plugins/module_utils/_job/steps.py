@@ -26,8 +26,12 @@ if TYPE_CHECKING:
         rsyncd_module: str | None
         link_dest: list[str] | None
         owners: Names | None
+        expected: str  # the fingerprint of an earlier probe
+        then: list[Step]  # that follow at once where this one has the same
 
     class Probe(_MayProbe):
+        """The results of ``then`` stand among the facts under that name, where they were done."""
+
         do: Literal["probe"]
         path: str  # absolute
         methods: list[str]  # whose programs are looked at
