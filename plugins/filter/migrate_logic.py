@@ -25,8 +25,8 @@ options:
   _input:
     description:
       - What the question is about.
-      - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs with
-        the options that count for all of them applied (V(problems)), what both hosts answered (V(preflight)), the
+      - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs
+        (V(problems)), what both hosts answered (V(preflight)), the
         result of a transfer (V(changes), V(deletions)), the result of a task (V(failure)), a hook as the user wrote it
         (V(hook)), or the value of a variable (V(toggle)).
     type: raw
@@ -48,6 +48,11 @@ options:
     type: str
     choices: [advice, changes, decide, deletions, failure, hook, preflight, problems, remedies, report, switch, toggle]
     required: true
+  agreed:
+    description: For V(problems), the names of jobs that may delete.
+    type: list
+    elements: str
+    default: []
   allowed:
     description: For V(deletions), whether the first copy may delete what the destination has of its own.
     type: bool
@@ -59,6 +64,10 @@ options:
     description: For V(decide), whether the job wants its trees compared.
     type: bool
     default: true
+  defaults:
+    description: For V(problems), the options that count for all jobs.
+    type: dict
+    default: {}
   deletions:
     description: For V(report), what would be deleted, as V(deletions) tells it.
     type: str
@@ -109,6 +118,11 @@ options:
   old_value:
     description: For V(toggle), the value under the old name. V(none) if it is not set.
     type: raw
+  only:
+    description: For V(problems), the names of the jobs that run. Empty means all.
+    type: list
+    elements: str
+    default: []
   phase:
     description: For V(decide), the phase that was asked for.
     type: str

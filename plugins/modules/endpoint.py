@@ -91,7 +91,6 @@ import sys
 
 from ansible.module_utils.basic import AnsibleModule
 
-
 SEAL = 64  # characters of the digest with which what is kept ends
 
 

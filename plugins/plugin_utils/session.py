@@ -159,7 +159,8 @@ class Session:
         runner = self._runners[side]
         return make_endpoint(runner.name, side, runner.variables, runner.connection, facts)
 
-    def _probe_step(self, side: str, methods: Sequence[str]) -> Probe:
+    def _probe_step(self, side: str, methods: Sequence[str], expected: str = "", then: Sequence[Step] = ()) -> Probe:
+        """Return the step that probes a host; ``then`` follow where that has the fingerprint that is ``expected``."""
         runner = self._runners[side]
         port = ssh_port(runner.variables, runner.connection)
         return {
@@ -171,6 +172,8 @@ class Session:
             "rsyncd_module": self._options["rsyncd_module"],
             "link_dest": self._options["link_dest"] if side == "dest" else [],
             "owners": names_to_look_up(self._options["owner_map"], side),
+            "expected": expected,
+            "then": list(then),
             **self._folder(side),
         }
 
@@ -232,10 +235,9 @@ class Session:
     def _start_where_same(
         self, ends: dict[str, Endpoint], side: str, start: Start, secrets: dict[str, str]
     ) -> Status | None:
-        """Probe a host, and start its job if it has what it had; None if it has not. Its endpoint becomes the new one."""
+        """Probe a host, and start its job if it has what it had; else give None. Its endpoint becomes the new one."""
         before = ends[side].probe
-        step = self._probe_step(side, before["methods"])
-        step.update(expected=before["fingerprint"], then=[start])
+        step = self._probe_step(side, before["methods"], before["fingerprint"], [start])
         (found,) = self._runners[side].run(step, secrets=secrets)
         facts = parse_probe(found)
         ends[side] = self._endpoint(side, facts)

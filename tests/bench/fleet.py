@@ -70,7 +70,7 @@ class Fleet:
         hosts = written["all"]["hosts"]
         for source, dest in zip(bed.hosts[::2], bed.hosts[1::2]):
             hosts[dest][SOURCE] = source
-        written["all"]["children"] = {"dests": {"hosts": dict.fromkeys(bed.hosts[1::2], {})}}
+        written["all"]["children"] = {"dests": {"hosts": {name: {} for name in bed.hosts[1::2]}}}
         inventory.write_text(json.dumps(written), encoding="utf-8")
         here = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
         self._playbooks = Playbooks(inventory, folder, here)
@@ -89,7 +89,7 @@ class Fleet:
 
 
 def _used_here() -> float:
-    """Return the processor seconds of all that this process started and that ended, and of the ssh masters it adopted."""
+    """Return the processor seconds of what this process started and that ended, and of the ssh masters it adopted."""
     with contextlib.suppress(ChildProcessError):
         while True:  # workers that ansible-playbook did not wait for
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -157,11 +157,10 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
                 ("transfer, first", TRANSFER),
                 ("transfer, nothing to do", TRANSFER),
             ):
-                cost, _ran = fleet.run(tasks)
-                found.setdefault(name, []).append(cost.of_each(fleet.pairs, idle))
-                say(
-                    f"run {number + 1}: {name}: {cost.of_each(fleet.pairs, idle).control:.3f} s of the control node a pair"
-                )
+                whole, _ran = fleet.run(tasks)
+                cost = whole.of_each(fleet.pairs, idle)
+                found.setdefault(name, []).append(cost)
+                say(f"run {number + 1}: {name}: {cost.control:.3f} s of the control node a pair")
         _cost, ran = fleet.run(TRANSFER, "-vvv")
         assert not any(one.result.get("changed") for one in ran.results), "something was left to do"
         counted = executions(ran.output) / fleet.pairs
@@ -180,8 +179,8 @@ def table(report: dict[str, Any]) -> str:
     lines = ["| run | control node, CPU-s | hosts, CPU-s | wall, s |", "|---|---|---|---|"]
     lines += ["| {} | {:.3f} | {:.3f} | {:.2f} |".format(name, *cost) for name, cost in report["medians"].items()]
     end = (
-        f"{report['pairs']} pairs, {report['forks']} forks, median of {report['repeat']}; all but the first line: a pair. "
-        f"Executions on hosts of a transfer with nothing to do: {report['executions']:.1f} a pair"
+        f"{report['pairs']} pairs, {report['forks']} forks, median of {report['repeat']}; all but the first line are for "
+        f"one pair. Executions on hosts of a transfer with nothing to do: {report['executions']:.1f} a pair"
     )
     return "\n".join([*lines, "", end])
 
@@ -195,9 +194,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--forks", type=int, default=5)
     parser.add_argument("--files", type=int, default=20, help="of each tree")
     parser.add_argument("--repeat", type=int, default=5, help="runs, of which the median counts")
-    parser.add_argument(
-        "--pipelining", choices=["yes", "no"], help="set it for all hosts; default: as without a setting"
-    )
+    parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts; else it is not set")
     parser.add_argument("--out", type=Path, help="where the report goes, too, as JSON")
     given = parser.parse_args(sys.argv[1:] if argv is None else argv)
     reason = why_not()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
@@ -21,16 +23,36 @@ REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
-def find_problems(jobs: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> list[str]:
-    """Return a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work."""
-    problems = []
-    for number, job in enumerate(jobs, 1):
+def find_problems(
+    jobs: Sequence[Mapping[str, Any]],
+    hosts: Iterable[str],
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    only: Iterable[str] = (),
+    agreed: Iterable[str] = (),
+) -> list[str]:
+    """Return a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work.
+
+    ``defaults`` count for all jobs. ``only`` and ``agreed`` name jobs: those that run, and those that may delete.
+    """
+    known, others = frozenset(hosts), _Others()
+    problems, names = [], set()
+    for number, written in enumerate(jobs, 1):
+        job = {**defaults, **written}  # a plain one: each look at a container of Ansible's is a template
         called = f"job {job['name']}" if job.get("name") else f"job number {number}"
-        found = _problems_of_one(job, hosts)
-        if not found:
-            found = [problem for other in jobs[: number - 1] for problem in _problems_of_two(other, job)]
+        found = _problems_of_one(job, known) or others.conflicts(job)
         problems += [f"{called}: {problem}" for problem in found]
-    return problems
+        others.add(job)
+        names.add(job.get("name", ""))
+    return [
+        *_unknown_names("migrate_only", only, names),
+        *_unknown_names("migrate_allow_delete", agreed, names | {"all", "true"}),
+        *problems,
+    ]
+
+
+def _unknown_names(option: str, given: Iterable[str], names: AbstractSet[str]) -> list[str]:
+    unknown = [name for name in dict.fromkeys(given) if name not in names]
+    return [f"{option} names {', '.join(unknown)}, and there is no such job"] if unknown else []
 
 
 def arrival(job: Mapping[str, Any]) -> str:
@@ -39,7 +61,7 @@ def arrival(job: Mapping[str, Any]) -> str:
     return os.path.normpath(dest if src.endswith("/") else os.path.join(dest, child_name(src)))
 
 
-def _problems_of_one(job: Mapping[str, Any], hosts: Sequence[str]) -> list[str]:
+def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[str]:
     problems = [f"{key} is missing" for key in REQUIRED if not job.get(key)]
     if job.get("name") and not NAME.match(str(job["name"])):
         problems.append("its name may have letters, digits, dots, dashes and underscores; files are named after it")
@@ -78,16 +100,60 @@ def _problems_of_rsync_opts(options: Sequence[str]) -> list[str]:
     return problems
 
 
-def _problems_of_two(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return conflicts between two jobs. Problems of a single job are reported elsewhere."""
-    if one.get("name") == other["name"]:
-        return ["there are two jobs of this name; give each a name of its own"]
-    if not (one.get("src") and one.get("dest")) or one.get("dest_host") != other["dest_host"]:
-        return []
-    first, second = arrival(one), arrival(other)
-    if first == second and (one.get("delete") or other.get("delete")):
-        return [f"it and job {one['name']} both go to {first}, and delete would remove what the other one brings"]
-    for outer, inner, path in ((one, other, second), (other, one, first)):
-        if inside(path, arrival(outer)) and outer.get("delete"):
-            return [f"delete of job {outer['name']} would remove {path}, which job {inner['name']} brings"]
-    return []
+class _Others:
+    """The jobs before one, found by what they share with it: to compare each with each takes minutes for thousands."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._at: dict[tuple[str, str], _Arrivals] = {}  # by host and path: the jobs that arrive there
+        self._below: dict[tuple[str, str], tuple[str, str]] = {}  # the first that arrives below: its path and its name
+
+    def add(self, job: Mapping[str, Any]) -> None:
+        """Add a job, as far as it says where it arrives."""
+        name, host = str(job.get("name", "")), str(job.get("dest_host", ""))
+        self._names.add(name)
+        if not (job.get("src") and job.get("dest")):
+            return
+        path = arrival(job)
+        self._at.setdefault((host, path), _Arrivals()).add(name, bool(job.get("delete")))
+        for folder in _above(path):
+            self._below.setdefault((host, folder), (path, name))
+
+    def conflicts(self, job: Mapping[str, Any]) -> list[str]:
+        """Return the conflicts of a job, which has no problem of its own, with those before it."""
+        if job["name"] in self._names:
+            return ["there are two jobs of this name; give each a name of its own"]
+        host, path, deletes = job["dest_host"], arrival(job), bool(job.get("delete"))
+        same = self._at.get((host, path), _Arrivals())
+        other = same.first if deletes else same.deleting
+        found = []
+        if other is not None:
+            found.append(f"it and job {other} both go to {path}, and delete would remove what the other one brings")
+        for folder in _above(path):
+            outer = self._at.get((host, folder), _Arrivals()).deleting
+            if outer is not None:
+                found.append(f"delete of job {outer} would remove {path}, which job {job['name']} brings")
+        if deletes and (host, path) in self._below:
+            inner, brought_by = self._below[host, path]
+            found.append(f"delete of job {job['name']} would remove {inner}, which job {brought_by} brings")
+        return found
+
+
+class _Arrivals:
+    """Jobs that arrive at one path: the names of the first one, and of the first that deletes."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+        self.deleting: str | None = None
+
+    def add(self, name: str, deletes: bool) -> None:
+        self.first = name if self.first is None else self.first
+        if deletes and self.deleting is None:
+            self.deleting = name
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the folders above a normalised path, the nearest first."""
+    while os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+        yield path

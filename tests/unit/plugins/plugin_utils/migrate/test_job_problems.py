@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections import UserDict
+
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_problems import arrival, find_problems
 
@@ -83,3 +86,61 @@ def test_bad_jobs_have_one_problem_that_names_the_cause(jobs, words):
 def test_all_problems_are_told_at_once():
     problems = find_problems([job(src_host="nobody", dest="data"), job(name=None), {}], HOSTS)
     assert len(problems) == 2 + 1 + 5
+
+
+def test_options_that_count_for_all_jobs_are_applied():
+    jobs = [job(src=None), job(name="two", dest="/srv/data/in")]
+    (problem,) = find_problems(jobs, HOSTS, defaults={"delete": True, "src": "/srv/data/"})
+    assert "delete of job data would remove /srv/data/in" in problem
+
+
+def test_names_of_no_job_are_told():
+    problems = find_problems([job()], HOSTS, only=["data", "daat"], agreed=["all", "true", "dat"])
+    assert [problem.split(",")[0] for problem in problems] == [
+        "migrate_only names daat",
+        "migrate_allow_delete names dat",
+    ]
+
+
+def test_a_job_in_conflict_with_many_is_told_once_for_each_reason():
+    others = [job(name=f"in{number}", dest=f"/srv/data/{number}/x") for number in range(5)]
+    problems = find_problems([*others, job(delete=True), job(name="same"), job(name="in3")], HOSTS)
+    assert [problem.partition(":")[0] for problem in problems] == ["job data", "job same", "job in3"]
+
+
+class Counted(UserDict):
+    """A job that counts how often one of its values is looked at, as a container of Ansible's must work for each."""
+
+    looks = 0
+
+    def __getitem__(self, key):
+        Counted.looks += 1
+        return super().__getitem__(key)
+
+
+def _lines_and_looks(count: int) -> tuple[int, int]:
+    """Return how many lines of the checks ran for so many jobs of a few hosts, and how often a job was looked at."""
+    jobs = [
+        Counted(job(name=f"job{number}", dest_host=HOSTS[number % 2], src_host="old", dest=f"/srv/{number}/data"))
+        for number in range(count)
+    ]
+    Counted.looks = lines = 0
+
+    def trace(frame, event, _argument):
+        nonlocal lines
+        lines += event == "line"
+        return trace if frame.f_code.co_filename.endswith("job_problems.py") else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert find_problems(jobs, [*HOSTS, *map(str, range(count))]) == []
+    finally:
+        sys.settrace(before)
+    return lines, Counted.looks
+
+
+def test_twice_as_many_jobs_are_twice_the_work():
+    (lines, looks), (more_lines, more_looks) = _lines_and_looks(1000), _lines_and_looks(2000)
+    assert lines > 1000 and more_lines < 2.1 * lines
+    assert 1000 <= looks and more_looks < 2.1 * looks
