@@ -179,8 +179,8 @@ def table(report: dict[str, Any]) -> str:
     lines = ["| run | control node, CPU-s | hosts, CPU-s | wall, s |", "|---|---|---|---|"]
     lines += ["| {} | {:.3f} | {:.3f} | {:.2f} |".format(name, *cost) for name, cost in report["medians"].items()]
     end = (
-        f"{report['pairs']} pairs, {report['forks']} forks, median of {report['repeat']}; all but the first line are for "
-        f"one pair. Executions on hosts of a transfer with nothing to do: {report['executions']:.1f} a pair"
+        f"{report['pairs']} pairs, {report['forks']} forks, median of {report['repeat']}; all but the first line: a "
+        f"pair. Executions on hosts of a transfer with nothing to do: {report['executions']:.1f} a pair"
     )
     return "\n".join([*lines, "", end])
 
@@ -194,7 +194,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--forks", type=int, default=5)
     parser.add_argument("--files", type=int, default=20, help="of each tree")
     parser.add_argument("--repeat", type=int, default=5, help="runs, of which the median counts")
-    parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts; else it is not set")
+    parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts")
     parser.add_argument("--out", type=Path, help="where the report goes, too, as JSON")
     given = parser.parse_args(sys.argv[1:] if argv is None else argv)
     reason = why_not()

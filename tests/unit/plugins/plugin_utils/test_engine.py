@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import engine_argument, pack_engine
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import pack_engine, packed_engine
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.tools.pythons import find_pythons
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import Pair, settings
@@ -66,7 +66,7 @@ def test_what_only_people_and_type_checkers_read_stays_here_and_no_line_moves():
 
 def test_its_modules_are_found_without_the_collection(tmp_path):
     engine = tmp_path / "engine.pyz"
-    engine.write_bytes(base64.b64decode(engine_argument()))
+    engine.write_bytes(base64.b64decode(packed_engine().argument))
     load = "import longhaul._job.main, longhaul._job.transfer_job, longhaul._job.commands, longhaul._methods.stream"
     code = f"import sys; sys.path.insert(0, {str(engine)!r}); {load}; print(longhaul._job.commands.__file__)"
     said = subprocess.run([sys.executable, "-I", "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -18,8 +19,11 @@ from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import host_runner, typed_passwords
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import packed_engine
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.execution_retry import READING
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, HostRunner, _with_advice
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.pacing import Pace
 
 SUDO = {"ansible_become": True}
 
@@ -41,6 +45,7 @@ def bound(
     for name, value in (own or {}).items():
         setattr(context, name, value)
     loader = mock.Mock()
+    loader.get.side_effect = lambda _name, **given: SimpleNamespace(_connection=given["connection"])
     action = SimpleNamespace(
         _task=Task(),
         _play_context=context,
@@ -108,15 +113,15 @@ Runner = Callable[..., Any]
 
 
 @pytest.fixture(name="runner")
-def _runner(monkeypatch: pytest.MonkeyPatch) -> Runner:
-    """Return a function that makes a runner of what its executions meet, in order: an error, or results."""
+def _runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
+    """Return a function that makes a runner of what its executions meet: an error, the module's answer, or results."""
 
     def make(*meets: Any, pipelining: bool = False) -> HostRunner:
         def execute(**_arguments: Any) -> dict[str, Any]:
             met = next(left)
             if isinstance(met, Exception):
                 raise met
-            return {"results": met}
+            return met if isinstance(met, dict) else {"results": met, "kept": True}
 
         left = iter(meets)
         made = HostRunner.__new__(HostRunner)
@@ -124,9 +129,11 @@ def _runner(monkeypatch: pytest.MonkeyPatch) -> Runner:
         made._action = mock.Mock()
         made._action._execute_module.side_effect = execute
         made._action._is_pipelining_enabled.return_value = pipelining
+        made._memory, made._identity, made._guesses_pipelining = Memory(str(tmp_path / "memory")), ["old"], False
+        made._known = made._memory.recall("host", made._identity)
+        made._pace = Pace(str(tmp_path), "old")
         return made
 
-    monkeypatch.setattr(host_runner, "engine_argument", lambda: "")
     monkeypatch.setattr(host_runner, "PAUSE", 0)
     monkeypatch.setattr(host_runner, "_DISPLAY", mock.Mock())
     return make
@@ -192,3 +199,107 @@ def test_another_failure_is_not_tried_again(runner: Runner, error: AnsibleError)
 
 def test_every_step_that_is_run_again_is_one() -> None:
     assert set(commands._STEPS) >= READING
+
+
+def sent(made: HostRunner) -> list[bool]:
+    """Return of each execution whether it had the engine."""
+    calls = made._action._execute_module.call_args_list
+    assert {call.kwargs["module_args"]["digest"] for call in calls} == {packed_engine().digest}
+    return ["engine" in call.kwargs["module_args"] for call in calls]
+
+
+NOT_KEPT = {"changed": False, "kept": False}
+
+
+def test_the_engine_is_sent_once_also_by_the_next_run(runner: Runner) -> None:
+    first, second = runner([1], [2]), None
+    assert (first.run({"do": "probe"}), first.run({"do": "start"}), sent(first)) == ([1], [2], [True, False])
+    second = runner([3])
+    assert (second.run({"do": "start"}), sent(second)) == ([3], [False])
+
+
+def test_the_engine_is_sent_again_to_a_host_that_lost_it(runner: Runner) -> None:
+    runner([1]).run({"do": "probe"})
+    made = runner(NOT_KEPT, [2], [3])
+    assert (made.run({"do": "start"}), made.run({"do": "start"})) == ([2], [3])
+    assert sent(made) == [False, True, False]
+
+
+def test_a_host_that_cannot_keep_it_gets_it_each_time_and_is_not_asked_first(runner: Runner) -> None:
+    cannot = {"results": [1], "kept": False}
+    runner([1]).run({"do": "probe"})
+    made = runner(NOT_KEPT, cannot, cannot)
+    assert [made.run({"do": "start"}) for _number in range(2)] == [[1], [1]]
+    assert sent(made) == [False, True, True]
+
+
+def test_a_failure_is_not_taken_for_a_lost_engine(runner: Runner) -> None:
+    runner([1]).run({"do": "probe"})
+    made = runner({"failed": True, "msg": "no space left"}, [1])
+    with pytest.raises(HostFailed, match="no space left"):
+        made.run({"do": "start"})
+
+
+def test_pipelining_that_only_this_tried_is_left_where_become_wants_a_terminal(runner: Runner) -> None:
+    refused = {
+        "failed": True,
+        "msg": "MODULE FAILURE",
+        "module_stderr": "sudo: sorry, you must have a tty to run sudo",
+        "module_stdout": "",
+    }
+        "failed": True,
+        "msg": "MODULE FAILURE",
+        "module_stderr": "sudo: sorry, you must have a tty to run sudo",
+        "module_stdout": "",
+    }
+    made = runner(refused, [1], pipelining=True)
+    made._guesses_pipelining = True
+    assert made.run({"do": "start"}) == [1]
+    made._action._connection.set_option.assert_called_once_with("pipelining", False)
+    assert runner()._known["pipelining_fails"] == packed_engine().digest
+    told = runner(refused, [1], pipelining=True)
+    with pytest.raises(HostFailed, match="tty"):
+        told.run({"do": "start"})
+
+
+def test_what_follows_a_step_counts_for_whether_it_may_run_again(runner: Runner) -> None:
+    with pytest.raises(HostFailed, match="privilege escalation"):
+        runner(LATE, [{}]).run({"do": "probe", "then": [{"do": "start"}]})
+
+
+@pytest.mark.parametrize(
+    "said", ["kex_exchange_identification: Connection closed by remote host", "Not allowed at this time"]
+)
+def test_an_sshd_with_too_many_connections_is_asked_again(runner: Runner, said: str) -> None:
+    full = AnsibleConnectionFailure(f"Failed to connect to the host via ssh: {said}")
+    assert runner(full, full, [1]).run({"do": "start"}) == [1]
+
+
+@pytest.mark.parametrize(
+    ("variables", "of_task", "tried"),
+    [
+        ({}, {}, True),
+        ({"ansible_pipelining": False}, {}, False),
+        ({"ansible_ssh_pipelining": True}, {}, False),
+        ({}, {"ansible_pipelining": False}, False),
+        ({"ansible_connection": "paramiko_ssh"}, {}, False),
+    ],
+    ids=["unset", "off", "on", "off in the task", "unknown to the connection"],
+)
+def test_pipelining_is_tried_only_where_the_user_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, Any], of_task: dict[str, Any], tried: bool
+) -> None:
+    monkeypatch.setattr(Task, "get_vars", lambda _self: of_task)
+    if "ansible_connection" in variables:
+        pytest.importorskip("paramiko")
+    connection = bound(monkeypatch, "old", {"new": {}, "old": variables}, {})
+    asked = variables.get("ansible_ssh_pipelining", False)
+    assert connection.get_option("pipelining") is (True if tried else asked)
+
+
+def test_the_name_of_a_connection_that_ansible_itself_wrote_is_understood() -> None:
+    """From the second round of a loop on, it is that of the Python module."""
+    made, module = HostRunner.__new__(HostRunner), "ansible_collections.ansible.builtin.plugins.connection.ssh"
+    for written, name in ((module, "ansible.builtin.ssh"), ("ssh", "ssh"), ("a.b.docker", "a.b.docker")):
+        made.variables = {"ansible_connection": written}
+        assert made.connection == name
