@@ -247,11 +247,6 @@ def test_pipelining_that_only_this_tried_is_left_where_become_wants_a_terminal(r
         "module_stderr": "sudo: sorry, you must have a tty to run sudo",
         "module_stdout": "",
     }
-        "failed": True,
-        "msg": "MODULE FAILURE",
-        "module_stderr": "sudo: sorry, you must have a tty to run sudo",
-        "module_stdout": "",
-    }
     made = runner(refused, [1], pipelining=True)
     made._guesses_pipelining = True
     assert made.run({"do": "start"}) == [1]

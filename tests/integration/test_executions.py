@@ -1,0 +1,196 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How often a transfer runs something on a host, what it sends there, and that a memory out of date decides nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.bench.counters import parse_net_dev
+from ansible_collections.longhaul.fleet.tests.bench.fleet import executions
+from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
+from ansible_collections.longhaul.fleet.tests.support.refusal import small_tree
+from ansible_collections.longhaul.fleet.tests.testbed import Testbed
+
+OPTIONS = {"src_host": "alpha", "src": "/data/src/", "dest_host": "beta", "dest": "/data/out/"}
+REQUIRETTY = "Defaults:mover requiretty\n"
+
+
+def transfer(playbooks: Playbooks, *flags: str, on: str = "localhost", **options: Any) -> Run:
+    task = {"name": "Transfer", "longhaul.fleet.transfer": {**OPTIONS, **options}}
+    return playbooks.run([task], "-vvv", *flags, hosts=on)
+
+
+def changed(ran: Run) -> bool:
+    return bool(ran.expect_success().result("Transfer")["changed"])
+
+
+def assert_same(bed: Testbed) -> None:
+    assert differences(bed.root("alpha") / "data/src", bed.root("beta") / "data/out") == []
+    for host in bed.hosts:
+        assert not list((bed.root(host) / "var/lib/longhaul").glob("*")), f"something is left on {host}"
+
+
+@pytest.mark.parametrize("options", [{}, {"connect": "pull"}, {"encryption": "none", "method": "stream"}], ids=str)
+def test_a_transfer_with_nothing_to_do_needs_three_executions(
+    hosts: Testbed, playbooks: Playbooks, options: dict[str, Any]
+) -> None:
+    small_tree(hosts)
+    assert changed(transfer(playbooks, **options))
+    again = transfer(playbooks, **options)
+    assert not changed(again)
+    assert executions(again.output) == 3, again.output
+    assert again.result("Transfer")["verified"] == "size"
+    # A change of what is in the trees needs no more of them.
+    (hosts.root("alpha") / "data/src/more").write_text("more")
+    more = transfer(playbooks, **options)
+    assert changed(more) and executions(more.output) == 3
+    assert_same(hosts)
+
+
+def test_the_check_mode_needs_three_executions(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    transfer(playbooks)
+    (hosts.root("alpha") / "data/src/more").write_text("more")
+    predicted = transfer(playbooks, "--check")
+    assert changed(predicted) and executions(predicted.output) == 3
+    assert not (hosts.root("beta") / "data/out/more").exists()
+
+
+@pytest.mark.parametrize("change", ["destination replaced", "destination gone", "source replaced", "source empty"])
+def test_what_is_no_longer_as_remembered_is_planned_anew(hosts: Testbed, playbooks: Playbooks, change: str) -> None:
+    small_tree(hosts)
+    deletes = {"delete": True} if "source" in change else {}
+    transfer(playbooks, **deletes)
+    source, dest = hosts.root("alpha") / "data/src", hosts.root("beta") / "data/out"
+    if change == "destination replaced":
+        dest.rename(dest.with_name("aside"))
+        dest.mkdir()
+        (dest / "other").write_text("other")
+    elif change == "destination gone":
+        hosts.exec("beta", ["rm", "-rf", "/data/out"])
+    elif change == "source replaced":
+        source.rename(source.with_name("aside"))
+        source.mkdir()
+        (source / "other").write_text("other")
+    else:
+        hosts.exec("alpha", ["sh", "-c", "rm -rf /data/src/*"])
+        refused = transfer(playbooks, **deletes)
+        assert refused.rc and "is empty, and delete would remove" in refused.output
+        return
+    ran = transfer(playbooks, **deletes)
+    assert changed(ran)
+    assert executions(ran.output) > 3
+    if change == "destination replaced":
+        assert (dest / "other").read_text() == "other"
+        (dest / "other").unlink()
+        transfer(playbooks)
+    assert_same(hosts)
+
+
+def test_a_running_transfer_is_attached_to_although_the_pair_is_remembered(
+    hosts: Testbed, playbooks: Playbooks
+) -> None:
+    small_tree(hosts)
+    limited = {"bwlimit": "1M"}
+    transfer(playbooks, **limited)
+    (hosts.root("alpha") / "data/src/large").write_bytes(os.urandom(12 << 20))
+    started = transfer(playbooks, wait=False, **limited)
+    assert started.expect_success().result("Transfer")["state"] == "running"
+    attached = transfer(playbooks, **limited).expect_success()
+    assert attached.result("Transfer")["attached"]
+    assert_same(hosts)
+
+
+def test_the_engine_is_sent_once(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    transfer(playbooks)
+
+    def received() -> int:
+        """Run a transfer, and return the bytes that the destination received from Ansible meanwhile."""
+        counted = Path(f"/proc/{hosts.pid('beta')}/net/dev")
+        before = parse_net_dev(counted.read_text(), "eth0").count
+        transfer(playbooks).expect_success()
+        return parse_net_dev(counted.read_text(), "eth0").count - before
+
+    by_digest = received()
+    for path in _memory(playbooks).glob("host-*.json"):
+        path.unlink()
+    sent = received()
+    assert sent > by_digest + 200_000 and received() < by_digest + 50_000, (by_digest, sent)
+
+
+def test_where_the_control_node_can_remember_nothing_all_goes_on(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    home = playbooks.folder / "ansible-home"
+    home.mkdir()
+    (home / "longhaul").touch()
+    for _number in range(2):
+        ran = transfer(playbooks)
+    assert not changed(ran) and executions(ran.output) == 5
+    assert_same(hosts)
+
+
+def test_a_loop_over_transfers_names_the_connection_otherwise(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    task = {"name": "Transfer", "longhaul.fleet.transfer": {**OPTIONS, "dest": "/data/{{ item }}/"}, "loop": [1, 2, 3]}
+    playbooks.run([task], hosts="beta").expect_success()
+    assert differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/3") == []
+
+
+def unset(hosts: Testbed, playbooks: Playbooks, user: str = "root") -> None:
+    """Have an inventory that says nothing about pipelining."""
+    playbooks.inventory = hosts.inventory(playbooks.folder / "unset.yml", user=user)
+
+
+def staged(ran: Run) -> Counter[str]:
+    """Return how often a module was put into a file on a host."""
+    return Counter(re.findall(r"^<([^>]*)> PUT ", ran.output, re.MULTILINE))
+
+
+def test_pipelining_is_used_where_nobody_says_anything(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    unset(hosts, playbooks)
+    for on in ("localhost", "beta"):
+        assert not staged(transfer(playbooks, on=on).expect_success())
+    off = hosts.inventory(playbooks.folder / "off.yml", extra={"ansible_pipelining": False})
+    playbooks.inventory = off
+    assert len(staged(transfer(playbooks).expect_success())) == 2
+    playbooks.inventory = playbooks.folder / "unset.yml"
+    (playbooks.folder / "ansible.cfg").write_text("[connection]\npipelining = false\n")
+    assert len(staged(transfer(playbooks).expect_success())) == 2
+    (playbooks.folder / "ansible.cfg").write_text("")
+    task = {"name": "Transfer", "longhaul.fleet.transfer": OPTIONS, "vars": {"ansible_pipelining": False}}
+    assert staged(playbooks.run([task], "-vvv", hosts="beta").expect_success())
+
+
+def test_a_sudo_that_wants_a_terminal_is_tried_once(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    unset(hosts, playbooks, user="mover")
+    sudoers = hosts.root("beta") / "etc/sudoers.d/requiretty"
+    sudoers.write_text(REQUIRETTY)
+    sudoers.chmod(0o440)
+    try:
+        first = transfer(playbooks)
+        assert changed(first) and set(staged(first)) == {hosts.address("beta")}
+        records = [json.loads(path.read_text()) for path in _memory(playbooks).glob("host-*.json")]
+        assert sum("pipelining_fails" in record for record in records) == 1
+        again = transfer(playbooks)
+        assert not changed(again) and set(staged(again)) == {hosts.address("beta")}
+        assert executions(again.output) == 3
+    finally:
+        sudoers.unlink()
+    assert_same(hosts)
+
+
+def _memory(playbooks: Playbooks) -> Path:
+    return playbooks.folder / "ansible-home/longhaul"
