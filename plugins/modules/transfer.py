@@ -401,6 +401,16 @@ options:
         progress, and the same task with O(wait=true) attaches to it, waits for its end and returns its result.
     type: bool
     default: true
+  collect:
+    description:
+      - Where the same task ran with O(wait=false) and its transfer has ended by now, return its result, compare as
+        O(verify) says, and leave nothing of it on the hosts. Nothing is transferred, so that what changed at the source
+        since then is for the next run.
+      - With V(false) the trees are gone through again, and what changed since is sent as well.
+      - If the transfer still runs, the task attaches to it. If there is none, it is made.
+    type: bool
+    default: false
+    version_added: 0.2.0
 notes:
   - The host variable C(longhaul_address) is the address at which the other host reaches this one. The default is
     C(ansible_host), else the host's default address. Set it if bulk data has a network of its own.
@@ -485,6 +495,7 @@ EXAMPLES = r"""
     src_host: old.example.com
     src: /srv/media/
     dest: /srv/media
+    collect: true
 """
 
 RETURN = r"""
@@ -740,7 +751,7 @@ streams:
   type: int
   sample: 2
 attached:
-  description: Whether the transfer was already running and the task attached to it.
+  description: Whether an earlier run had begun the transfer, and this task waited for its end or collected its result.
   returned: success
   type: bool
   sample: false

@@ -53,7 +53,13 @@ _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
 _DRIVE_WAIT = 4.0  # seconds in which a short transfer ends, so that it needs no poll
 _UNWATCHED = 1.0  # seconds in which it can fail at once, where the task does not wait for its end
-_NOT_COMPARED = ("wait", "timeout", "verify", "owner_warnings")  # options in which a run that attaches may differ
+_NOT_COMPARED = (
+    "wait",
+    "collect",
+    "timeout",
+    "verify",
+    "owner_warnings",
+)  # options in which a run that attaches may differ
 
 
 class Session:
@@ -92,7 +98,7 @@ class Session:
     def run(self) -> Result:
         """Do it all and give the result. Raises Refusal, HostFailed or TransferError."""
         check_options(self._options)
-        begun = self._begin_as_remembered()
+        begun = None if self._options["collect"] else self._begin_as_remembered()
         if begun:
             source, dest, plan, status = begun
             return self._finish_plan(plan, source, dest, status)
@@ -101,6 +107,11 @@ class Session:
         if running:
             plan = self._attach(source, dest, running)
             return self._conclude(plan, source, dest, self._watch_driver(plan), attached=True)
+        ended = self._ended_driver(source, dest) if self._options["collect"] else ""
+        if ended:
+            plan = self._plan_of_job(source, dest, ended)
+            job = (source if ended == "source" else dest).probe["job"]
+            return self._conclude(plan, source, dest, parse_status({**job["status"], "alive": False}), attached=True)
         earlier = self._earlier_outcome(source, dest)
         return self._finish_plan(make_plan(self._options, source, dest, self._check), source, dest, earlier=earlier)
 
@@ -277,14 +288,30 @@ class Session:
                 "Wait for its end, run the task with the same options to attach to it, or end that process"
             )
         self._say(f"{self._label}: attached to the running transfer {self.id}")
-        server = dest if side == "source" else source
+        return self._plan_of_job(source, dest, side)
+
+    def _ended_driver(self, source: Endpoint, dest: Endpoint) -> str:
+        """Return the side whose driving job has ended and left a result of this task; empty if none has."""
+        for end in (source, dest):
+            job = end.probe["job"]
+            is_this = _transfers(job["request"]) and job["request"].get("fingerprint") == self._fingerprint
+            if is_this and not job["running"] and not self._check and job["status"].get("outcome"):
+                return end.side
+        return ""
+
+    def _plan_of_job(self, source: Endpoint, dest: Endpoint, side: str) -> Plan:
+        """Return the plan of a transfer that an earlier run of this task began, and whose job drives on a side."""
+        end, server = (source, dest) if side == "source" else (dest, source)
         with contextlib.suppress(WrongShape):
             self._ready = parse_peer(server.probe["job"]["status"].get("ready", {}))
-        method = request.get("settings", {}).get("method", "")
+        method = end.probe["job"]["request"].get("settings", {}).get("method", "")
+        clocks = source.probe["now_ns"] - end.probe["now_ns"]
+        started_ns = int(end.probe["job"]["status"].get("started", 0) * 1e9) + clocks
         if method not in source.probe["methods"]:
             source, dest = self._probe_for((method,))
         others = dict.fromkeys(set(METHODS) - {method}, "another is running")
-        return make_plan(self._options, source, dest, self._check, pull=side == "dest", avoid=others)
+        plan = make_plan(self._options, source, dest, self._check, pull=side == "dest", avoid=others)
+        return replace(plan, started_ns=min(started_ns, plan.started_ns))
 
     def _earlier_outcome(self, source: Endpoint, dest: Endpoint) -> Outcome | None:
         """Return what a run that nobody waited for did, so that its changes are not lost; None if there is none."""

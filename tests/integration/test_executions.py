@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def test_a_running_transfer_is_attached_to_although_the_pair_is_remembered(
     hosts: Testbed, playbooks: Playbooks
 ) -> None:
     small_tree(hosts)
-    limited = {"bwlimit": "1M"}
+    limited = {"bwlimit": "256K"}
     transfer(playbooks, **limited)
     (hosts.root("alpha") / "data/src/large").write_bytes(os.urandom(12 << 20))
     started = transfer(playbooks, wait=False, **limited)
@@ -194,3 +195,39 @@ def test_a_sudo_that_wants_a_terminal_is_tried_once(hosts: Testbed, playbooks: P
 
 def _memory(playbooks: Playbooks) -> Path:
     return playbooks.folder / "ansible-home/longhaul"
+
+
+@pytest.mark.parametrize("connect", ["push", "pull"])
+def test_to_collect_a_transfer_that_has_ended_is_a_look(hosts: Testbed, playbooks: Playbooks, connect: str) -> None:
+    small_tree(hosts)
+    options = {"connect": connect, "verify": "none"}
+    started = transfer(playbooks, wait=False, **options)
+    transfer_id = started.expect_success().result("Transfer")["transfer_id"]
+    status = hosts.root("alpha" if connect == "push" else "beta") / "var/lib/longhaul" / transfer_id
+    (status,) = status.glob("*/status.json")
+    until = time.monotonic() + 60
+    while json.loads(status.read_text())["state"] != "finished" and time.monotonic() < until:
+        time.sleep(0.1)
+    (hosts.root("alpha") / "data/src/later").write_text("later")
+    collected = transfer(playbooks, collect=True, **options).expect_success()
+    result = collected.result("Transfer")
+    assert result["changed"] and result["attached"] and result["files_created"] == 26
+    assert executions(collected.output) == 4  # what is there, and its end, on each host
+    assert not (hosts.root("beta") / "data/out/later").exists()
+    # With nothing to collect it is a transfer as any other.
+    assert changed(transfer(playbooks, collect=True, **options))
+    assert_same(hosts)
+
+
+def test_what_changed_since_does_not_fail_the_comparison_of_what_is_collected(
+    hosts: Testbed, playbooks: Playbooks
+) -> None:
+    small_tree(hosts)
+    transfer(playbooks, wait=False).expect_success()
+    until = time.monotonic() + 60
+    while not (hosts.root("beta") / "data/out/file").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(3)  # until its job has ended
+    (hosts.root("alpha") / "data/src/file").write_bytes(b"changed since")
+    result = transfer(playbooks, collect=True).expect_success().result("Transfer")
+    assert result["attached"] and result["unstable"] == 1

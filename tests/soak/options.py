@@ -81,6 +81,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "rsyncd_user": (None, "mover"),
     "rsyncd_password": (None, "of this test alone"),
     "wait": (True, False),
+    "collect": (False, True),
 }
 DEFAULTS: dict[str, Any] = {name: values[0] for name, values in VALUES.items()}
 DEFAULTS["rsync_opts"] = None

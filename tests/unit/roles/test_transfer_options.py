@@ -29,8 +29,8 @@ def options_of(role: str) -> dict:
 
 def transfer_options() -> dict:
     options = documented_options(DOCUMENTATION)
-    # These two are the role's own business: it waits always, and it compares at the right moment.
-    return {name: option for name, option in options.items() if name not in ("wait", "verify")}
+    # These are the role's own business: it waits always, so collects nothing, and it compares at the right moment.
+    return {name: option for name, option in options.items() if name not in ("wait", "collect", "verify")}
 
 
 def expect_the_same(job: dict, options: dict):
