@@ -4,7 +4,7 @@
 PYTHON ?= python3
 TOOLS := tests/tools
 
-.PHONY: help demo check test cases bench docs lint release sanity unit unit-long unit-oldest-python unit-all-pythons integration integration-long \
+.PHONY: help demo check test cases bench fleet docs lint release sanity unit unit-long unit-oldest-python unit-all-pythons integration integration-long \
 	integration-oldest-core molecule guest fuzz soak packages clean
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo 'make test    what must pass before a change lands; tests between hosts need root and Linux'
 	@echo 'make cases   which cases of file trees and faults the last tests tried, and which passed'
 	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
+	@echo 'make fleet   what a pair of hosts costs the control node (root and Linux; ARGS="--pairs 20 --repeat 5")'
 	@echo 'make lint    the checks that read the code'
 	@echo 'make docs    the HTML site, in .build/docs'
 	@echo 'make release the tarball of a release and its checksum, checked (ARGS=VERSION: prepare that version before)'
@@ -39,6 +40,10 @@ bench: packages
 	@$(TOOLS)/bench-programs
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.bench.run $(ARGS)
+
+fleet: packages
+	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
+	PYTHONPATH="$$collections" "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.bench.fleet $(ARGS)
 
 docs:
 	@$(PYTHON) $(TOOLS)/docs.py

@@ -54,7 +54,8 @@ def hosts(testbed: Testbed) -> Iterator[Testbed]:
 def playbooks(hosts: Testbed, tmp_path: Path) -> Iterator[Playbooks]:
     """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be rewritten for others.
 
-    With pipelining, since that is quick; the inventories that tests write themselves are without it, as by default.
+    With pipelining, since that is quick; the inventories that tests write themselves do not mention it, so that transfers
+    use it and other modules do not.
     """
     inventory = hosts.inventory(tmp_path / "inventory.yml", extra={"ansible_pipelining": True})
     made = Playbooks(inventory, tmp_path, collections_folder())
@@ -64,8 +65,8 @@ def playbooks(hosts: Testbed, tmp_path: Path) -> Iterator[Playbooks]:
 
 @pytest.fixture
 def unpiped(playbooks: Playbooks, hosts: Testbed) -> Playbooks:
-    """Playbooks without pipelining, Ansible's default: modules with their arguments stand in files on the hosts."""
-    playbooks.inventory = hosts.inventory(playbooks.folder / "unpiped.yml")
+    """Playbooks without pipelining: modules with their arguments stand in files on the hosts."""
+    playbooks.inventory = hosts.inventory(playbooks.folder / "unpiped.yml", extra={"ansible_pipelining": False})
     return playbooks
 
 
