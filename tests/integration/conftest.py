@@ -54,8 +54,8 @@ def hosts(testbed: Testbed) -> Iterator[Testbed]:
 def playbooks(hosts: Testbed, tmp_path: Path) -> Iterator[Playbooks]:
     """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be rewritten for others.
 
-    With pipelining, since that is quick; the inventories that tests write themselves do not mention it, so that transfers
-    use it and other modules do not.
+    With pipelining, since that is quick. Inventories that tests write themselves do not mention it: transfers use it
+    then, and other modules do not.
     """
     inventory = hosts.inventory(tmp_path / "inventory.yml", extra={"ansible_pipelining": True})
     made = Playbooks(inventory, tmp_path, collections_folder())

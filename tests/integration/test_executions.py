@@ -197,21 +197,30 @@ def _memory(playbooks: Playbooks) -> Path:
     return playbooks.folder / "ansible-home/longhaul"
 
 
-@pytest.mark.parametrize("connect", ["push", "pull"])
-def test_to_collect_a_transfer_that_has_ended_is_a_look(hosts: Testbed, playbooks: Playbooks, connect: str) -> None:
-    small_tree(hosts)
-    options = {"connect": connect, "verify": "none"}
-    started = transfer(playbooks, wait=False, **options)
-    transfer_id = started.expect_success().result("Transfer")["transfer_id"]
-    status = hosts.root("alpha" if connect == "push" else "beta") / "var/lib/longhaul" / transfer_id
-    (status,) = status.glob("*/status.json")
-    until = time.monotonic() + 60
-    while json.loads(status.read_text())["state"] != "finished" and time.monotonic() < until:
+def start_and_let_end(bed: Testbed, playbooks: Playbooks, driver: str, **options: Any) -> None:
+    """Start a transfer that takes some seconds without waiting for it, and wait until it has ended on its own."""
+    small_tree(bed)
+    (bed.root("alpha") / "data/src/large").write_bytes(os.urandom(12 << 20))
+    started = transfer(playbooks, wait=False, **options).expect_success().result("Transfer")
+    assert started["state"] == "running"
+    (status,) = (bed.root(driver) / "var/lib/longhaul" / started["transfer_id"]).glob("*/status.json")
+    until = time.monotonic() + 120
+    while json.loads(status.read_text())["state"] == "running" and time.monotonic() < until:
         time.sleep(0.1)
+    time.sleep(1)  # it has spoken its last word, and ends
+
+
+@pytest.mark.parametrize(("connect", "driver"), [("push", "alpha"), ("pull", "beta")])
+def test_to_collect_a_transfer_that_has_ended_is_a_look(
+    hosts: Testbed, playbooks: Playbooks, connect: str, driver: str
+) -> None:
+    options = {"connect": connect, "verify": "none", "bwlimit": "2M"}
+    start_and_let_end(hosts, playbooks, driver, **options)
     (hosts.root("alpha") / "data/src/later").write_text("later")
-    collected = transfer(playbooks, collect=True, **options).expect_success()
+    collected = transfer(playbooks, collect=True, **options)
+    assert changed(collected)
     result = collected.result("Transfer")
-    assert result["changed"] and result["attached"] and result["files_created"] == 26
+    assert result["attached"] and result["state"] == "finished" and result["bytes_sent"] >= 12 << 20
     assert executions(collected.output) == 4  # what is there, and its end, on each host
     assert not (hosts.root("beta") / "data/out/later").exists()
     # With nothing to collect it is a transfer as any other.
@@ -222,12 +231,15 @@ def test_to_collect_a_transfer_that_has_ended_is_a_look(hosts: Testbed, playbook
 def test_what_changed_since_does_not_fail_the_comparison_of_what_is_collected(
     hosts: Testbed, playbooks: Playbooks
 ) -> None:
-    small_tree(hosts)
-    transfer(playbooks, wait=False).expect_success()
-    until = time.monotonic() + 60
-    while not (hosts.root("beta") / "data/out/file").exists() and time.monotonic() < until:
-        time.sleep(0.1)
-    time.sleep(3)  # until its job has ended
+    start_and_let_end(hosts, playbooks, "alpha", bwlimit="2M")
     (hosts.root("alpha") / "data/src/file").write_bytes(b"changed since")
-    result = transfer(playbooks, collect=True).expect_success().result("Transfer")
+    result = transfer(playbooks, collect=True, bwlimit="2M").expect_success().result("Transfer")
     assert result["attached"] and result["unstable"] == 1
+
+
+def test_without_collect_what_changed_since_is_sent(hosts: Testbed, playbooks: Playbooks) -> None:
+    start_and_let_end(hosts, playbooks, "alpha", bwlimit="2M")
+    (hosts.root("alpha") / "data/src/later").write_text("later")
+    result = transfer(playbooks, bwlimit="2M").expect_success().result("Transfer")
+    assert not result["attached"] and result["bytes_sent"] >= 12 << 20  # with what the first run did
+    assert_same(hosts)

@@ -34,7 +34,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "ansible_collections.longhaul.fleet.plugins.module_utils._job.state.state_root", lambda: "/none"
     )
     place = tmp_path / "place"
-    (place / "src").mkdir(parents=True)
+    (place / "src/before").mkdir(parents=True)
     return place
 
 
