@@ -62,8 +62,8 @@ def documented_options(documentation: str) -> Mapping[str, Documented]:
     return {**options, **parsed["options"]}
 
 
-def _load(text: str) -> dict[str, Any]:
-    return cast("dict[str, Any]", yaml.load(text, Loader=_LOADER))  # either is a safe one
+def _load(text: str) -> Any:
+    return yaml.load(text, Loader=_LOADER)  # either is a safe one
 
 
 def _spec(options: Mapping[str, Documented]) -> Spec:

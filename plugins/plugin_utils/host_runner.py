@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ansible import constants
 from ansible.errors import AnsibleError
@@ -38,6 +38,31 @@ _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 # The variables that say which host it is, and as which user: what is known of one counts for these alone.
 _TELLING = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
 _READ = ("ansible_", "inventory_hostname", "longhaul_")
+
+
+class _Told(TypedDict):
+    steps: Sequence[Step]
+    secrets: dict[str, str]
+
+
+class _Arguments(_Told, total=False):
+    """The arguments of the module."""
+
+    digest: str
+    engine: str
+
+
+class _Answer(TypedDict, total=False):
+    """What the module said, or Ansible where it did not come to that."""
+
+    results: list[object]
+    kept: bool
+    failed: bool
+    unreachable: bool
+    msg: str
+    exception: object
+    module_stderr: str
+    module_stdout: str
 
 
 class HostFailed(AnsibleError):
@@ -152,10 +177,10 @@ class HostRunner:
             raise HostFailed(f"{self.name}: {_reason(result)}")
         return list(harmless_data(result["results"]))
 
-    def _execute_with_engine(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _execute_with_engine(self, asked: _Arguments) -> _Answer:
         """Run the module with the engine's digest, and with the engine itself where the host may not keep it."""
         engine = packed_engine()
-        arguments["digest"] = engine.digest
+        arguments: _Arguments = {**asked, "digest": engine.digest}
         if self._known.get("engine") == engine.digest:
             result = self._execute_by_pipelining(arguments)
             if result.get("failed") or result.get("unreachable") or "results" in result:
@@ -166,7 +191,7 @@ class HostRunner:
             self._learn("engine", engine.digest if result.get("kept") is True else "")
         return result
 
-    def _execute_by_pipelining(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _execute_by_pipelining(self, arguments: _Arguments) -> _Answer:
         """Run the module, once more without pipelining where only this tried it, and become wants a terminal."""
         result = self._execute(arguments)
         said = f"{result.get('module_stderr')}{result.get('module_stdout')}"
@@ -219,17 +244,16 @@ class HostRunner:
         except (AttributeError, KeyError, TypeError, ValueError):  # another ansible-core
             return False
 
-    def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _execute(self, arguments: _Arguments) -> _Answer:
         """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
         left, steps = RETRIES, _names(arguments["steps"])
         while True:
             try:
                 with self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext():
-                    return dict(
-                        self._action._execute_module(
-                            module_name=_MODULE, module_args=dict(arguments), task_vars=self.variables
-                        )
+                    answer = self._action._execute_module(
+                        module_name=_MODULE, module_args=dict(arguments), task_vars=self.variables
                     )
+                    return cast(_Answer, dict(answer))
             except AnsibleError as error:
                 if not left or not may_run_again(str(error), steps, self._pipelining):
                     raise

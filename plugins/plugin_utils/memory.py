@@ -17,7 +17,6 @@ import os
 import stat
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from ansible import constants
 
@@ -37,7 +36,7 @@ class Memory:
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder or default_folder()
 
-    def recall(self, kind: str, about: object) -> dict[str, Any]:
+    def recall(self, kind: str, about: object) -> dict[str, object]:
         """Return a record; empty if there is none, or none that can be trusted."""
         try:
             if not _is_own(os.lstat(self._folder), stat.S_IFDIR):

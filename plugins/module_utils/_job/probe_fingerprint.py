@@ -33,8 +33,8 @@ def fingerprint(facts: ProbeFacts) -> str:
     return hashlib.sha256(json.dumps(steady, sort_keys=True).encode()).hexdigest()
 
 
-def _steady(path: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in path.items() if name not in _VARYING_OF_PATH}
+def _steady(path: Mapping[str, Any]) -> Mapping[str, object]:
+    found: dict[str, object] = {name: value for name, value in path.items() if name not in _VARYING_OF_PATH}
     if "child" in path:
         found["child"] = _steady(path["child"])
     return found
