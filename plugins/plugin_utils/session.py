@@ -199,7 +199,7 @@ class Session:
     def _begin_as_remembered(self) -> tuple[Endpoint, Endpoint, Plan, Status] | None:
         """Start both ends by the plan of the last run, where both hosts still have what they had then.
 
-        None where they have not, or nothing is remembered: then nothing runs on them, and they are to be probed.
+        If they do not, or nothing is remembered, return None: then nothing runs on them, and they are to be probed.
         """
         known = recall(self._memory, self._remembered_as) if self._memory else {}
         if not known:
