@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.control_files import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
 
 
@@ -31,24 +31,3 @@ class ActionModule(ControlNodeAction):
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
         """Return the first file."""
         return options["files"][0]["path"], options["option"]
-
-
-def write_whole(path: str, text: str, mode: int | None = None) -> None:
-    """Put a file in place with a rename, on the disk before that. Raises OSError.
-
-    Without a ``mode`` it is 0640, and that of new folders 0750, as far as the umask lets them.
-    """
-    os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
-    partial = f"{path}.{os.getpid()}.part"
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w", encoding="utf-8") as stream:
-            if mode is not None:
-                os.fchmod(stream.fileno(), mode)
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        if os.path.exists(partial):
-            os.unlink(partial)
-        raise

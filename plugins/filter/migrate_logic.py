@@ -26,9 +26,8 @@ options:
     description:
       - What the question is about.
       - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs
-        (V(problems)), what both hosts answered (V(preflight)), the
-        result of a transfer (V(changes), V(deletions)), the result of a task (V(failure)), a hook as the user wrote it
-        (V(hook)), or the value of a variable (V(toggle)).
+        (V(problems)), the result of a transfer (V(changes), V(summary)), the result of a task (V(failure)), a hook as
+        the user wrote it (V(hook)), or the value of a variable (V(toggle)).
     type: raw
     required: true
   question:
@@ -36,26 +35,22 @@ options:
       - V(advice) asks what a person should do next.
       - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
       - V(decide) asks what a run does with a job.
-      - V(deletions) asks what the next transfer would delete, and what stands in the way of that.
       - V(failure) asks why a task failed.
       - V(hook) asks what may be told of a hook.
-      - V(preflight) asks what stands in the way of a job.
       - V(problems) asks what is wrong with the jobs themselves.
       - V(remedies) asks what a run does after a failure.
       - V(report) asks for the report of a job.
+      - V(summary) asks what is kept of a transfer.
       - V(switch) asks which hooks of the switch have run.
       - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
-    choices: [advice, changes, decide, deletions, failure, hook, preflight, problems, remedies, report, switch, toggle]
+    choices: [advice, changes, decide, failure, hook, problems, remedies, report, summary, switch, toggle]
     required: true
   agreed:
     description: For V(problems), the names of jobs that may delete.
     type: list
     elements: str
     default: []
-  allowed:
-    description: For V(deletions), whether the first copy may delete what the destination has of its own.
-    type: bool
   check_mode:
     description: For V(decide) and V(report), whether the run is in check mode.
     type: bool
@@ -69,12 +64,9 @@ options:
     type: dict
     default: {}
   deletions:
-    description: For V(report), what would be deleted, as V(deletions) tells it.
+    description: For V(report), what would be deleted, in a sentence.
     type: str
     default: ""
-  first:
-    description: For V(deletions), whether the first copy was not completed yet.
-    type: bool
   hidden:
     description: For V(failure), whether the task had C(no_log).
     type: bool
@@ -98,19 +90,15 @@ options:
   in_switch:
     description: For V(remedies), whether a step of the switch failed.
     type: bool
-  job:
-    description: For V(deletions) and V(preflight), the job, with the options that count for all jobs applied.
-    type: dict
   kind:
     description: For V(hook), the list that it is in.
     type: str
     default: ""
-  needed:
-    description: For V(preflight), the programs that the method needs on both hosts.
-    type: list
-    elements: str
   new:
     description: For V(toggle), the new name.
+    type: str
+  now:
+    description: For V(summary), when the transfer ended.
     type: str
   old:
     description: For V(toggle), the old name.
@@ -128,8 +116,7 @@ options:
     type: str
     choices: [preflight, seed, sync, cutover, verify]
   predicted:
-    description:
-      - For V(preflight) and V(report), what the transfer predicted in check mode. Empty if it was not asked.
+    description: For V(report), what the transfer predicted in check mode. Empty if it was not asked.
     type: dict
     default: {}
   task:
@@ -163,9 +150,7 @@ _value:
     - V(changes) returns C(count), C(example), C(only) and C(warnings).
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
-    - V(deletions) returns the sentences C(told) and C(problem). Either may be empty.
     - V(hook) returns C(kind), C(host), C(name), C(what) it runs, and whether it is C(hidden).
-    - V(preflight) returns the lists C(problems) and C(warnings).
     - V(remedies) returns a list of them, in their order.
     - V(report) returns the state with what only reports say.
     - V(switch) returns what was told of the hooks that ran, C(done), and the others as the user wrote them, C(left).
@@ -176,13 +161,12 @@ QUESTIONS: Mapping[str, str] = {
     "advice": "plugin_utils.migrate.advice.advice",
     "changes": "plugin_utils.migrate.source_changes.tell_changes",
     "decide": "plugin_utils.migrate.steps.decide",
-    "deletions": "plugin_utils.migrate.deletions.tell_deletions",
     "failure": "plugin_utils.task_failure.tell_failure",
     "hook": "plugin_utils.hooks.tell_hook",
-    "preflight": "plugin_utils.migrate.preflight.judge_preflight",
     "problems": "plugin_utils.migrate.job_problems.find_problems",
     "remedies": "plugin_utils.migrate.remedies.find_remedies",
     "report": "plugin_utils.migrate.report.make_report",
+    "summary": "plugin_utils.migrate.transfers.summary_of",
     "switch": "plugin_utils.migrate.switch.divide",
     "toggle": "plugin_utils.old_names.renamed_toggle",
 }

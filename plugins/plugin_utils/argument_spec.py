@@ -12,6 +12,9 @@ from importlib import import_module
 from typing import Any, TypedDict, cast
 
 import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from .endpoint import Refusal
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
 _FRAGMENTS = "ansible_collections.longhaul.fleet.plugins.doc_fragments"
@@ -48,6 +51,19 @@ def spec_from_documentation(documentation: str) -> Spec:
     ``no_log`` is not part of the documentation's format: an option whose name ends in ``password`` has it.
     """
     return _spec(documented_options(documentation))
+
+
+def validate_options(
+    options: Mapping[str, Any], spec: Spec, mutually_exclusive: tuple[tuple[str, ...], ...], what: str
+) -> dict[str, Any]:
+    """Return options with their types and defaults, as Ansible makes those of a task; ``what`` they are, for messages.
+
+    Raises Refusal.
+    """
+    result = ArgumentSpecValidator(dict(spec), mutually_exclusive=mutually_exclusive).validate(dict(options))
+    if result.error_messages:
+        raise Refusal(f"{what}: {'; '.join(result.error_messages)}")
+    return dict(result.validated_parameters)
 
 
 @functools.lru_cache(maxsize=None)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ansible import constants
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
@@ -66,7 +66,20 @@ class _Answer(TypedDict, total=False):
 
 
 class HostFailed(AnsibleError):
-    """A host could not be reached, or its part of the work failed there."""
+    """A host could not be reached, or its part of the work failed there.
+
+    ``reason`` is the message without the name of the host in front; ``unreachable``: no connection was made.
+    """
+
+    def __init__(self, message: str, host: str = "", unreachable: bool = False) -> None:
+        super().__init__(f"{host}: {message}" if host else message)
+        self.reason = message
+        self.unreachable = unreachable
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same may succeed later."""
+        return self.unreachable
 
 
 class ControllerGone(HostFailed):
@@ -168,14 +181,47 @@ class HostRunner:
                 "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
             )
         _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in steps)}")
+        asked: _Arguments = {"steps": list(steps), "secrets": secrets or {}}
+        result = self._checked(lambda: dict(self._execute_with_engine(asked)))
+        if "results" not in result:
+            raise HostFailed(_reason(result), self.name)
+        return list(harmless_data(result["results"]))
+
+    def run_module(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run another module on the host and return its result, made harmless. Raises HostFailed."""
+        result = self._checked(
+            lambda: dict(
+                self._action._execute_module(module_name=name, module_args=arguments, task_vars=self.variables)
+            )
+        )
+        return dict(harmless_data(result))
+
+    def run_action(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run an action of another name for the host, as a task with these arguments would. Raises HostFailed."""
+        task = self._action._task.copy()
+        task.args = arguments
+        action = self._action._shared_loader_obj.action_loader.get(
+            name,
+            task=task,
+            connection=self._action._connection,
+            play_context=self._action._play_context,
+            loader=self._action._loader,
+            templar=self._action._templar,
+            shared_loader_obj=self._action._shared_loader_obj,
+        )
+        return dict(harmless_data(self._checked(lambda: dict(action.run(task_vars=self.variables)))))
+
+    def _checked(self, do: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return a result that is no failure. Raises HostFailed with what the host said, and what that means."""
         try:
-            result = self._execute_with_engine({"steps": list(steps), "secrets": secrets or {}})
+            result = do()
         except AnsibleError as error:
             said = _with_advice(harmless(str(error)))
-            raise HostFailed(f"{self.name}: {said}") from None  # a cause would be said twice
-        if result.get("unreachable") or result.get("failed") or "results" not in result:
-            raise HostFailed(f"{self.name}: {_reason(result)}")
-        return list(harmless_data(result["results"]))
+            unreachable = isinstance(error, AnsibleConnectionFailure)
+            raise HostFailed(said, self.name, unreachable) from None  # a cause would be said twice
+        if result.get("unreachable") or result.get("failed"):
+            raise HostFailed(_reason(result), self.name, bool(result.get("unreachable")))
+        return result
 
     def _execute_with_engine(self, asked: _Arguments) -> _Answer:
         """Run the module with the engine's digest, and with the engine itself where the host may not keep it."""

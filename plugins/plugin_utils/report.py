@@ -26,11 +26,15 @@ _LISTED = 3  # paths with errors that stand in the message itself
 
 
 class TransferError(Exception):
-    """The transfer failed; ``details`` is what is known of it all the same."""
+    """The transfer failed; ``details`` is what is known of it all the same.
 
-    def __init__(self, message: str, details: Result | None = None) -> None:
+    ``may_pass``: the same task may succeed later, since the cause was a line or a host that went away.
+    """
+
+    def __init__(self, message: str, details: Result | None = None, may_pass: bool = False) -> None:
         super().__init__(message)
         self.details = details
+        self.may_pass = may_pass
 
 
 def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, float], ready: Peer) -> Result:

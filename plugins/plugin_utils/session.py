@@ -11,9 +11,9 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, parse_peer
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object
@@ -62,6 +62,27 @@ _NOT_COMPARED = (
 )  # options in which a run that attaches may differ
 
 
+class Place(NamedTuple):
+    """A host that knows how far a transfer is."""
+
+    runner: HostRunner
+    folder: Folder
+    drives: bool  # the connecting side, which alone knows how the transfer ended
+
+
+@dataclass(frozen=True)
+class Running:
+    """A transfer that has begun."""
+
+    plan: Plan
+    source: Endpoint
+    dest: Endpoint
+    status: Status  # of its connecting side when it had begun
+    places: tuple[Place, ...]
+    earlier: Outcome | None = None  # of a run that nobody waited for
+    attached: bool = False
+
+
 class Session:
     """One run of a transfer task."""
 
@@ -97,41 +118,62 @@ class Session:
 
     def run(self) -> Result:
         """Do it all and give the result. Raises Refusal, HostFailed or TransferError."""
+        running = self.begin()
+        status = running.status
+        if status.alive and not running.attached:
+            return shape_result(running.plan, status, "running", self._phases, self._ready)
+        return self.finish(running, self._watch_driver(running.plan) if status.alive else status)
+
+    def begin(self) -> Running:
+        """Start the transfer, or attach to it where it runs already; with the option ``wait`` it has ended by then.
+
+        Raises Refusal, HostFailed or TransferError. Nobody needs to be there while it runs: ``finish`` can be called
+        at any time after it has ended.
+        """
         check_options(self._options)
         begun = None if self._options["collect"] else self._begin_as_remembered()
         if begun:
             source, dest, plan, status = begun
-            return self._finish_plan(plan, source, dest, status)
+            return self._begin_plan(plan, source, dest, status)
         source, dest = self._probe()
-        running = self._running_driver(source, dest)
-        if running:
-            plan = self._attach(source, dest, running)
-            return self._conclude(plan, source, dest, self._watch_driver(plan), attached=True)
+        driver = self._running_driver(source, dest)
+        if driver:
+            plan = self._attach(source, dest, driver)
+            return Running(plan, source, dest, Status("running", alive=True), self._places(plan), attached=True)
         ended = self._ended_driver(source, dest) if self._options["collect"] else ""
         if ended:
             plan = self._plan_of_job(source, dest, ended)
             job = (source if ended == "source" else dest).probe["job"]
-            return self._conclude(plan, source, dest, parse_status({**job["status"], "alive": False}), attached=True)
+            status = parse_status({**job["status"], "alive": False})
+            return Running(plan, source, dest, status, self._places(plan), attached=True)
         earlier = self._earlier_outcome(source, dest)
-        return self._finish_plan(make_plan(self._options, source, dest, self._check), source, dest, earlier=earlier)
+        return self._begin_plan(make_plan(self._options, source, dest, self._check), source, dest, earlier=earlier)
 
-    def _finish_plan(
+    def _begin_plan(
         self,
         plan: Plan,
         source: Endpoint,
         dest: Endpoint,
         begun: Status | None = None,
         earlier: Outcome | None = None,
-    ) -> Result:
-        """Transfer in one of the ways that are there, and conclude. ``begun`` is the status where it was started."""
+    ) -> Running:
+        """Transfer in one of the ways that are there. ``begun`` is the status where it was started."""
         plan, status = self._either_way(plan, source, dest, begun=begun)
         if status.unreachable and plan.choice.tentative:
             plan, status = self._fall_back(plan, status, source, dest)
         elif status.unreachable and plan.trust == NONE and self._options["method"] == "auto":
             status = replace(status, failure=f"{status.failure}. {NO_PORT}")
-        if status.alive:
-            return shape_result(plan, status, "running", self._phases, self._ready)
-        return self._conclude(plan, source, dest, with_earlier(status, earlier), attached=False)
+        return Running(plan, source, dest, status, self._places(plan), earlier)
+
+    def finish(self, running: Running, status: Status) -> Result:
+        """Account for a transfer that has ended with ``status``, clean up, and give the result; raises as ``begin``."""
+        status = with_earlier(status, running.earlier)
+        return self._conclude(running.plan, running.source, running.dest, status, running.attached)
+
+    def _places(self, plan: Plan) -> tuple[Place, ...]:
+        """Return where to ask how far the transfer is: first its connecting side, which knows most."""
+        sides = (plan.driver, _other(plan.driver))
+        return tuple(Place(self._runners[side], self._folder(side), side == plan.driver) for side in sides)
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -368,7 +410,7 @@ class Session:
         status = begun or self._start_plan(plan, source, dest)
         if status.alive and self._options["wait"]:
             return self._watch_driver(plan)
-        if status.alive and plan.choice.tentative:
+        if status.alive and (plan.choice.tentative or self._options["connect"] == "auto"):
             return self._wait_for_connection(plan, status)
         return status
 
@@ -492,7 +534,7 @@ class Session:
         self._interruption.after_transfer(self._label)
         failure = self._failure(plan, status)
         if failure:
-            raise TransferError(failure, self._shape(plan, status, "failed"))
+            raise TransferError(failure, self._shape(plan, status, "failed"), may_pass=_may_pass(status))
         result = self._shape(plan, status, "finished")
         result["attached"] = attached
         done = {plan.driver: status.then[-1]} if status.then else {}
@@ -671,6 +713,11 @@ def _other(side: str) -> str:
 
 def _has_not_met(status: Status) -> bool:
     return status.progress.phase == "starting"
+
+
+def _may_pass(status: Status) -> bool:
+    """Whether what ended a transfer may be gone later: the line between the hosts, or a host that was restarted."""
+    return status.unreachable or status.lost or status.state == "died"
 
 
 def _both(status: Status, what: str, other: str) -> Status:

@@ -28,6 +28,8 @@ class Status:
     alive: bool
     failure: str = ""
     unreachable: bool = False  # it failed because its peer could not be reached
+    lost: bool = False  # it failed because the connection to its peer broke for good
+    idle: bool = False  # it serves, and its peer was connected and is not any more
     progress: Progress = field(default_factory=Progress)
     ready: Peer = field(default_factory=Peer)  # by the serving end, for the driving one
     outcome: Outcome | None = None  # of a transfer
@@ -46,6 +48,8 @@ def parse_status(value: object) -> Status:
             alive=member(values, "alive", bool),
             failure=optional(values, "failure", str) or "",
             unreachable=optional(values, "unreachable", bool) or False,
+            lost=optional(values, "lost", bool) or False,
+            idle=optional(values, "idle", bool) or False,
             progress=parse_progress(values.get("progress", {})),
             ready=parse_peer(values.get("ready", {})),
             outcome=Outcome.from_json(values["outcome"]) if values.get("outcome") else None,

@@ -15,5 +15,9 @@ class PeerUnreachable(TransferFailed):
     """The peer does not answer. Nothing was transferred; the other direction may be open."""
 
 
+class PeerLost(TransferFailed):
+    """The connection to the peer broke for good. A transfer at another time may succeed."""
+
+
 class StagingLeft(TransferFailed):
     """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""

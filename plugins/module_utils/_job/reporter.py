@@ -12,10 +12,11 @@ import time
 from typing import Any, cast
 
 from .._core.context import Progress
-from .._core.errors import PeerUnreachable, StagingLeft, TransferFailed
+from .._core.errors import PeerLost, PeerUnreachable, StagingLeft, TransferFailed
 from .state import JobFolder, JobStatus
 
 INTERVAL = 1.0  # seconds between two writings of the status file
+_KINDS = {"unreachable": PeerUnreachable, "lost": PeerLost, "staging_left": StagingLeft}  # of failures, in the status
 
 
 class Reporter:
@@ -62,7 +63,7 @@ class Reporter:
             self._thread.join()
         ended = {"ended": time.time()}
         if isinstance(error, TransferFailed):
-            kinds = {"unreachable": isinstance(error, PeerUnreachable), "staging_left": isinstance(error, StagingLeft)}
+            kinds = {name: isinstance(error, kind) for name, kind in _KINDS.items()}
             self.set(state="failed", failure=str(error), **kinds, **ended)
         elif error is not None and not isinstance(error, SystemExit):
             import traceback

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         ended: float
         failure: str
         unreachable: bool  # it failed because its peer could not be reached
+        lost: bool  # it failed because the connection to its peer broke for good
+        idle: bool  # the serving end: its peer was connected, and is not any more
         staging_left: bool  # it failed because its staging folder could not be removed
         progress: ProgressData
         ready: Peer  # by the serving end
@@ -124,7 +126,7 @@ def _read_json(path: str) -> object:
 
 _STATUS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("state", "failure"), str),
-    **dict.fromkeys(("unreachable", "staging_left"), bool),
+    **dict.fromkeys(("unreachable", "lost", "idle", "staging_left"), bool),
     **dict.fromkeys(("started", "updated", "ended"), (int, float)),
     **dict.fromkeys(("progress", "ready"), dict),
     "pid": int,

@@ -79,7 +79,7 @@ def _serve(context: Context, method: Any, reporter: Reporter) -> None:
     server = method.serve(context)
     try:
         reporter.set(state="serving", ready={"confinement": confinement, **server.ready})
-        _wait_for_end(context, server)
+        _wait_for_end(context, server, reporter)
     finally:
         server.close()
 
@@ -100,16 +100,21 @@ def _own_address(address: str) -> str:
     return ""
 
 
-def _wait_for_end(context: Context, server: Server) -> None:
-    """Wait until the job is told to stop, or the driving end stayed away for too long."""
+def _wait_for_end(context: Context, server: Server, reporter: Reporter) -> None:
+    """Wait until the job is told to stop, or the driving end stayed away for too long; tell when it goes and comes."""
     patience = FIRST_CONNECTION
     seen = time.monotonic()
+    was_active = False
     while not context.stop.wait(CHECK_INTERVAL):
-        if server.active():
+        is_active = server.active()
+        if is_active:
             seen, patience = time.monotonic(), max(FIRST_CONNECTION, float(context.settings["timeout"]))
         elif time.monotonic() - seen > patience:
             context.log(f"nobody was connected for {patience:.0f} seconds: ending")
             return
+        if is_active != was_active:
+            was_active = is_active
+            reporter.set(idle=not is_active)
 
 
 @contextlib.contextmanager

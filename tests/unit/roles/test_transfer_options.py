@@ -15,6 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENT
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import documented_options
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import TRANSFER
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.programs import NEEDED, packages_of
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 
@@ -79,8 +80,7 @@ def test_migrate_hands_every_option_of_a_job_to_transfer():
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_a_migration_knows_the_programs_of_each_method_that_can_be_named(method: str):
     """And looks for these on both hosts, and knows the packages that have them."""
-    known = load("migrate", "vars/main.yml")
     assert method in transfer_options()["method"]["choices"]
-    for program in known["__migrate_tools"][method]:
+    for program in NEEDED[method]:
         assert program in TOOLS
-        assert program in known["__migrate_packages"]["Debian"]
+        assert packages_of([program], "Debian")

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator
 
 from ..._core import time_accounting
 from ..._core.context import Context
-from ..._core.errors import TransferFailed
+from ..._core.errors import PeerLost, TransferFailed
 from ..wire.conversation import Contents, Conversation, Role, Said, window_for
 from ..wire.frames import VERSION, FrameError
 from ..wire.messages import Bye, Failed, Hello, shorten
@@ -26,7 +26,7 @@ _WAITING = 10_000  # events for the leading thread, from the peer or its own oth
 _PINGS = 8  # at least, within the timeout: half of it is how long silence may last
 
 
-class SessionLost(TransferFailed):
+class SessionLost(PeerLost):
     """The peer is lost. A new connection may reach it again."""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import Stage, stage_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import TABLE, Phase, Step, decide
 
 ROLE = Path(__file__).resolve().parents[5] / "roles/migrate"
@@ -77,6 +78,6 @@ def test_a_decision_is_a_row_without_what_is_not_wanted(phase, stage, done, comp
 
 def test_the_role_runs_every_step_and_takes_every_phase():
     job = (ROLE / "tasks/job.yml").read_text()
-    for step in Step:
+    for step in set(Step) - set(STEPS):  # those are made by migrate_conduct
         assert f"'{step.value}' in __migrate_steps" in job and (ROLE / f"tasks/{step.value}.yml").exists()
     assert yaml.safe_load((ROLE / "vars/main.yml").read_text())["__migrate_phases"] == [phase.value for phase in Phase]

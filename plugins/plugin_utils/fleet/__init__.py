@@ -1,0 +1,14 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Many pairs of hosts from one control node: what a run of a whole fleet decides, and the loop that drives it.
+
+* ``limits``: how many pairs may run at once, in all, for each host and for each link;
+* ``queue``: which job starts next under these limits;
+* ``retries``: which failures may pass, and when a job is tried again;
+* ``looking``: when the hosts are asked again how far their jobs are;
+* ``conductor``: the loop that drives all jobs with a few threads, and holds none for a job that waits.
+
+All but ``conductor`` are pure. Nothing here knows what a job does: ``migrate/life.py`` says what a migration does.
+"""

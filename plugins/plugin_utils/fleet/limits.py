@@ -1,0 +1,110 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How many pairs may run at once: in all, for each source, for each destination, and for each link between sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+LINK_VARIABLE = "longhaul_link"  # of a host, in the inventory: the link that its transfers use
+_KEYS = ("running", "per_source", "per_dest", "links")
+
+
+class LimitError(ValueError):
+    """A limit that makes no sense, or that could never be met."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most pairs that run at once; ``links`` has those of each link by its name."""
+
+    running: int = 50
+    per_source: int = 2
+    per_dest: int = 1
+    links: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, resource: Resource) -> int:
+        """Return how many pairs may use a resource at once."""
+        if resource.kind == "link":
+            return self.links[resource.name]
+        return {"all": self.running, "source": self.per_source, "dest": self.per_dest}[resource.kind]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What pairs share: ``kind`` is all, source, dest or link, and ``name`` that of the host or the link."""
+
+    kind: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The hosts of a job, and the links that its data travels over."""
+
+    source: str
+    dest: str
+    links: tuple[str, ...] = ()
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """All that a running job of this pair uses."""
+        links = tuple(Resource("link", name) for name in self.links)
+        return (Resource("all"), Resource("source", self.source), Resource("dest", self.dest), *links)
+
+
+def parse_limits(value: Mapping[str, Any], option: str) -> Limits:
+    """Return the limits that a user wrote; ``option`` is the variable's name, for messages. Raises LimitError."""
+    if not isinstance(value, Mapping):
+        raise LimitError(f"{option} is not a dictionary: write it as {{running: 50, per_source: 2, per_dest: 1}}")
+    unknown = sorted(set(map(str, value)) - set(_KEYS))
+    if unknown:
+        raise LimitError(f"{option} has no key {', '.join(unknown)}: it has {', '.join(_KEYS)}")
+    links = value.get("links") or {}
+    if not isinstance(links, Mapping):
+        raise LimitError(f"{option}: links is not a dictionary: write it as {{site-b: {{running: 10}}}}")
+    counts = {key: _count(value[key], f"{option}: {key}") for key in _KEYS[:3] if value.get(key) is not None}
+    return Limits(**counts, links={str(name): _link(one, f"{option}: link {name}") for name, one in links.items()})
+
+
+def links_of(job: Mapping[str, Any], hosts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the links of a job: the one that it names, else those that the variables of its hosts name."""
+    named = [job["link"]] if job.get("link") else [variables.get(LINK_VARIABLE) for variables in hosts]
+    return tuple(sorted({str(name) for name in named if name}))
+
+
+def check_pairs(pairs: Mapping[str, Pair], limits: Limits, option: str) -> None:
+    """Refuse jobs with a link that has no limit. ``pairs`` has them by the name of their job. Raises LimitError."""
+    for job, pair in pairs.items():
+        for name in pair.links:
+            if name not in limits.links:
+                known = f"there {_are(limits.links)}" if limits.links else "there are no links"
+                raise LimitError(
+                    f"job {job} uses the link {name} (link of the job, or {LINK_VARIABLE} of a host), which {option} does "
+                    f"not have: {known}. Add links: {{{name}: {{running: 10}}}}, or correct the name"
+                )
+
+
+def _are(links: Mapping[str, int]) -> str:
+    return f"{'are' if len(links) > 1 else 'is only'} {', '.join(sorted(links))}"
+
+
+def _link(value: object, where: str) -> int:
+    if not isinstance(value, Mapping) or set(value) != {"running"}:
+        raise LimitError(f"{where} must have the key running and no other: {{running: 10}}")
+    return _count(value["running"], where)
+
+
+def _count(value: object, where: str) -> int:
+    """Return a number of pairs; jobs under a limit of 0 would wait for ever."""
+    try:
+        count = int(str(value))
+    except ValueError:
+        raise LimitError(f"{where} is {value}: give the number of pairs that may run at once") from None
+    if count < 1:
+        raise LimitError(f"{where} is {count}, so that no job could ever start: give 1 or more")
+    return count

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run of a migration: what the action was given becomes lives of jobs, which a conductor drives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as TRANSFER
+
+from ..argument_spec import spec_from_documentation, validate_options
+from ..comparison import ComparisonFailed
+from ..endpoint import Refusal
+from ..fleet.conductor import Conductor
+from ..fleet.limits import Pair, check_pairs, links_of, parse_limits
+from ..fleet.queue import Queue, Waiting, rank
+from ..fleet.telling import Teller
+from ..host_runner import HostRunner
+from ..interruption import Interruption
+from ..memory import Memory
+from ..report import TransferError
+from ..session import Session
+from ..tags import is_wanted
+from ..trust import decide_trust
+from .hosts import Hosts
+from .life import STEPS, JobLife, Options, Services
+from .remedies import find_remedies
+from .render import render_report, render_summary
+from .steps import Phase
+from .store import Store
+from .transfers import options_of
+
+if TYPE_CHECKING:
+    from ansible.plugins.action import ActionBase
+
+_FAILURES = (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError)  # of a transfer, not of the program
+_MOST_THREADS = 20  # that ask hosts at the same time; each may run ssh twice
+_MANY = 20  # jobs, of which only one line each is shown at their end
+_LIMITS = "migrate_limits"
+
+
+class Run:
+    """One task of the role with all its jobs."""
+
+    def __init__(
+        self,
+        action: ActionBase,
+        options: Mapping[str, Any],
+        variables: Mapping[str, Any],
+        say: Callable[[str], None],
+        interruption: Interruption,
+    ) -> None:
+        """Take the action, its options, the variables of its task, where lines go, and the last words.
+
+        Raises LimitError for limits that make no sense.
+        """
+        self._action, self._options, self._variables = action, options, variables
+        self._say, self._interruption = say, interruption
+        self._check = bool(action._task.check_mode)
+        self._spec = spec_from_documentation(TRANSFER)
+        self._jobs = {job["name"]: {**options["defaults"], **job} for job in options["jobs"]}
+        self._limits = parse_limits(options["limits"], _LIMITS)
+        self._memory = Memory()
+        self._store = Store(options["folder"], writes=not self._check)
+        self._teller = Teller(say, time.monotonic, len(self._jobs))
+        self._many = len(self._jobs) > _MANY
+        self.diffs: dict[str, list[str]] = {}
+        self.hints: list[str] = []  # what only holds for the last pass, which a person should know
+
+    def conduct(self) -> list[dict[str, Any]]:
+        """Drive all jobs, and return what was done with each, in the order of the list."""
+        jobs = Queue(self._limits)
+        pairs = {name: self._pair(job) for name, job in self._jobs.items()}
+        check_pairs(pairs, self._limits, _LIMITS)
+        for number, (name, pair) in enumerate(pairs.items()):
+            job = self._jobs[name]
+            jobs.add(Waiting(rank(int(job.get("priority") or 0), self._size(name), number), name, pair))
+        lives = {name: JobLife(job, self._run_options(), self._services()) for name, job in self._jobs.items()}
+        self._interruption.words = (
+            "Interrupted. Transfers that run go on, on the hosts, without Ansible. Run the same command again: it "
+            "attaches to them, and goes on with all jobs"
+        )
+        threads = max(1, min(_MOST_THREADS, self._limits.running, int(self._variables.get("ansible_forks") or 5) * 2))
+        conductor = Conductor(jobs, threads, self._teller.progress)
+        conductor.run({name: partial(self._live, life) for name, life in lives.items()})
+        self.diffs = {name: life.record.diff for name, life in lives.items()}
+        return [self._record(life) for life in lives.values()]
+
+    def _live(self, life: JobLife) -> Any:
+        yield from life.live()
+        self._teller.ended(life.record.failure is not None)
+
+    def _record(self, life: JobLife) -> dict[str, Any]:
+        """Return what the role's tasks need to know of a job."""
+        record, state = life.record, life.state
+        left = bool(find_remedies(state, in_switch=False)) if record.failure and state else bool(life.left)
+        return {
+            "name": record.name,
+            "dest_host": self._jobs[record.name]["dest_host"],
+            "changed": record.changed,
+            "left": left and not self._check,
+            "failure": record.failure._asdict() if record.failure else {},
+        }
+
+    def _run_options(self) -> Options:
+        options, run, skip = self._options, self._tags("ansible_run_tags"), self._tags("ansible_skip_tags")
+        return Options(
+            phase=Phase(options["phase"]),
+            check_mode=self._check,
+            steps={step for step in STEPS if is_wanted([f"migrate_{step.value}"], run, skip)},
+            installs=options["manage_packages"] and is_wanted(["migrate_preflight", "migrate_packages"], run, skip),
+            predicts=options["preflight_predict"],
+            reset=options["reset"],
+            may_delete=options["allow_delete"],
+            short_enough=options["sync_short_enough"],
+            max_passes=options["sync_max_passes"],
+            started_by=options["started_by"],
+        )
+
+    def _tags(self, name: str) -> list[str]:
+        return list(self._variables.get(name) or (["all"] if name == "ansible_run_tags" else []))
+
+    def _services(self) -> Services:
+        return Services(
+            hosts=lambda job: Hosts(job, partial(HostRunner, self._action, task_vars=self._variables)),
+            transfer=self._transfer,
+            errors=_FAILURES,
+            store=self._store,
+            now=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            tell=self._say,
+            report=self._report,
+        )
+
+    def _transfer(
+        self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool
+    ) -> Session:
+        """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""
+        max_delete = job.get("max_delete", limit)
+        given = options_of(job, self._spec, wait=False, verify="none", max_delete=max_delete, collect=collect)
+        options = validate_options(given, self._spec, (("port", "port_range"),), f"job {job['name']}")
+        source, dest = hosts.runners["source"], hosts.runners["dest"]
+        options["trust"] = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
+        return Session(source, dest, options, check, self._tell_of_one, Interruption(), self._memory)
+
+    def _tell_of_one(self, line: str) -> None:
+        """Show what a transfer says on its way, if that is not one line for each of many."""
+        if not self._many:
+            self._say(line)
+
+    def _report(self, report: Mapping[str, Any]) -> None:
+        self._store.report(report["name"], report, render_report(report))
+        self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
+        if not self._many:
+            for line in render_summary(report):
+                self._say(line)
+            return
+        failure = report["failure"]
+        ended = f"stopped in {failure['phase']}" if failure else ", ".join(report["phases"]) or "nothing done"
+        self._say(f"{report['name']}: {ended}")
+
+    def _pair(self, job: Mapping[str, Any]) -> Pair:
+        hosts = [self._variables["hostvars"][job[end]] for end in ("src_host", "dest_host")]
+        return Pair(job["src_host"], job["dest_host"], links_of(job, hosts))
+
+    def _size(self, name: str) -> float:
+        """Return the bytes of a job's tree by its last report, 0 if there is none."""
+        try:
+            phases = self._store.read(name).get("phases", {})
+        except (OSError, ValueError):  # which the job itself says
+            return 0.0
+        known = phases.get("seed") or phases.get("preflight", {}).get("predicted") or {}
+        return float(known.get("bytes_total", 0))

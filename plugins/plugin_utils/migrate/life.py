@@ -1,0 +1,404 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The life of a migration job until its cutover: preflight, first copy, delta passes.
+
+``steps`` decides which of these a run makes, ``fleet/conductor`` drives the lives of all jobs. What follows, from the
+first hook on, is in the role's tasks, since hooks are the user's own tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from ..fleet.conductor import Call, Life, Pause, Watch
+from ..fleet.retries import delay_before
+from ..host_runner import HostFailed
+from ..session import Place
+from ..status import Status
+from .advice import advice
+from .deletions import how_to_agree, tell_deletions
+from .hosts import SIDES, Found, Hosts
+from .preflight import judge_preflight
+from .programs import lacking, needed_programs
+from .report import make_report
+from .source_changes import tell_changes
+from .stages import is_seeded
+from .steps import Decision, Phase, Step, decide
+from .store import Store, fresh_state, identity_of
+from .transfers import finds_nothing_to_do, summary_of
+
+STEPS = (Step.PREFLIGHT, Step.SEED, Step.SYNC)  # of which a life consists
+_IN_SERVICE = ("unread", "differs")  # what may happen to files while the source is in service
+
+
+class Running(Protocol):
+    """A transfer that has begun."""
+
+    @property
+    def status(self) -> Status:
+        """The status of its connecting side at that time."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where to ask how far it is."""
+
+
+class Transfer(Protocol):
+    """A transfer of a job, as the session makes it. Both functions wait for hosts, and may raise what a task may."""
+
+    def begin(self) -> Running:
+        """Start it, or attach to it if it runs already."""
+
+    def finish(self, running: Any, status: Status) -> Mapping[str, Any]:
+        """Account for one that has ended, clean up, and return its result."""
+
+
+class Options(NamedTuple):
+    """What a run wants of all jobs. The role's variables have the same names, see its argument specs."""
+
+    phase: Phase
+    check_mode: bool
+    steps: Collection[Step]  # those that the user's tags leave
+    installs: bool
+    predicts: bool
+    reset: bool
+    may_delete: Collection[str]  # names of jobs, or all
+    short_enough: float
+    max_passes: int
+    started_by: str
+
+
+class Services(NamedTuple):
+    """What a life uses of the outside."""
+
+    hosts: Callable[[Mapping[str, Any]], Hosts]
+    # of a job and its hosts, in check mode or not, with a limit of deletions; whether one that has ended is collected
+    transfer: Callable[[Mapping[str, Any], Hosts, bool, int | None, bool], Transfer]
+    errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
+    store: Store
+    now: Callable[[], str]  # UTC, as reports have it
+    tell: Callable[[str], None]  # a line for the terminal
+    report: Callable[[Mapping[str, Any]], None]  # writes the report of a job and shows it
+
+
+class Failure(NamedTuple):
+    """Why a run did not do what it was to do with a job."""
+
+    job: str
+    phase: str
+    reason: str
+    next: str
+
+
+@dataclass
+class Record:
+    """What a run did with a job."""
+
+    name: str
+    changed: bool = False
+    failure: Failure | None = None
+    diff: list[str] = field(default_factory=list)
+
+
+class _Stopped(Exception):
+    """A step cannot go on; ``may_pass``: the cause may be gone later."""
+
+    def __init__(self, reason: str, may_pass: bool = False) -> None:
+        super().__init__(reason)
+        self.may_pass = may_pass
+
+
+class JobLife:
+    """What one run does with one job."""
+
+    def __init__(self, job: Mapping[str, Any], options: Options, services: Services) -> None:
+        self.record = Record(job["name"])
+        self._job, self._options, self._services = job, options, services
+        self.state: dict[str, Any] = {}  # empty if it could not be read
+        self._warnings: list[str] = []
+        self._predicted: dict[str, Any] = {}
+        self._deletions = {"told": "", "problem": ""}
+        self._seeded: Mapping[str, Any] | None = None  # by this run, from its beginning
+        self._hosts: Any = None  # once a step needs them
+        self._step = Step.PREFLIGHT
+
+    def live(self) -> Life:
+        """Make the steps of this run, one after the other, and report."""
+        try:
+            self.state = self._read_state()
+        except _Stopped as stopped:
+            self.record.failure = Failure(self._job["name"], "start", str(stopped), "Nothing was done.")
+            return
+        decision = self._decide()
+        if decision.refused:
+            phase = self._options.phase.value
+            self.record.failure = Failure(self._job["name"], phase, decision.refused, decision.instead)
+            return
+        if self.state["switch"].get("done"):
+            self._services.tell(
+                f"{self._job['name']} was switched over on {self.state['switch']['at']}, so nothing is transferred. To "
+                f'begin it again: -e migrate_reset=true -e \'{{"migrate_only": ["{self._job["name"]}"]}}\''
+            )
+        try:
+            yield from self._make_steps()
+        except _Stopped as stopped:
+            reason = str(stopped) + self._how_to_agree(str(stopped))
+            self.state["failure"] = {"phase": self._step.value, "at": self._services.now(), "reason": reason}
+            self.record.failure = Failure(self._job["name"], self._step.value, reason, advice(self.state))
+        finally:
+            if self._hosts is not None:
+                self._hosts.close()
+        if self.record.failure or not self.left:
+            self._report()
+        else:
+            self._save()  # the role's tasks go on from there
+
+    @property
+    def left(self) -> tuple[Step, ...]:
+        """What is left of this run when the life has ended: the steps with hooks, and what follows them."""
+        return tuple(step for step in self._decide().steps if step not in STEPS) if self.state else ()
+
+    def _read_state(self) -> dict[str, Any]:
+        """Return the state as this run finds it. Raises _Stopped if it belongs to another tree."""
+        store, job = self._services.store, self._job
+        try:
+            before = {} if self._options.reset else store.read(job["name"])
+        except (OSError, ValueError) as error:
+            raise _Stopped(f"{store.state_path(job['name'])} cannot be read: {error}. Restore it, or remove it to "
+                           "begin the job again") from None
+        state = {**fresh_state(job), **before, "failure": {}}
+        if state["identity"] != identity_of(job):
+            was = state["identity"]
+            raise _Stopped(
+                f"{store.state_path(job['name'])} was written for {was['src_host']}:{was['src']} to "
+                f"{was['dest_host']}:{was['dest']}, which is not what this job moves. Use another name for the job, or "
+                f'begin it again with -e migrate_reset=true -e \'{{"migrate_only": ["{job["name"]}"]}}\''
+            )
+        self._warnings = list(state.get("warnings", []))
+        state["run"] = {
+            "at": self._services.now(),
+            "by": self._options.started_by,
+            "phase": self._options.phase.value,
+        }
+        return state
+
+    def _decide(self) -> Decision:
+        """Return what is left for this run, by the state as it is now."""
+        compares = self._job.get("verify", "checksum") != "none"
+        return decide(self.state, self._options.phase, compares=compares, check_mode=self._options.check_mode)
+
+    def _make_steps(self) -> Life:
+        wanted = [step for step in STEPS if step in self._options.steps]
+        if not set(wanted) & set(self._decide().steps):
+            return
+        try:
+            self._hosts = self._services.hosts(self._job)
+        except HostFailed as error:
+            raise _Stopped(str(error)) from error
+        made = {
+            Step.PREFLIGHT: self._preflight,
+            Step.SEED: partial(self._persist, self._seed),
+            Step.SYNC: partial(self._persist, self._sync),
+        }
+        for step in wanted:
+            if step in self._decide().steps:  # which is decided anew by the state after the step before
+                self._step = step
+                yield from made[step]()
+
+    def _persist(self, step: Callable[[], Life]) -> Life:
+        """Make a step, and make it again after a failure that may have passed.
+
+        The preflight is not tried again: a host that this run has not reached yet may be named wrongly.
+        """
+        tries = 0
+        while True:
+            try:
+                yield from step()
+                return
+            except _Stopped as stopped:
+                tries += 1
+                delay = delay_before(tries, stopped.may_pass)
+                if delay is None:
+                    raise
+                self._services.tell(f"{self._job['name']}: {stopped}. Trying again in {delay:.0f} s")
+                yield Pause(delay)
+
+    # Preflight
+
+    def _preflight(self) -> Life:
+        needed = needed_programs(self._job)
+        self._warnings = []
+        probes = yield from self._probe()
+        if self._options.installs and (yield from self._install(probes, needed)):
+            probes = yield from self._probe()
+        problems: list[str] = []
+        if self._predicts and not any(probes[side]["problems"] for side in SIDES):
+            try:
+                self._predicted = yield from self._transfer(check=True)
+            except _Stopped as stopped:
+                problems.append(str(stopped))
+            else:
+                first = not is_seeded(self.state)
+                allowed = self._may_delete or (not self._is_first and int(self.state["seeding"]["limit"]) < 0)
+                self._deletions = tell_deletions(self._predicted, self._job, first, allowed)
+        verdict = judge_preflight(probes, self._job, needed, self._predicted)
+        problems = [*filter(None, [self._deletions["problem"]]), *verdict["problems"], *problems]
+        self._warn(verdict["warnings"])
+        if problems:
+            raise _Stopped("the preflight found these problems:" + "".join(f"\n- {one}" for one in problems))
+        before = self.state["phases"].get("preflight", {})
+        self._keep(
+            "preflight",
+            {
+                "at": self._services.now(),
+                "predicted": self._predicted or before.get("predicted", {}),
+                "source": probes["source"],
+                "dest": probes["dest"],
+            },
+        )
+
+    def _probe(self) -> Generator[Any, Any, dict[str, Found]]:
+        try:
+            return (yield Call(self._hosts.probe))
+        except HostFailed as error:
+            raise _Stopped(str(error), error.unreachable) from error
+
+    def _install(self, probes: Mapping[str, Found], needed: Collection[str]) -> Generator[Any, Any, bool]:
+        """Install what the hosts lack where Ansible is root; return whether something was."""
+        installed = False
+        for side in SIDES:
+            programs = lacking(needed, probes[side]["tools"])
+            if not programs or not probes[side]["root"] or self._options.check_mode:
+                continue
+            packages, failure = yield Call(partial(self._hosts.install, side, programs))
+            installed = installed or bool(packages)
+            # Another method may do without them, and if none does, the transfer says so.
+            self._warn([failure] if failure else [])
+        self.record.changed = self.record.changed or installed
+        return installed
+
+    @property
+    def _predicts(self) -> bool:
+        """Whether this run predicts what the transfer would do.
+
+        Whenever the user asks for it, and until the first copy has begun, since both trees may change. Afterwards a
+        rerun may find the seed running, with which a prediction would interfere.
+        """
+        asked = self._options.phase is Phase.PREFLIGHT or self._is_first
+        return self._options.check_mode or (self._options.predicts and asked)
+
+    # Transfers
+
+    def _seed(self) -> Life:
+        summary = self._predicted
+        has_begun = bool(self.state.get("seeding"))  # in an earlier run, whose transfer may have ended since
+        # If this run's prediction found nothing to do, the copy is complete, and the final pass makes sure of it.
+        if Step.CUTOVER not in self._decide().steps or not finds_nothing_to_do(self._predicted):
+            if self._is_first:
+                # Entries that only the destination has are removed only if the user agreed, or if a prediction of this
+                # run found none. A rerun uses the same limit, since only the same options attach to a running seed.
+                is_free = not self._job.get("delete") or bool(self._predicted)
+                self.state["seeding"] = {"at": self._services.now(), "limit": -1 if is_free else 0}
+            self._save()
+            limit = int(self.state["seeding"]["limit"])
+            is_limited = not self._may_delete and limit >= 0
+            summary = yield from self._transfer(
+                limit=limit if is_limited else None, tolerates=_IN_SERVICE, collect=has_begun
+            )
+        self._keep("seed", summary)
+        self._seeded = None if summary.get("attached") else summary
+        self._save()
+
+    def _sync(self) -> Life:
+        """Make delta passes until one is short enough; a seed of this very run that was is as good as a pass."""
+        passes: list[dict[str, Any]] = []
+        while not self._is_up_to_date(passes) and len(passes) < max(1, self._options.max_passes):
+            passes.append((yield from self._transfer(tolerates=_IN_SERVICE)))
+        self._keep("sync", {"passes": passes, "at": self._services.now()})
+        self._save()
+        if Step.CUTOVER in self._decide().steps and not self._is_up_to_date(passes):
+            raise _Stopped(
+                f"after {len(passes)} passes the last one still took {passes[-1]['duration']:.0f} s, and "
+                f"migrate_sync_short_enough is {self._options.short_enough:g} s. The final pass would keep the source "
+                "stopped for about that long. Run again when less changes, or raise migrate_sync_short_enough"
+            )
+
+    def _is_up_to_date(self, passes: list[dict[str, Any]]) -> bool:
+        """Whether the last pass of this run was short enough, or without one the seed of this run."""
+        last = passes[-1] if passes else self._seeded
+        return last is not None and last["duration"] <= self._options.short_enough
+
+    def _transfer(
+        self, check: bool = False, limit: int | None = None, tolerates: Collection[str] = (), collect: bool = False
+    ) -> Generator[Any, Any, dict[str, Any]]:
+        """Make a transfer to its end and return what is kept of it. Raises _Stopped if it fails.
+
+        What changes at the source while it is read is a failure only if ``tolerates`` does not have it (see
+        source_changes). With ``collect`` the result of one that has ended since an earlier run counts.
+        """
+        services = self._services
+        may_pass = False
+        try:
+            transfer = services.transfer(
+                self._job, self._hosts, check or self._options.check_mode, limit, collect
+            )
+            running = yield Call(transfer.begin)
+            status = running.status
+            if status.alive:
+                status = yield Watch(running.places, float(self._job.get("timeout") or 300))
+            result = dict((yield Call(partial(transfer.finish, running, status))))
+        except services.errors as error:
+            may_pass = bool(getattr(error, "may_pass", False))
+            result = {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}
+        changes = tell_changes(result)
+        if not check or self._options.check_mode:  # the preflight of a real run predicts for itself only
+            self.record.changed = self.record.changed or bool(result.get("changed"))
+            self.record.diff += result.get("changes", [])
+        if result.get("failed") and changes["only"] not in tolerates:
+            raise _Stopped(result["msg"], may_pass)
+        self._warn(changes["warnings"])
+        return summary_of(result, services.now())
+
+    # State
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether no copy has begun, so that all that the destination holds is its own."""
+        return not is_seeded(self.state) and not self.state.get("seeding")
+
+    @property
+    def _may_delete(self) -> bool:
+        """Whether the first copy may delete what the destination has of its own."""
+        return bool({"all", "true", self._job["name"]} & set(self._options.may_delete))
+
+    def _how_to_agree(self, reason: str) -> str:
+        """Return what to type where the limit of a first copy that nobody predicted was in the way."""
+        is_limited = self._step is Step.SEED and int(self.state.get("seeding", {}).get("limit", -1)) == 0
+        if not is_limited or self._may_delete or "max_delete" not in reason:
+            return ""
+        return f". Where the first copy may delete them: -e '{{\"migrate_allow_delete\": [\"{self._job['name']}\"]}}'"
+
+    def _keep(self, phase: str, found: Mapping[str, Any]) -> None:
+        self.state["phases"] = {**self.state["phases"], phase: dict(found)}
+
+    def _warn(self, warnings: Collection[str]) -> None:
+        self._warnings = list(dict.fromkeys([*self._warnings, *warnings]))
+
+    def _save(self) -> None:
+        self._services.store.save(self._job["name"], self._saved)
+
+    @property
+    def _saved(self) -> dict[str, Any]:
+        return {**self.state, "warnings": self._warnings, "hooks": self.state.get("hooks", [])}
+
+    def _report(self) -> None:
+        self._save()
+        report = make_report(
+            self._saved, self._warnings, self._options.check_mode, self._predicted, self._deletions["told"]
+        )
+        self._services.report(report)

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The states and reports of migration jobs on the control node, in the folder that ``migrate_report_dir`` names."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ..control_files import write_whole
+
+
+class Store:
+    """The folder. Without ``writes`` (check mode) nothing is written to it."""
+
+    def __init__(self, folder: str, writes: bool) -> None:
+        self._folder = folder
+        self._writes = writes
+
+    def state_path(self, job: str) -> str:
+        """Return the path of a job's state."""
+        return os.path.join(self._folder, "state", f"{job}.json")
+
+    def read(self, job: str) -> dict[str, Any]:
+        """Return the state of a job, empty if there is none. Raises OSError, and ValueError if it is no state."""
+        try:
+            with open(self.state_path(job), encoding="utf-8") as stream:
+                state = json.load(stream)
+        except FileNotFoundError:
+            return {}
+        if not isinstance(state, dict):
+            raise ValueError(f"{self.state_path(job)} is no state of a job")
+        return state
+
+    def save(self, job: str, state: Mapping[str, Any]) -> None:
+        """Write a job's state, whole and on the disk when this returns. Raises OSError."""
+        self._write(self.state_path(job), as_json(state))
+
+    def report(self, job: str, report: Mapping[str, Any], text: str) -> None:
+        """Write a job's report, for programs and for people. Raises OSError."""
+        self._write(os.path.join(self._folder, f"{job}.json"), as_json(report))
+        self._write(os.path.join(self._folder, f"{job}.md"), text)
+
+    def _write(self, path: str, text: str) -> None:
+        if self._writes:
+            write_whole(path, text)
+
+
+def as_json(data: object) -> str:
+    """Return data as the files have it."""
+    return json.dumps(data, indent=4, sort_keys=True) + "\n"
+
+
+def fresh_state(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a job that has not begun."""
+    return {
+        "name": job["name"],
+        "identity": identity_of(job),
+        "phases": {},
+        "quiesced": False,
+        "switch": {},
+        "failure": {},
+    }
+
+
+def identity_of(job: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a state belongs to: the trees of a job, whatever else of it changes."""
+    return {name: str(job[name]) for name in ("src_host", "src", "dest_host", "dest")}

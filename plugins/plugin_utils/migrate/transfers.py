@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A migration job as the transfer that it makes, and what is kept of a transfer's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .source_changes import tell_changes
+
+# What the reports keep of a transfer's result.
+KEPT = (
+    "transfer_id",
+    "state",
+    "method",
+    "method_reason",
+    "streams",
+    "encrypted",
+    "trust",
+    "bytes_total",
+    "bytes_sent",
+    "bytes_matched",
+    "files_total",
+    "files_created",
+    "files_updated",
+    "files_deleted",
+    "deleted",
+    "files_unchanged",
+    "attributes_changed",
+    "vanished",
+    "errors_total",
+    "unstable",
+    "source_missing",
+    "errors",
+    "resumed",
+    "attached",
+    "verified",
+    "preserved",
+    "owner_mismatches",
+    "owner_hints",
+    "duration",
+    "throughput",
+    "phases",
+    "warnings",
+    "changed",
+)
+_COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total")
+
+
+def options_of(job: Mapping[str, Any], known: Mapping[str, Any], **own: Any) -> dict[str, Any]:
+    """Return the options of a job's transfer; ``known`` has those of the module, ``own`` those that the role decides."""
+    given = {name: value for name, value in job.items() if name in known and value is not None}
+    return {**given, **{name: value for name, value in own.items() if value is not None}}
+
+
+def summary_of(result: Mapping[str, Any], now: str) -> dict[str, Any]:
+    """Return what is kept of a transfer's result; ``now`` is when it ended."""
+    changes = tell_changes(result)
+    kept = {name: result[name] for name in KEPT if name in result}
+    return {**kept, "at": now, "changed_meanwhile": {name: changes[name] for name in ("count", "example", "only")}}
+
+
+def finds_nothing_to_do(predicted: Mapping[str, Any]) -> bool:
+    """Whether the prediction of a transfer, empty if there was none, found a complete copy."""
+    return predicted.get("state") == "finished" and not any(predicted.get(name, 0) for name in _COUNTS)

@@ -1,0 +1,299 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The life of a job, with hosts and transfers that answer as they are told to; the states are real files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Pause, Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS, JobLife, Options, Services
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import Phase, Step
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+
+JOB = {"name": "data", "src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}
+FOUND = {
+    "base": "/srv", "mount": "/srv", "fstype": "xfs", "bytes_free": 2**40, "files_free": None, "xattrs": True,
+    "acls": True, "case_insensitive": False, "largest_file": None, "tools": {"rsync": "/r", "ssh": "/s"},
+    "peer": "open", "root": True, "problems": [], "warnings": [],
+}  # fmt: skip
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    """Return the result of a transfer that sent something and took ten seconds."""
+    counts = dict.fromkeys(("files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total"), 0)
+    return {**counts, "state": "finished", "files_created": 3, "duration": 10.0, "bytes_sent": 7, "changed": True, **changes}
+
+
+NOTHING = result(files_created=0, bytes_sent=0, changed=False)
+
+
+class World:
+    """Hosts, transfers and a folder of states; remembers what it was asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.found: dict[str, Any] = {"source": FOUND, "dest": FOUND}
+        self.transfers: list[dict[str, Any] | Exception] = []
+        self.began: list[tuple[bool, int | None]] = []  # check mode, and the role's limit of deletions
+        self.installed: list[tuple[str, list[str]]] = []
+        self.said: list[str] = []
+        self.reports: list[dict[str, Any]] = []
+        self.paused: list[float] = []
+        self.closed = 0
+        self._clock = itertools.count()
+
+    # What Hosts and Session offer
+
+    def probe(self) -> dict[str, Any]:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    def install(self, side: str, programs: list[str]) -> tuple[list[str], str]:
+        self.installed.append((side, programs))
+        return programs, ""
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def begin(self) -> World:
+        return self
+
+    status = Status("running", alive=True)
+    places = ()
+
+    def finish(self, _running: World, status: Status) -> dict[str, Any]:
+        assert status.state == "finished"
+        ended = self.transfers.pop(0)
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
+
+    def _transfer(self, _job: object, _hosts: object, check: bool, limit: int | None, _collect: bool) -> World:
+        self.began.append((check, limit))
+        return self
+
+    # Runs
+
+    def live(self, job: dict[str, Any] | None = None, **wanted: Any) -> JobLife:
+        """Let a job live to its end."""
+        options = Options(
+            **{
+                "phase": Phase.SYNC, "check_mode": False, "steps": STEPS, "installs": True, "predicts": True,
+                "reset": False, "may_delete": (), "short_enough": 60.0, "max_passes": 3, "started_by": "me", **wanted,
+            }
+        )  # fmt: skip
+        store = Store(str(self.folder), writes=not options.check_mode)
+        services = Services(
+            lambda _job: self, self._transfer, (TransferError, HostFailed), store,
+            lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append,
+        )  # fmt: skip
+        life = JobLife({**JOB, **(job or {})}, options, services)
+        self.closed, before, steps = 0, len(self.began), life.live()
+        wanted_next = next(steps, None)
+        while wanted_next is not None:
+            try:
+                if isinstance(wanted_next, Call):
+                    try:
+                        value = wanted_next.do()
+                    except Exception as error:
+                        wanted_next = steps.throw(error)
+                        continue
+                elif isinstance(wanted_next, Watch):
+                    value = Status("finished", alive=False)
+                else:
+                    assert isinstance(wanted_next, Pause)
+                    self.paused.append(wanted_next.seconds)
+                    value = None
+                wanted_next = steps.send(value)
+            except StopIteration:
+                break
+        assert self.closed == 1 or len(self.began) == before
+        return life
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return json.loads((self.folder / "state/data.json").read_text())
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "longhaul-migrate")
+
+
+def test_preflight_seed_and_no_pass_where_the_seed_was_short(world: World):
+    world.transfers = [result(), result()]
+    life = world.live()
+    assert life.record.failure is None and life.record.changed and not world.transfers
+    assert list(world.state["phases"]) == ["preflight", "seed", "sync"]
+    assert world.state["phases"]["sync"]["passes"] == []
+    assert world.began == [(True, None), (False, None)]
+    assert [report["name"] for report in world.reports] == ["data"]
+
+
+def test_passes_until_one_is_short(world: World):
+    world.transfers = [result(), result(duration=900.0), result(duration=300.0), result(duration=20.0)]
+    world.live()
+    assert [one["duration"] for one in world.state["phases"]["sync"]["passes"]] == [300.0, 20.0]
+
+
+def test_no_cutover_where_all_passes_are_long(world: World):
+    world.transfers = [result(), *[result(duration=900.0)] * 4]
+    life = world.live(phase=Phase.CUTOVER)
+    assert life.record.failure and life.record.failure.phase == "sync" and "after 3 passes" in life.record.failure.reason
+
+
+def test_what_has_hooks_is_left_to_the_role_and_its_report(world: World):
+    world.transfers = [result(), result()]
+    life = world.live(phase=Phase.CUTOVER)
+    assert life.left == (Step.CUTOVER, Step.SWITCH, Step.VERIFY)
+    assert not world.reports and list(world.state["phases"]) == ["preflight", "seed", "sync"]
+
+
+def test_a_copy_that_is_complete_is_left_to_the_final_pass(world: World):
+    world.transfers = [NOTHING]
+    life = world.live(phase=Phase.CUTOVER)
+    assert world.began == [(True, None)] and life.record.failure is None and not life.record.changed
+
+
+def test_a_rerun_goes_on_where_the_last_run_stopped(world: World):
+    world.transfers = [result(), result()]
+    world.live(phase=Phase.SEED)
+    world.transfers = [NOTHING]
+    life = world.live()
+    assert world.began[2:] == [(False, None)] and not life.record.changed
+    assert len(world.state["phases"]["sync"]["passes"]) == 1
+
+
+def test_check_mode_predicts_and_writes_nothing(world: World):
+    world.transfers = [result(changes=["<f x"])]
+    life = world.live(check_mode=True)
+    assert world.began == [(True, None)] and not world.folder.exists()
+    assert life.record.changed and life.record.diff == ["<f x"] and not life.left
+    assert world.reports[0]["predicted"]["bytes_sent"] == 7
+
+
+def test_all_problems_at_once_and_nothing_is_sent(world: World):
+    world.found["source"] = {**FOUND, "problems": ["/srv does not exist"]}
+    world.found["dest"] = {**FOUND, "problems": ["/srv is a file"]}
+    life = world.live()
+    assert life.record.failure and not world.began
+    assert "old: /srv does not exist\n- new: /srv is a file" in life.record.failure.reason
+    assert world.state["failure"]["phase"] == "preflight" and "preflight" not in world.state["phases"]
+
+
+def test_a_host_that_this_run_never_reached_is_not_tried_again(world: World):
+    world.found = HostFailed("old cannot be used: Connection refused", unreachable=True)
+    life = world.live()
+    assert life.record.failure and "Connection refused" in life.record.failure.reason and not world.paused
+
+
+def test_what_may_pass_is_tried_again_with_the_same_limit(world: World):
+    lost = TransferError("the line broke", may_pass=True)
+    world.transfers = [result(), lost, lost, result()]
+    life = world.live()
+    assert life.record.failure is None and world.paused == list(DELAYS[:2])
+    assert "data: the line broke. Trying again in 30 s" in world.said
+    assert world.began == [(True, None), *[(False, None)] * 3]
+
+
+def test_what_will_not_pass_is_not_tried_again(world: World):
+    world.transfers = [result(), TransferError("no space left")]
+    life = world.live()
+    assert life.record.failure and life.record.failure.phase == "seed" and not world.paused
+    assert life.record.failure.reason == "no space left"
+
+
+def test_after_the_last_try_the_job_fails(world: World):
+    world.transfers = [result(), *[TransferError("the line broke", may_pass=True)] * (len(DELAYS) + 1)]
+    life = world.live()
+    assert life.record.failure and world.paused == list(DELAYS)
+
+
+def test_files_that_change_while_they_are_read_are_left_to_the_next_pass(world: World):
+    unread = {"errors_unstable": 2, "errors_total": 2, "only_unstable": True, "errors": [{"path": "log"}]}
+    world.transfers = [result(), TransferError("2 of the entries", {**result(), **unread}), result()]
+    life = world.live()
+    assert life.record.failure is None
+    assert world.state["phases"]["seed"]["changed_meanwhile"] == {"count": 2, "example": "log", "only": "unread"}
+
+
+def test_the_first_copy_deletes_nothing_that_nobody_agreed_to(world: World):
+    job = {"delete": True}
+    world.transfers = [result(files_deleted=2, deleted=["a", "b"])]
+    life = world.live(job)
+    assert life.record.failure and "would delete 2 entries" in life.record.failure.reason and len(world.began) == 1
+    # Without a prediction its limit is 0, which a rerun keeps, and the message says how to agree.
+    world.transfers = [TransferError("2 entries would go, and max_delete is 0: nothing was deleted")]
+    life = world.live(job, predicts=False)
+    assert world.began[1:] == [(False, 0)]
+    assert life.record.failure and '{"migrate_allow_delete": ["data"]}' in life.record.failure.reason
+    world.transfers = [result()]
+    world.live(job, predicts=False, may_delete=["data"])
+    assert world.began[2:] == [(False, None)]
+
+
+def test_missing_programs_are_installed_where_ansible_is_root(world: World):
+    world.found["source"] = {**FOUND, "tools": {}, "root": False}
+    world.found["dest"] = {**FOUND, "tools": {"ssh": "/s"}}
+    world.transfers = [result(), result()]
+    world.live()
+    assert world.installed == [("dest", ["rsync"])]
+
+
+@pytest.mark.parametrize("wanted", [{"installs": False}, {"check_mode": True}])
+def test_nothing_is_installed_that_was_not_to_be(world: World, wanted: dict[str, Any]):
+    world.found["dest"] = {**FOUND, "tools": {}}
+    world.transfers = [result(), result()]
+    world.live(**wanted)
+    assert world.installed == []
+
+
+def test_a_state_of_another_tree_is_left_alone(world: World):
+    world.transfers = [result(), result()]
+    world.live()
+    before = world.state
+    life = world.live({"dest": "/elsewhere"})
+    assert life.record.failure and "was written for old:/srv/ to new:/srv" in life.record.failure.reason
+    assert not life.left and world.state == before and len(world.reports) == 1
+
+
+def test_a_state_that_cannot_be_read_stops_its_job_alone(world: World):
+    (world.folder / "state").mkdir(parents=True)
+    (world.folder / "state/data.json").write_text("{ torn")
+    life = world.live()
+    assert life.record.failure and "data.json cannot be read" in life.record.failure.reason and not world.began
+
+
+def test_reset_begins_again(world: World):
+    world.transfers = [result(), result(), result(), result()]
+    world.live()
+    world.live(reset=True)
+    assert world.began == [(True, None), (False, None)] * 2
+
+
+def test_tags_leave_steps_out(world: World):
+    world.transfers = [result()]
+    world.live(steps={Step.SEED})
+    assert list(world.state["phases"]) == ["seed"] and world.began == [(False, None)]
+
+
+def test_a_job_that_was_switched_over_is_left_alone(world: World):
+    world.transfers = [result(), result()]
+    world.live()
+    path = world.folder / "state/data.json"
+    path.write_text(json.dumps({**world.state, "switch": {"done": True, "at": "yesterday"}}))
+    life = world.live(phase=Phase.CUTOVER)
+    assert len(world.began) == 2 and life.left == (Step.VERIFY,)
+    assert any("was switched over on yesterday" in line for line in world.said)
