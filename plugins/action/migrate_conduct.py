@@ -9,51 +9,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.migrate_conduct import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import LimitError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import ControllerGone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.conduct import TRANSFER, Run
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.conduct import Run
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
 
-prepare(TRANSFER)
+prepare(transfer.DOCUMENTATION)
+
 _MOST_HINTS = 20  # that a run shows as warnings
 _MOST_DIFF = 2000  # lines of a diff of all jobs: a terminal has to show them
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControlNodeAction):
     """Drive the jobs."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _supports_async = False
-    _requires_connection = False
+    documentation = DOCUMENTATION
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Drive all jobs to the end of their steps; a job that fails is no failure of the task."""
-        task_vars = task_vars or {}
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(argument_spec=spec_from_documentation(DOCUMENTATION))
         say = (lambda _line: None) if self._task.no_log else Display().display
-        try:
-            with Interruption() as interruption:
-                run = Run(self, options, task_vars, say, interruption)
-                try:
-                    records = run.conduct()
-                except ControllerGone:  # nobody reads the result
-                    interruption.tell()
-                    raise
-        except (LimitError, Refusal) as error:
-            return {**result, "failed": True, "msg": str(error)}
-        except OSError as error:
-            what = f"{error.filename or options['folder']} cannot be written here: {error.strerror}"
-            return {**result, "failed": True, "msg": f"{what}. Name another place, with migrate_report_dir"}
-        result.update(jobs=records, changed=any(one["changed"] for one in records))
+        with Interruption() as interruption:
+            try:
+                run = Run(self, options, self.variables, say, interruption)
+                records = run.conduct()
+            except ControllerGone:  # nobody reads the result
+                interruption.tell()
+                raise
+            except (LimitError, Refusal) as error:
+                return {"failed": True, "msg": str(error)}
+        result: dict[str, object] = {"jobs": records, "changed": any(one["changed"] for one in records)}
         if run.hints:
             left = len(run.hints) - _MOST_HINTS
             more = [f"{left} more of these are in the reports"] if left > 0 else []
@@ -61,6 +52,10 @@ class ActionModule(ActionBase):
         if self._task.diff:
             result["diff"] = _diff(run.diffs)
         return result
+
+    def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the folder of states and reports."""
+        return options["folder"], "migrate_report_dir"
 
 
 def _diff(diffs: Mapping[str, list[str]]) -> list[dict[str, str]]:

@@ -21,12 +21,14 @@ class ControlNodeAction(ActionBase):
     _supports_check_mode = True
     _requires_connection = False
     documentation = ""  # of the module, which says what the options are
+    variables: Mapping[str, Any]  # of the task, for act
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Do it, and say that nothing changed: what changed is on the hosts."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=spec_from_documentation(self.documentation))
         result["changed"] = False
+        self.variables = task_vars or {}
         try:
             result.update(self.act(options, write=not self._task.check_mode))
         except OSError as error:

@@ -225,12 +225,10 @@ class _Looks:
         self.known.pop(name, None)
 
     def _plan(self) -> None:
-        """Decide anew which host is asked about which transfers."""
+        """Decide again which host is asked about which transfers."""
         self._assigned = hosts_to_ask({name: self._hosts(name) for name in self._watched})
         now = time.monotonic()
-        self._due = {
-            host: self._due.get(host, now + next_interval(0.0, 0.0, False)) for host in self._assigned
-        }
+        self._due = {host: self._due.get(host, now + next_interval(0.0, 0.0, False)) for host in self._assigned}
 
     def _hosts(self, name: str) -> tuple[str, ...]:
         places = self._watched[name].places

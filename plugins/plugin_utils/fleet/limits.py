@@ -44,7 +44,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Pair:
-    """The hosts of a job, and the links that its data travels over."""
+    """The hosts of a job, and the links that its data uses."""
 
     source: str
     dest: str
@@ -84,8 +84,8 @@ def check_pairs(pairs: Mapping[str, Pair], limits: Limits, option: str) -> None:
             if name not in limits.links:
                 known = f"there {_are(limits.links)}" if limits.links else "there are no links"
                 raise LimitError(
-                    f"job {job} uses the link {name} (link of the job, or {LINK_VARIABLE} of a host), which {option} does "
-                    f"not have: {known}. Add links: {{{name}: {{running: 10}}}}, or correct the name"
+                    f"job {job} uses the link {name} (link of the job, or {LINK_VARIABLE} of a host), which {option} "
+                    f"does not have: {known}. Add links: {{{name}: {{running: 10}}}}, or correct the name"
                 )
 
 

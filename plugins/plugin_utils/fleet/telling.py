@@ -16,7 +16,7 @@ _SOONEST, _LATEST, _GROWTH = 15.0, 300.0, 1.3  # seconds between two lines for a
 
 
 class Teller:
-    """Says how far the running transfers are. ``now`` are the seconds of any clock."""
+    """Shows how far the running transfers are. ``now`` are the seconds of any clock."""
 
     def __init__(self, say: Callable[[str], None], now: Callable[[], float], total: int) -> None:
         """Take where lines go, a clock, and how many jobs there are."""
@@ -32,7 +32,7 @@ class Teller:
         self._failed += failed
 
     def progress(self, running: Mapping[str, Status]) -> None:
-        """Say how far the transfers are, by their names, if it is time to."""
+        """Show how far the transfers are, by their names, if it is time to."""
         if len(running) <= FEW:
             for name, status in running.items():
                 self._tell_one(name, status)
@@ -54,8 +54,8 @@ class Teller:
             self._note(name, status)
         done = sum(status.progress.bytes_done for status in running.values())
         self._say(
-            f"{self._ended} of {self._total} jobs have ended, {self._failed} of them failed; {len(running)} transfers run: "
-            f"{format_bytes(done)} so far, {format_bytes(sum(rates))}/s"
+            f"{self._ended} of {self._total} jobs have ended, {self._failed} of them failed; {len(running)} transfers "
+            f"run: {format_bytes(done)} so far, {format_bytes(sum(rates))}/s"
         )
 
     def _note(self, name: str, status: Status) -> None:

@@ -17,7 +17,7 @@ Typed, pure functions of the state that is kept of a job:
 * ``switch``: which hooks of the switch have run;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state.
 
-``plugins/filter/migrate_logic.py`` is how the role's tasks ask these. What acts, as parts of the action migrate_conduct:
+``plugins/filter/migrate_logic.py`` is how the role's tasks ask these. What acts, for the action migrate_conduct:
 
 * ``life``: the steps of a job until its cutover; ``hosts``: what it asks of both hosts;
 * ``store``, ``render``: states and reports on the control node;

@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleError
-
-from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as TRANSFER
+from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 
 from ..argument_spec import spec_from_documentation, validate_options
 from ..comparison import ComparisonFailed
@@ -64,7 +63,7 @@ class Run:
         self._action, self._options, self._variables = action, options, variables
         self._say, self._interruption = say, interruption
         self._check = bool(action._task.check_mode)
-        self._spec = spec_from_documentation(TRANSFER)
+        self._spec = spec_from_documentation(DOCUMENTATION)
         self._jobs = {job["name"]: {**options["defaults"], **job} for job in options["jobs"]}
         self._limits = parse_limits(options["limits"], _LIMITS)
         self._memory = Memory()
@@ -85,7 +84,7 @@ class Run:
         lives = {name: JobLife(job, self._run_options(), self._services()) for name, job in self._jobs.items()}
         self._interruption.words = (
             "Interrupted. Transfers that run go on, on the hosts, without Ansible. Run the same command again: it "
-            "attaches to them, and goes on with all jobs"
+            "attaches to them, and continues with all jobs"
         )
         threads = max(1, min(_MOST_THREADS, self._limits.running, int(self._variables.get("ansible_forks") or 5) * 2))
         conductor = Conductor(jobs, threads, self._teller.progress)
@@ -138,9 +137,7 @@ class Run:
             report=self._report,
         )
 
-    def _transfer(
-        self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool
-    ) -> Session:
+    def _transfer(self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool) -> Session:
         """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""
         max_delete = job.get("max_delete", limit)
         given = options_of(job, self._spec, wait=False, verify="none", max_delete=max_delete, collect=collect)

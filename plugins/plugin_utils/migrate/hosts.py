@@ -32,7 +32,9 @@ class Hosts:
         asked: dict[str, Found | HostFailed] = run_parallel({side: partial(self._probe, side) for side in SIDES})
         failed = {side: found for side, found in asked.items() if isinstance(found, HostFailed)}
         if failed:
-            said = ". ".join(f"{self.runners[side].name} cannot be used: {error.reason}" for side, error in failed.items())
+            said = ". ".join(
+                f"{self.runners[side].name} cannot be used: {error.reason}" for side, error in failed.items()
+            )
             raise HostFailed(said, unreachable=all(error.unreachable for error in failed.values()))
         return {side: found for side, found in asked.items() if not isinstance(found, HostFailed)}
 
@@ -40,7 +42,9 @@ class Hosts:
         """Install the packages of programs on a host; return them, and why that failed, empty if it did not."""
         runner, packages = self.runners[side], []
         try:
-            facts = runner.run_module("ansible.builtin.setup", {"gather_subset": ["!all", "!min", "pkg_mgr"]})["ansible_facts"]
+            facts = runner.run_module("ansible.builtin.setup", {"gather_subset": ["!all", "!min", "pkg_mgr"]})[
+                "ansible_facts"
+            ]
             packages = packages_of(programs, str(facts.get("ansible_os_family")))
             if packages:
                 arguments = {"name": packages, "state": "present", "use": facts.get("ansible_pkg_mgr", "auto")}

@@ -21,7 +21,7 @@ from ..host_runner import HostFailed
 from ..session import Place
 from ..status import Status
 from .advice import advice
-from .deletions import how_to_agree, tell_deletions
+from .deletions import tell_deletions
 from .hosts import SIDES, Found, Hosts
 from .preflight import judge_preflight
 from .programs import lacking, needed_programs
@@ -169,8 +169,10 @@ class JobLife:
         try:
             before = {} if self._options.reset else store.read(job["name"])
         except (OSError, ValueError) as error:
-            raise _Stopped(f"{store.state_path(job['name'])} cannot be read: {error}. Restore it, or remove it to "
-                           "begin the job again") from None
+            raise _Stopped(
+                f"{store.state_path(job['name'])} cannot be read: {error}. Restore it, or remove it to "
+                "begin the job again"
+            ) from None
         state = {**fresh_state(job), **before, "failure": {}}
         if state["identity"] != identity_of(job):
             was = state["identity"]
@@ -200,13 +202,13 @@ class JobLife:
             self._hosts = self._services.hosts(self._job)
         except HostFailed as error:
             raise _Stopped(str(error)) from error
-        made = {
+        made: dict[Step, Callable[[], Life]] = {
             Step.PREFLIGHT: self._preflight,
             Step.SEED: partial(self._persist, self._seed),
             Step.SYNC: partial(self._persist, self._sync),
         }
         for step in wanted:
-            if step in self._decide().steps:  # which is decided anew by the state after the step before
+            if step in self._decide().steps:  # which the state after the step before decides
                 self._step = step
                 yield from made[step]()
 
@@ -264,9 +266,10 @@ class JobLife:
 
     def _probe(self) -> Generator[Any, Any, dict[str, Found]]:
         try:
-            return (yield Call(self._hosts.probe))
+            probes: dict[str, Found] = yield Call(self._hosts.probe)
         except HostFailed as error:
             raise _Stopped(str(error), error.unreachable) from error
+        return probes
 
     def _install(self, probes: Mapping[str, Found], needed: Collection[str]) -> Generator[Any, Any, bool]:
         """Install what the hosts lack where Ansible is root; return whether something was."""
@@ -344,9 +347,7 @@ class JobLife:
         services = self._services
         may_pass = False
         try:
-            transfer = services.transfer(
-                self._job, self._hosts, check or self._options.check_mode, limit, collect
-            )
+            transfer = services.transfer(self._job, self._hosts, check or self._options.check_mode, limit, collect)
             running = yield Call(transfer.begin)
             status = running.status
             if status.alive:
@@ -381,7 +382,7 @@ class JobLife:
         is_limited = self._step is Step.SEED and int(self.state.get("seeding", {}).get("limit", -1)) == 0
         if not is_limited or self._may_delete or "max_delete" not in reason:
             return ""
-        return f". Where the first copy may delete them: -e '{{\"migrate_allow_delete\": [\"{self._job['name']}\"]}}'"
+        return f'. Where the first copy may delete them: -e \'{{"migrate_allow_delete": ["{self._job["name"]}"]}}\''
 
     def _keep(self, phase: str, found: Mapping[str, Any]) -> None:
         self.state["phases"] = {**self.state["phases"], phase: dict(found)}

@@ -51,7 +51,7 @@ _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_change
 
 
 def options_of(job: Mapping[str, Any], known: Mapping[str, Any], **own: Any) -> dict[str, Any]:
-    """Return the options of a job's transfer; ``known`` has those of the module, ``own`` those that the role decides."""
+    """Return the options of a job's transfer; ``known`` are the module's, ``own`` what the role decides."""
     given = {name: value for name, value in job.items() if name in known and value is not None}
     return {**given, **{name: value for name, value in own.items() if value is not None}}
 

@@ -18,7 +18,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Queue, Waiting, rank
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Place
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
 
 class Host:

@@ -30,7 +30,9 @@ def test_priority_then_size_then_the_order_of_the_list():
 
 
 def test_a_job_that_is_kept_back_keeps_nobody_back_who_needs_something_else():
-    queue = fill(Limits(per_dest=1), ("a", Pair("s1", "d"), 0, 9), ("b", Pair("s2", "d"), 0, 8), ("c", Pair("s3", "e"), 0, 1))
+    queue = fill(
+        Limits(per_dest=1), ("a", Pair("s1", "d"), 0, 9), ("b", Pair("s2", "d"), 0, 8), ("c", Pair("s3", "e"), 0, 1)
+    )
     assert started(queue) == ["a", "c"]
     queue.release(Pair("s1", "d"))
     assert started(queue) == ["b"]
@@ -48,7 +50,9 @@ def test_what_one_job_cannot_use_goes_to_the_next():
 
 
 HOSTS = st.integers(0, 3).map(str)
-JOBS = st.lists(st.tuples(HOSTS, HOSTS, st.sampled_from([(), ("l",), ("m",), ("l", "m")]), st.integers(0, 2)), max_size=40)
+JOBS = st.lists(
+    st.tuples(HOSTS, HOSTS, st.sampled_from([(), ("l",), ("m",), ("l", "m")]), st.integers(0, 2)), max_size=40
+)
 
 
 @settings(max_examples=200, deadline=None)

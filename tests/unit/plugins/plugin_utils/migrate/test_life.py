@@ -32,7 +32,15 @@ FOUND = {
 def result(**changes: Any) -> dict[str, Any]:
     """Return the result of a transfer that sent something and took ten seconds."""
     counts = dict.fromkeys(("files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total"), 0)
-    return {**counts, "state": "finished", "files_created": 3, "duration": 10.0, "bytes_sent": 7, "changed": True, **changes}
+    return {
+        **counts,
+        "state": "finished",
+        "files_created": 3,
+        "duration": 10.0,
+        "bytes_sent": 7,
+        "changed": True,
+        **changes,
+    }
 
 
 NOTHING = result(files_created=0, bytes_sent=0, changed=False)
@@ -151,7 +159,9 @@ def test_passes_until_one_is_short(world: World):
 def test_no_cutover_where_all_passes_are_long(world: World):
     world.transfers = [result(), *[result(duration=900.0)] * 4]
     life = world.live(phase=Phase.CUTOVER)
-    assert life.record.failure and life.record.failure.phase == "sync" and "after 3 passes" in life.record.failure.reason
+    assert (
+        life.record.failure and life.record.failure.phase == "sync" and "after 3 passes" in life.record.failure.reason
+    )
 
 
 def test_what_has_hooks_is_left_to_the_role_and_its_report(world: World):

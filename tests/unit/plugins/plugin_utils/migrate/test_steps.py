@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import Stage, stage_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import Stage, stage_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import TABLE, Phase, Step, decide
 
 ROLE = Path(__file__).resolve().parents[5] / "roles/migrate"
