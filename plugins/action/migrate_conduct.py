@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.utils.display import Display
-
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.migrate_conduct import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
@@ -37,7 +36,7 @@ class ActionModule(ControlNodeAction):
         say = (lambda _line: None) if self._task.no_log else Display().display
         with Interruption() as interruption:
             try:
-                run = Run(self, options, self.variables, say, interruption)
+                run = Run(self, options, self.variables, say, interruption, write)
                 records = run.conduct()
             except ControllerGone:  # nobody reads the result
                 interruption.tell()

@@ -55,14 +55,16 @@ class Run:
         variables: Mapping[str, Any],
         say: Callable[[str], None],
         interruption: Interruption,
+        write: bool,
     ) -> None:
         """Take the action, its options, the variables of its task, where lines go, and the last words.
 
+        Without ``write`` (check mode) all is predicted.
         Raises LimitError for limits that make no sense.
         """
         self._action, self._options, self._variables = action, options, variables
         self._say, self._interruption = say, interruption
-        self._check = bool(action._task.check_mode)
+        self._check = not write
         self._spec = spec_from_documentation(DOCUMENTATION)
         self._jobs = {job["name"]: {**options["defaults"], **job} for job in options["jobs"]}
         self._limits = parse_limits(options["limits"], _LIMITS)
