@@ -29,6 +29,7 @@ class Status:
     failure: str = ""
     unreachable: bool = False  # it failed because its peer could not be reached
     progress: Progress = field(default_factory=Progress)
+    paused: bool = False  # by a ticket of either side
     ready: Peer = field(default_factory=Peer)  # by the serving end, for the driving one
     outcome: Outcome | None = None  # of a transfer
     digest: object = None  # of a tree that was compared
@@ -47,6 +48,7 @@ def parse_status(value: object) -> Status:
             failure=optional(values, "failure", str) or "",
             unreachable=optional(values, "unreachable", bool) or False,
             progress=parse_progress(values.get("progress", {})),
+            paused=optional(values, "paused", bool) or False,
             ready=parse_peer(values.get("ready", {})),
             outcome=Outcome.from_json(values["outcome"]) if values.get("outcome") else None,
             digest=values.get("digest"),

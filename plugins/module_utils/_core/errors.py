@@ -15,5 +15,9 @@ class PeerUnreachable(TransferFailed):
     """The peer does not answer. Nothing was transferred; the other direction may be open."""
 
 
+class TransferPaused(TransferFailed):
+    """The transfer was paused for so long that it ended. A rerun resumes it."""
+
+
 class StagingLeft(TransferFailed):
     """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""

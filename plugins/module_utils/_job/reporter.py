@@ -12,7 +12,7 @@ import time
 from typing import Any, cast
 
 from .._core.context import Progress
-from .._core.errors import PeerUnreachable, StagingLeft, TransferFailed
+from .._core.errors import PeerUnreachable, StagingLeft, TransferFailed, TransferPaused
 from .state import JobFolder, JobStatus
 
 INTERVAL = 1.0  # seconds between two writings of the status file
@@ -63,7 +63,8 @@ class Reporter:
         ended = {"ended": time.time()}
         if isinstance(error, TransferFailed):
             kinds = {"unreachable": isinstance(error, PeerUnreachable), "staging_left": isinstance(error, StagingLeft)}
-            self.set(state="failed", failure=str(error), **kinds, **ended)
+            state = "paused" if isinstance(error, TransferPaused) else "failed"
+            self.set(state=state, failure=str(error), **kinds, **ended)
         elif error is not None and not isinstance(error, SystemExit):
             import traceback
 
