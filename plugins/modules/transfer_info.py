@@ -82,12 +82,26 @@ transfers:
         - State of the transfer on this host. V(starting), V(running) and V(serving) mean that it runs.
         - V(finished) and V(failed) mean that its result was not collected yet, V(interrupted) that its process is gone.
           Run the task of the transfer again.
+        - V(paused) means that it was paused for longer than its O(longhaul.fleet.transfer#module:timeout), and has
+          ended. Run the task of the transfer again to resume it. One that is paused and still runs has
+          RV(transfers[].paused).
       type: str
       sample: running
     pid:
       description: Process id of the transfer on this host.
       type: int
       sample: 4711
+    paused:
+      description: Whether it is paused by M(longhaul.fleet.transfer_control), on either host as far as this one knows.
+      type: bool
+      sample: false
+      version_added: 0.1.1
+    bwlimit:
+      description: Maximum rate in force, in bytes per second, from the transfer or M(longhaul.fleet.transfer_control).
+        V(0) means no limit.
+      type: int
+      sample: 0
+      version_added: 0.1.1
     started:
       description: When the transfer started, in seconds since 1970.
       type: float
@@ -153,7 +167,7 @@ def with_rate(job: JobInfo, now: float) -> JobInfo:
     done, total = progress.get("bytes_done", 0), progress.get("bytes_total", 0)
     runs = job["state"] in ("starting", "running", "serving")
     rate = int(done / seconds) if runs and seconds > 0 else 0
-    eta = int((total - done) / rate) if rate > 0 and total >= done else None
+    eta = int((total - done) / rate) if rate > 0 and total >= done and not job.get("paused") else None
     return {**job, "progress": {**progress, "rate": rate, "eta": eta}}
 
 

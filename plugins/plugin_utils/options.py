@@ -13,13 +13,13 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import FilterError, Filters
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 
 from .endpoint import Refusal
 from .owners import check_owner_map
 from .rsync_trust import parse_floor
 from .rules import filter_rules, refuse_old_prefixes
 from .trust import FULL, refuse_trusting_method
-from .units import parse_rate
 
 _PORTS = (1, 65535)
 _ANY = 2**31

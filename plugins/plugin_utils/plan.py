@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.context impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Compression, DaemonModule, Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 
 from .endpoint import Endpoint, Refusal
 from .link_warnings import link_warnings
@@ -30,7 +31,6 @@ from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
 from .ssh.ciphers import choose_ciphers, source_offer
 from .trust import FULL, NONE, refuse_trusting_method
-from .units import parse_rate
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import PathFacts

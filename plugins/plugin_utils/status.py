@@ -31,6 +31,7 @@ class Status:
     lost: bool = False  # it failed because the connection to its peer broke for good
     idle: bool = False  # it serves, and its peer was connected and is not any more
     progress: Progress = field(default_factory=Progress)
+    paused: bool = False  # by a ticket of either side
     ready: Peer = field(default_factory=Peer)  # by the serving end, for the driving one
     outcome: Outcome | None = None  # of a transfer
     digest: object = None  # of a tree that was compared
@@ -51,6 +52,7 @@ def parse_status(value: object) -> Status:
             lost=optional(values, "lost", bool) or False,
             idle=optional(values, "idle", bool) or False,
             progress=parse_progress(values.get("progress", {})),
+            paused=optional(values, "paused", bool) or False,
             ready=parse_peer(values.get("ready", {})),
             outcome=Outcome.from_json(values["outcome"]) if values.get("outcome") else None,
             digest=values.get("digest"),

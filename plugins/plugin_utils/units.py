@@ -2,30 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sizes, rates and times as people write and read them. Pure."""
+"""Sizes and times as people write and read them. Pure."""
 
 from __future__ import annotations
 
 import calendar
-import re
 import time
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
-_RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?(?:/s)?\s*$", re.IGNORECASE)
-
-
-def parse_rate(text: str) -> int:
-    """Return the bytes a second that ``50M``, ``1.5GiB``, ``800k/s`` or ``0`` (no limit) stand for; units are binary.
-
-    Raises ValueError with what is accepted.
-    """
-    match = _RATE.match(text)
-    if not match:
-        raise ValueError(f"{text!r} is no rate: write bytes a second, such as 50M, 1.5G or 800k (0: no limit)")
-    return int(float(match.group(1)) * _UNITS[match.group(2).lower()])
 
 
 def format_bytes(count: float) -> str:
@@ -50,15 +36,17 @@ def seconds_of(text: str | None) -> int | None:
     return calendar.timegm(time.strptime(text, _ISO)) if text else None
 
 
-def progress_line(pair: str, progress: Progress, rate: float | None) -> str:
+def progress_line(pair: str, progress: Progress, rate: float | None, paused: bool = False) -> str:
     """Return the line that says how far a transfer is; ``rate`` is bytes a second lately, None: not known."""
     done, total = progress.bytes_done, progress.bytes_total
     words = [f"{progress.files_done} files"]
-    if rate is not None:
+    if paused:
+        words.append("paused")
+    elif rate is not None:
         words.append(f"{format_bytes(rate)}/s")
     if not total:
         return ", ".join([f"{pair}: {progress.phase}", format_bytes(done), *words])
-    if rate and total > done:
+    if rate and total > done and not paused:
         words.append(f"{format_seconds((total - done) / rate)} left")
     share = min(100, 100 * done // total)
     return ", ".join([f"{pair}: {format_bytes(done)} of {format_bytes(total)} ({share} %)", *words])

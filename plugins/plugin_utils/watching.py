@@ -51,5 +51,5 @@ def watch(runner: HostRunner, folder: Folder, label: str, say: Callable[[str], N
             return status
         count = status.progress.bytes_done
         rate = (count - done) / (reached - before) if done is not None else None
-        say(progress_line(label, status.progress, rate))
+        say(progress_line(label, status.progress, rate, status.paused))
         before, done = reached, count

@@ -81,6 +81,31 @@ def test_at_the_end_that_connects(hosts: Testbed, playbooks: Playbooks) -> None:
     _expect_resumed(hosts, playbooks, "stream", before)  # whether or not the peer has ended
 
 
+def test_a_task_that_waits_shows_a_pause_and_goes_on(hosts: Testbed, playbooks: Playbooks) -> None:
+    """Paused and slowed by the module on one host alone, by its id and as one of all."""
+    make_big_files(hosts.root("alpha") / "data/src", SIZE, count=3)
+    hosts.shape("alpha", SLOW)
+    running = playbooks.start([move("Move")], hosts="beta")
+    wait_for(lambda: "beta: " in running.output)
+
+    def told(**options: Any) -> dict[str, Any]:
+        task = {"name": "Tell", "longhaul.fleet.transfer_control": options}
+        return playbooks.run([task], hosts="beta").expect_success().result("Tell")
+
+    identity = playbooks.run([{"name": "Show", "longhaul.fleet.transfer_info": {}}], hosts="beta").result("Show")[
+        "transfers"
+    ][0]["id"]
+    paused = told(id=identity, state="paused")
+    assert paused["changed"] and [one["paused"] for one in paused["transfers"]] == [True]
+    assert not told(all=True, state="paused")["changed"]
+    wait_for(lambda: ", paused" in running.output)
+    hosts.shape("alpha", None)
+    assert told(all=True, state="running", bwlimit="200M")["changed"]
+    done = running.wait().expect_success().result("Move")
+    assert done["state"] == "finished"
+    assert compare.differences(hosts.root("alpha") / "data/src", hosts.root("beta") / "data/dest") == []
+
+
 def _expect_resumed(hosts: Testbed, playbooks: Playbooks, method: str, before: dict[str, set[str]]) -> None:
     hosts.shape("alpha", None)
     done = playbooks.run([move("Resume", method=method)], hosts="beta").expect_success().result("Resume")

@@ -26,6 +26,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summary import Summary
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.ticket import Ticket
 
 KEY = b"k" * 32
 MANY = 1000  # shards that may be under way
@@ -48,6 +49,7 @@ _MAKERS: dict[FrameKind, Callable[[int], Said]] = {
     FrameKind.BYE: lambda _shard: messages.Bye(),
     FrameKind.GOT: lambda shard: messages.Got(shard, 0, [[0, 5]]),
     FrameKind.FEWER: lambda _shard: messages.Fewer(1),
+    FrameKind.PACE: lambda _shard: messages.Pace(Ticket(True, False, 1000)),
     FrameKind.TOTAL: lambda _shard: messages.Total(1, 5),
     FrameKind.BEGIN: lambda shard: messages.Begin(shard, tar=True),
     FrameKind.RAW: lambda _shard: messages.Raw(0),
@@ -176,7 +178,7 @@ def lie(contents: Contents, role: Role, chance: Chance, turns: int) -> str:
         except FrameError as error:
             assert lane.is_refused
             return str(error)
-        assert kind in due or (kind in (FrameKind.PING, FrameKind.FAILED) and not is_over), (kind, due)
+        assert kind in due or (kind in (FrameKind.PING, FrameKind.PACE, FrameKind.FAILED) and not is_over), (kind, due)
     return ""
 
 

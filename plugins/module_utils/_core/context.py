@@ -152,6 +152,7 @@ class Context:
         self.secrets = {} if secrets is None else secrets
         self.progress = Progress() if progress is None else progress
         self.stop = threading.Event()  # set when the job should end early
+        self.last_words = ""  # why, where the peer should know
         self.log = _print if log is None else log
         self.staged: Any = None  # the open staging folders: see open_staging
         self.made: list[bytes] = []  # the root and parents of it that the job made, the deepest first

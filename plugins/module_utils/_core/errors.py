@@ -19,5 +19,9 @@ class PeerLost(TransferFailed):
     """The connection to the peer broke for good. A transfer at another time may succeed."""
 
 
+class TransferPaused(TransferFailed):
+    """The transfer was paused for so long that it ended. A rerun resumes it."""
+
+
 class StagingLeft(TransferFailed):
     """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""

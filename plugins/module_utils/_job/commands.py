@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence
 
 from . import launcher
-from .state import JobFolder, JobStatus, StateError
+from .state import JobFolder, JobStatus, StateError, list_jobs
 from .steps import parse_step
 
 if TYPE_CHECKING:
@@ -112,6 +112,15 @@ def _clear(step: steps.Clear, _given: Given) -> Mapping[str, object]:
     return {}
 
 
+def _control(step: steps.Control, _given: Given) -> object:
+    """Pause, slow, resume or cancel transfers; return what became of each, and the ids that this host does not have."""
+    from .controlling import parse_wish, select, tell
+
+    chosen, missing = select(list_jobs(), step.get("ids"))
+    told = tell(chosen, parse_wish(step.get("state"), step.get("bwlimit")), predict=False)
+    return {"told": [one._asdict() for one in told], "missing": missing}
+
+
 def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
@@ -145,6 +154,7 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "poll": _poll,
     "stop": _stop,
     "clear": _clear,
+    "control": _control,
     "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,

@@ -21,11 +21,11 @@ from typing import Mapping
 
 from .._core import subprocesses
 from .._core.subprocesses import pipe
+from .._engine.net.ticket_file import OWN, PEER
 from .cleanup import clean_up, remove_forgotten
-from .state import JobFolder, JobStatus, StateError
+from .state import RUNNING, JobFolder, JobStatus, StateError
 
 _POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
-_RUNNING = ("starting", "running", "serving")
 
 
 def start(
@@ -49,7 +49,7 @@ def start(
     if folder.is_running():
         raise StateError(f"transfer {folder.transfer_id} is running already on this side ({folder.side})")
     clean_up(folder)
-    for name in ("status.json", "succeeded"):
+    for name in ("status.json", "succeeded", OWN, PEER):  # a ticket is for the job that ran
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder.file(name))
     folder.request = request
@@ -89,9 +89,9 @@ def watch(
         alive = process.poll() is None if process else folder.is_running()
         status = folder.status
         state = status.get("state", "starting")
-        if not alive and state in _RUNNING:
+        if not alive and state in RUNNING:
             status = folder.status  # it may have spoken its last word in between
-            if status.get("state", "starting") in _RUNNING:
+            if status.get("state", "starting") in RUNNING:
                 return {**status, "state": "died", "failure": _last_words(folder), "alive": False}
         if not alive or state in until or time.monotonic() >= deadline:
             return {**status, "state": status.get("state", "starting"), "alive": alive}

@@ -12,7 +12,7 @@ import time
 from typing import Any, cast
 
 from .._core.context import Progress
-from .._core.errors import PeerLost, PeerUnreachable, StagingLeft, TransferFailed
+from .._core.errors import PeerLost, PeerUnreachable, StagingLeft, TransferFailed, TransferPaused
 from .state import JobFolder, JobStatus
 
 INTERVAL = 1.0  # seconds between two writings of the status file
@@ -64,7 +64,8 @@ class Reporter:
         ended = {"ended": time.time()}
         if isinstance(error, TransferFailed):
             kinds = {name: isinstance(error, kind) for name, kind in _KINDS.items()}
-            self.set(state="failed", failure=str(error), **kinds, **ended)
+            state = "paused" if isinstance(error, TransferPaused) else "failed"
+            self.set(state=state, failure=str(error), **kinds, **ended)
         elif error is not None and not isinstance(error, SystemExit):
             import traceback
 

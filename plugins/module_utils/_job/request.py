@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     class _StoredSettings(TypedDict, total=False):
         method: str
         check: bool
+        rsyncd_module: object
 
     class Request(TypedDict, total=False):
         """What others than its job look at of a request, which may be missing or of another version."""

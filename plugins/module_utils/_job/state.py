@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     class JobStatus(TypedDict, total=False):
         """What a job last said of itself. ``alive`` and what follows it are added by who asks."""
 
-        state: str  # starting, running, serving, served, finished, failed; died is what the launcher says
+        state: str  # starting, running, serving, served, finished, failed, paused; died is what the launcher says
         pid: int
         started: float  # seconds since 1970, like the next two
         updated: float
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         idle: bool  # the serving end: its peer was connected, and is not any more
         staging_left: bool  # it failed because its staging folder could not be removed
         progress: ProgressData
+        ticket: object  # the one of this side that is in force: Ticket.dump
+        paused: bool  # by the ticket of either side
+        bwlimit: int  # bytes a second that are allowed, 0 for all
         ready: Peer  # by the serving end
         outcome: object  # of a transfer: Outcome.as_dict
         digest: object  # of a tree that was compared
@@ -64,6 +67,8 @@ if TYPE_CHECKING:
         state: str  # interrupted where the job died
         pid: int
         started: float
+        paused: bool
+        bwlimit: int  # bytes a second
         progress: Progress
 
     class Progress(ProgressData, total=False):
@@ -76,6 +81,7 @@ else:  # making such classes takes time at each job's start
     JobStatus = JobInfo = Progress = dict
 
 SIDES = ("source", "dest")
+RUNNING = ("starting", "running", "serving")  # states of a job that has not ended
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
 
 
@@ -126,10 +132,10 @@ def _read_json(path: str) -> object:
 
 _STATUS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("state", "failure"), str),
-    **dict.fromkeys(("unreachable", "lost", "idle", "staging_left"), bool),
+    **dict.fromkeys(("unreachable", "lost", "idle", "staging_left", "paused"), bool),
     **dict.fromkeys(("started", "updated", "ended"), (int, float)),
-    **dict.fromkeys(("progress", "ready"), dict),
-    "pid": int,
+    **dict.fromkeys(("progress", "ready", "ticket"), dict),
+    **dict.fromkeys(("pid", "bwlimit"), int),
 }
 
 
@@ -331,8 +337,9 @@ def list_jobs() -> list[JobInfo]:
     for folder in all_folders():
         request, status = folder.request, folder.status
         state = status.get("state", "starting")
-        if state in ("starting", "running", "serving") and not folder.is_running():
-            state = "interrupted"
+        runs = state in RUNNING
+        if runs and not folder.is_running():
+            state, runs = "interrupted", False
         jobs.append(
             {
                 "id": folder.transfer_id,
@@ -344,6 +351,8 @@ def list_jobs() -> list[JobInfo]:
                 "state": state,
                 "pid": status.get("pid", 0),
                 "started": status.get("started", 0),
+                "paused": runs and status.get("paused", False),
+                "bwlimit": status.get("bwlimit", 0),
                 "progress": cast(Progress, status.get("progress", {})),
             }
         )

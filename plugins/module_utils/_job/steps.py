@@ -73,6 +73,14 @@ if TYPE_CHECKING:
     class Clear(Folder):
         do: Literal["clear"]
 
+    class _MayControl(TypedDict, total=False):
+        state: str | None  # running, paused or cancelled; None: as it is
+        bwlimit: str | None  # as transfer has it; None: as it is
+
+    class Control(_MayControl):
+        do: Literal["control"]
+        ids: list[str] | None  # of transfers; None: all of this user on this host
+
     class QuickDigest(TypedDict):
         do: Literal["quick_digest"]
         request: DigestRequest
@@ -97,7 +105,7 @@ if TYPE_CHECKING:
         ask: str  # listing, absent, explain or details
 
     Names = Mapping[str, list[str]]  # of users and groups
-    Step = Union[Probe, Describe, Start, Poll, Stop, Clear, QuickDigest, LookUpOwners, DrillDown]
+    Step = Union[Probe, Describe, Start, Poll, Stop, Clear, Control, QuickDigest, LookUpOwners, DrillDown]
 else:  # making such classes takes time at each execution
     Step = dict
 
@@ -109,6 +117,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "poll": _FOLDER,
     "stop": {**_FOLDER, "succeeded": bool},
     "clear": _FOLDER,
+    "control": {},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},
     "drill_down": {**_FOLDER, "ask": str},

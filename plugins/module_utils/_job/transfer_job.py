@@ -16,12 +16,14 @@ from typing import Any, Callable, Iterator
 
 from .._core import time_accounting
 from .._core.context import Context, Server
-from .._core.errors import StagingLeft, TransferFailed
+from .._core.errors import StagingLeft, TransferFailed, TransferPaused
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
 from .._methods import registry
+from .._model.ticket import PAUSED
 from .._tree.held_root import Probed, open_held
 from .confine_job import confine_job
+from .control import Control, obey_tickets
 from .job_log import JobLog
 from .reporter import Reporter
 from .request import parse_transfer_request
@@ -50,15 +52,31 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
     if context.side == "source":
         context.root_fd = _open_source(context.root, request.get("probed"))
     method = registry.load(context.settings["method"])
+    with obey_tickets(context, reporter.set) as control:
+        try:
+            return _take_part(context, folder, request.get("probed"), method, reporter, control)
+        except TransferFailed as error:
+            if control.failure or PAUSED in str(error):  # as the peer says
+                raise TransferPaused(control.failure or str(error)) from error
+            raise
+
+
+def _take_part(
+    context: Context, folder: JobFolder, probed: Probed | None, method: Any, reporter: Reporter, control: Control
+) -> int:
+    """Serve or drive, and report how that ended; gives the exit code."""
     if context.part == "serve":
-        with _destination(context, folder, request.get("probed")):
-            _serve(context, method, reporter)
+        with _destination(context, folder, probed):
+            _serve(context, method, reporter, control)
+        if control.failure:
+            raise TransferPaused(control.failure)
         reporter.set(state="served")
         return 0
     outcome = Outcome()
     try:
-        with _destination(context, folder, request.get("probed")):
+        with _destination(context, folder, probed):
             confinement = confine_job(context)
+            control.start()
             reporter.set(state="running")
             time_accounting.begin()
             outcome = method.drive(context)
@@ -69,13 +87,18 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
                 folder.mark_succeeded()
     except StagingLeft as left:
         outcome.failure, failed = str(left), True
-    reporter.set(state="failed" if failed else "finished", outcome=outcome.as_dict())
+    if failed and (control.failure or PAUSED in outcome.failure):
+        outcome.failure = control.failure or outcome.failure
+        reporter.set(state="paused", outcome=outcome.as_dict())
+    else:
+        reporter.set(state="failed" if failed else "finished", outcome=outcome.as_dict())
     return int(failed)
 
 
-def _serve(context: Context, method: Any, reporter: Reporter) -> None:
+def _serve(context: Context, method: Any, reporter: Reporter, control: Control) -> None:
     context.serve["address"] = _own_address(context.serve.get("address", ""))
     confinement = confine_job(context)
+    control.start()
     server = method.serve(context)
     try:
         reporter.set(state="serving", ready={"confinement": confinement, **server.ready})

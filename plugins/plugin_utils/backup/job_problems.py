@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, subset
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
@@ -17,7 +18,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names imp
 from ..endpoint import Refusal
 from ..folders import goes_back, within
 from ..trust import NONE, refuse_trusting_method
-from ..units import parse_rate
 from .jobs import Groups, as_names, clients, given_paths, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")

@@ -16,10 +16,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
 
 from ..trust import NONE
-from ..units import parse_rate
 
 # What a job may say of its transfer; longhaul.fleet.transfer says what each means.
 TRANSFER = (

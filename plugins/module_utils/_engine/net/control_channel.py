@@ -18,7 +18,7 @@ from typing import Iterator
 from ..._core import time_accounting
 from ..wire.conversation import Conversation, Lane, Said
 from ..wire.frames import DamagedFrame, Payload
-from ..wire.messages import Bye, Ping
+from ..wire.messages import Bye, Pace, Ping
 
 READ_BYTES = 256 << 10
 PIPE_BYTES = 1 << 20
@@ -72,17 +72,24 @@ class Channel:
 
     def ping(self, works: bool) -> None:
         """Send a keep-alive to the peer, unless something is being sent anyway; ``works`` says what this end does."""
-        if self._lock.acquire(blocking=False):
-            try:
-                if not self._lane.is_over:
-                    self._write_all(self._lane.parts(Ping(works)))
-            finally:
-                self._lock.release()
+        self.mention(Ping(works))
+
+    def mention(self, message: Ping | Pace) -> bool:
+        """Send what may be said at any time, unless something is being sent, or all is said; return whether it was."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._lane.is_over:
+                return False
+            self._write_all(self._lane.parts(message))
+            return True
+        finally:
+            self._lock.release()
 
     def _write_all(self, parts: tuple[Payload, ...]) -> None:
         left = [memoryview(part) for part in parts if part]
         while left:
-            self._check()
+            self.check()
             try:
                 written = self._write_some(left)
             except BlockingIOError:
@@ -112,7 +119,7 @@ class Channel:
         """
         last = time.monotonic()
         while True:
-            self._check()
+            self.check()
             if not self._wait(self._reader, select.POLLIN):
                 if time.monotonic() - last > self._timeout:
                     raise self._fail(f"nothing arrived from the peer for {self._timeout:.0f} seconds")
@@ -156,7 +163,8 @@ class Channel:
                 with contextlib.suppress(OSError):
                     os.close(fd)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise ChannelBroken if it is."""
         if self._broken:
             raise ChannelBroken(self._broken)
 

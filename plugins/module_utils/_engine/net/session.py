@@ -15,14 +15,17 @@ from typing import Any, Callable, Iterator
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import PeerLost, TransferFailed
+from ..._model.ticket import FREE, Ticket
 from ..wire.conversation import Contents, Conversation, Role, Said, window_for
 from ..wire.frames import VERSION, FrameError
-from ..wire.messages import Bye, Failed, Hello, shorten
+from ..wire.messages import Bye, Failed, Hello, Pace, shorten
 from .control_channel import Channel, ChannelBroken
+from .ticket_file import PEER, POLL, Tickets, write_ticket
 
 PING_SECONDS = 5.0
 _FAREWELL = 3.0  # seconds for the peer to hear why this one gives up
 _WAITING = 10_000  # events for the leading thread, from the peer or its own others; each is small
+STOPPED = "the transfer was told to stop; run it again and it goes on"
 _PINGS = 8  # at least, within the timeout: half of it is how long silence may last
 
 
@@ -57,9 +60,12 @@ class Session:
         self._moved_at = time.monotonic()  # when this end, or its peer, had done something
         self._seen = 0  # of the progress
         self._stalled: TransferFailed | None = None
+        self.tickets = Tickets(context.folder, context.log)
+        self._told = self._kept = self._peer_ticket = FREE  # what the peer knows of ours; its own, written and heard
 
     def start(self, on_message: OnMessage) -> None:
         """Greet the peer, and begin to listen."""
+        self._keep_peer_ticket(FREE)  # of an earlier conversation
         self.send(self._hello())
         for number, channel in enumerate(self.channels):
             self._spawn(self._listen, number, channel, on_message)
@@ -78,7 +84,9 @@ class Session:
                 for message in channel.receive():
                     if isinstance(message, Failed):
                         raise TransferFailed(message.reason)
-                    if not self._gives_up:
+                    if isinstance(message, Pace):
+                        self._peer_ticket = message.ticket
+                    elif not self._gives_up:
                         if self._events.qsize() > _WAITING:
                             raise FrameError("more arrived than anybody asked for")
                         on_message(number, message)
@@ -93,8 +101,11 @@ class Session:
 
     def _ping(self) -> None:
         looked = time.monotonic()
-        while not self._over.wait(self._ping_seconds):
-            works = self._works()
+        while not self._over.wait(min(POLL, self._ping_seconds)):
+            self._exchange_tickets()
+            if time.monotonic() - looked < self._ping_seconds:
+                continue
+            works = self._works() or self.tickets.read().paused  # which lasts no longer than the timeout
             before, looked = looked, time.monotonic()
             was_stopped = looked - before > self._timeout / 2  # so that it has not read what came meanwhile
             for channel in self.channels:
@@ -128,6 +139,31 @@ class Session:
         if not self._over.wait(_FAREWELL):  # else whoever leads waits for the peer to take what it sends
             self.abort(str(self._stalled))
 
+    def _exchange_tickets(self) -> None:
+        own, heard = self.tickets.own.read(), self._peer_ticket
+        with contextlib.suppress(ChannelBroken):
+            if own != self._told and self.channels[0].mention(Pace(own)):
+                self._told = own
+        if heard != self._kept:
+            self._keep_peer_ticket(heard)
+
+    def _keep_peer_ticket(self, ticket: Ticket) -> None:
+        """Let all processes of this end know what the peer was told."""
+        try:
+            write_ticket(self._context.folder, PEER, ticket)
+            self._kept = ticket
+        except OSError as error:
+            self._context.log(f"the ticket of the peer cannot be kept: {error.strerror}")
+
+    def check(self) -> None:
+        """Raise TransferFailed if the peer is lost, or this end was told to stop."""
+        if self._context.stop.is_set():
+            raise TransferFailed(self._context.last_words or STOPPED)
+        try:
+            self.channels[0].check()
+        except ChannelBroken as error:
+            raise _broken_off(error) from error
+
     def send(self, message: Said, stream: int = 0) -> None:
         """Send a message; raise TransferFailed if the peer is lost."""
         try:
@@ -143,7 +179,7 @@ class Session:
         """Return the next event; None if there is none and ``wait`` is false. ``waiting`` is what it waits for."""
         while True:
             if self._context.stop.is_set():
-                raise TransferFailed("the transfer was told to stop; run it again and it goes on")
+                raise TransferFailed(self._context.last_words or STOPPED)
             before = time_accounting.switch(waiting) if wait and self._events.empty() else None
             try:
                 event = self._events.get(block=wait, timeout=0.5 if wait else None)

@@ -29,6 +29,7 @@ from ..wire.records import MAX_RECORD, Record, RecordKind
 from .sender import MOVED
 
 _POLL = 0.5  # seconds
+_LEAST = 64 << 10  # bytes of a record, however low the limit
 
 
 class _File:
@@ -56,8 +57,6 @@ class StreamSource(SourceCarrier):
         self._key = str(context.settings["id"])
         self._count = max(1, int(context.settings["streams_max"]))
         self._local = threading.local()  # what each connection learns about packing
-        limit = int(context.settings["bwlimit"])
-        self._piece = max(64 << 10, min(MAX_RECORD, limit // 8)) if limit else MAX_RECORD
         self._changed = threading.Condition()
         self._queue: dict[_File, deque[Range]] = {}
         self._at: dict[DataConnection, _File] = {}  # what each connection sent of last
@@ -255,7 +254,7 @@ class StreamSource(SourceCarrier):
     def _send_data(self, link: DataConnection, item: _File, start: int, end: int) -> None:
         compressor: Compressor = self._local.compressor
         while start < end:
-            count = min(end - start, self._piece)
+            count = min(end - start, self._bucket.piece(MAX_RECORD, _LEAST))
             if compressor.active and compressor.gain.tries_without:
                 count = min(count, PIECE_BYTES)
             started = time.monotonic()
@@ -269,12 +268,18 @@ class StreamSource(SourceCarrier):
             else:
                 self._bucket.take(count)
                 link.send_head(Record(RecordKind.RAW, item.shard, item.index, start, count, count))
-                link.send_file(item.fd, start, count, self._context.progress.moved)
+                link.send_file(item.fd, start, count, self._moved)
             compressor.gain.record(packed is not None, count, time.monotonic() - started)
             start += count
 
+    def _moved(self, count: int) -> None:
+        """So many bytes of a record went: a slow line takes long for a record, and a pause must not wait for that."""
+        self._context.progress.moved(count)
+        self._bucket.hold()
+
     def close(self) -> None:
         """Let all threads end, and the connections with them."""
+        self._bucket.close()
         with self._changed:
             self._over = True
             self._queue.clear()

@@ -183,7 +183,7 @@ def make_source(
     context: Context, session: Session, timeout: float, earlier: Outcome | None
 ) -> tuple[StreamSender, ConnectionPool]:
     """Make the source's end, and its data connections."""
-    bucket = TokenBucket(int(context.settings["bwlimit"]))
+    bucket = TokenBucket(int(context.settings["bwlimit"]), session.tickets, session.check)
     carrier = StreamSource(context, bucket)
     end = StreamSender(context, session, carrier, bucket, earlier)
     carrier.streams = ConnectionPool(context, timeout, carrier.feed, session.put)

@@ -80,8 +80,9 @@ def _stay(state: Phase, *kinds: FrameKind) -> dict[FrameKind, Phase]:
 
 
 _CONTENTS = (K.BEGIN, K.RAW, K.DATA, K.DEFLATED, K.ZSTD, K.END, K.SENT)
-_OFFERS = (K.PING, K.SHARD, K.SUMS, K.READY, *_CONTENTS)
-_ANSWERS = (K.PING, K.HASH, K.WANT, K.FETCHED, K.GOT, K.ACK, K.FEWER)
+_ALIVE = (K.PING, K.PACE)
+_OFFERS = (*_ALIVE, K.SHARD, K.SUMS, K.READY, *_CONTENTS)
+_ANSWERS = (*_ALIVE, K.HASH, K.WANT, K.FETCHED, K.GOT, K.ACK, K.FEWER)
 _ENDED: Mapping[Phase, Mapping[FrameKind, Phase]] = {Phase.GONE: {}, Phase.FAILED: {}}
 
 # What an end may send in a phase, and the phase that it is in then. FAILED may come on the first connection alone.
@@ -90,15 +91,15 @@ PHASES: Mapping[Role, Mapping[Phase, Mapping[FrameKind, Phase]]] = {
         Phase.SILENT: {K.HELLO: Phase.OFFERING, K.PING: Phase.SILENT, K.FAILED: Phase.FAILED},
         Phase.OFFERING: {**_stay(Phase.OFFERING, *_OFFERS), K.TOTAL: Phase.COUNTED, K.FAILED: Phase.FAILED},
         Phase.COUNTED: {**_stay(Phase.COUNTED, *_OFFERS), K.SCANNED: Phase.SCANNED, K.FAILED: Phase.FAILED},
-        Phase.SCANNED: {K.PING: Phase.SCANNED, K.SUMMARY: Phase.ACCOUNTED, K.FAILED: Phase.FAILED},
-        Phase.ACCOUNTED: {K.PING: Phase.ACCOUNTED, K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
+        Phase.SCANNED: {**_stay(Phase.SCANNED, *_ALIVE), K.SUMMARY: Phase.ACCOUNTED, K.FAILED: Phase.FAILED},
+        Phase.ACCOUNTED: {**_stay(Phase.ACCOUNTED, *_ALIVE), K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
         Phase.BESIDE: {**_stay(Phase.BESIDE, K.PING, *_CONTENTS), K.BYE: Phase.GONE},
         **_ENDED,
     },
     Role.DEST: {
         Phase.SILENT: {K.HELLO: Phase.ANSWERING, K.PING: Phase.SILENT, K.FAILED: Phase.FAILED},
         Phase.ANSWERING: {**_stay(Phase.ANSWERING, *_ANSWERS), K.SUMMARY: Phase.ACCOUNTED, K.FAILED: Phase.FAILED},
-        Phase.ACCOUNTED: {**_stay(Phase.ACCOUNTED, K.PING, K.FEWER), K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
+        Phase.ACCOUNTED: {**_stay(Phase.ACCOUNTED, *_ALIVE, K.FEWER), K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
         Phase.BESIDE: {K.PING: Phase.BESIDE, K.BYE: Phase.GONE},
         **_ENDED,
     },
@@ -168,7 +169,7 @@ _WINDOW_BYTES = 16 << 20  # of them, and one more
 
 _OF_SHARDS = frozenset(kind for steps in STEPS.values() for allowed in steps.values() for kind in allowed)
 _OF_FLOWS = frozenset({K.BEGIN, K.RAW, K.END}) | DATA_TYPES
-_ANY_TIME = frozenset({K.PING, K.FAILED})
+_ANY_TIME = frozenset({K.PING, K.PACE, K.FAILED})
 _LAST_WORDS = frozenset({K.BYE, K.FAILED})
 _OVER = frozenset({Phase.GONE, Phase.FAILED})
 _NOTHING: frozenset[FrameKind] = frozenset()
@@ -178,7 +179,7 @@ _PARSERS: dict[FrameKind, Callable[[Payload], Message]] = {
     for message in (
         *(messages.Hello, Shard, messages.Total, messages.Scanned, messages.Want, messages.Hash, messages.Sums),
         *(messages.Sent, messages.Ack, messages.Got, messages.Begin, messages.Raw, messages.End, messages.Ready),
-        *(messages.Fetched, messages.Fewer, messages.Failed, messages.Ping, messages.Bye, Summary),
+        *(messages.Fetched, messages.Fewer, messages.Pace, messages.Failed, messages.Ping, messages.Bye, Summary),
     )
 }
 

@@ -12,9 +12,11 @@ import struct
 import zlib
 from typing import Any, Callable, Mapping, TypeVar
 
+from ..._core.json_shape import WrongShape
 from ..._model.entry import Entry
 from ..._model.entry_codec import Decoder, encode
 from ..._model.paths import STAGING, is_staging
+from ..._model.ticket import Ticket, parse_ticket
 from .frames import MAX_DATA, FrameError, FrameKind, Payload
 
 ATTEMPTS = 4  # to bring one file in one conversation
@@ -366,6 +368,26 @@ class Fewer(Message):
     @classmethod
     def parse(cls, payload: Payload) -> Fewer:
         return cls(number(parse_message(payload), "streams"))
+
+
+class Pace(Message):
+    """PACE: the ticket of an end, where it has changed, so that both ends know what is in force."""
+
+    __slots__ = ("ticket",)
+    kind = FrameKind.PACE
+
+    def __init__(self, ticket: Ticket) -> None:
+        self.ticket = ticket
+
+    def dump(self) -> bytes:
+        return dump_message(self.ticket.dump())
+
+    @classmethod
+    def parse(cls, payload: Payload) -> Pace:
+        try:
+            return cls(parse_ticket(parse_message(payload)))
+        except WrongShape as error:
+            raise FrameError(f"a ticket that cannot be read arrived: {error}") from error
 
 
 class Failed(Message):

@@ -12,6 +12,8 @@ from functools import partial
 
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._engine.net.rate_limit import TokenBucket
+from ..._engine.net.ticket_file import Tickets
 from ..._tree.staging import open_staging
 from ..ssh.server import Handler, Refused
 from ..ssh.service import Work
@@ -75,7 +77,13 @@ def _server(context: Context, mover: Mover, lists: ShardLists) -> SftpServer:
     """Return the SFTP server for the side that serves; what it needs stays open as long as this job lives."""
     if context.side == "source":
         held = (context.root_fd,) if context.root_fd >= 0 else ()
-        return SftpServer(partial(SourceFiles, lists, context.top), (lists.fd, *held))
+        return SftpServer(partial(SourceFiles, lists, context.top), (lists.fd, *held), partial(_bucket, context))
     staged = open_staging(context)
     base = mover.open_base(staged)
-    return SftpServer(partial(DestinationFiles, lists, base, staged.owners), (lists.fd, base))
+    make_files = partial(DestinationFiles, lists, base, staged.owners)
+    return SftpServer(make_files, (lists.fd, base), partial(_bucket, context))
+
+
+def _bucket(context: Context) -> TokenBucket:
+    """Return the limit on what all our SFTP servers move: a ticket's, since the client has that of the plan."""
+    return TokenBucket(0, Tickets(context.folder), shared=os.path.join(context.folder, "bucket"))

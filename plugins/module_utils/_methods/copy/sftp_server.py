@@ -20,6 +20,7 @@ import stat
 from typing import Callable, Collection, Iterator, Mapping, NamedTuple
 
 from ..._engine.net.control_channel import enlarge_pipe
+from ..._engine.net.rate_limit import TokenBucket
 from ..._tree.dirfd import Root
 from .fd_symlinks import view_name
 from .sftp_protocol import (
@@ -409,24 +410,35 @@ class Session:
 class SftpServer:
     """What the serving end runs for one SFTP client, in a process of its own (see ``ssh.service.Work``).
 
-    ``make_files`` is called there; ``keeps`` are the descriptors that it needs.
+    ``make_files`` and ``make_bucket`` are called there; ``keeps`` are the descriptors that it needs.
     """
 
-    def __init__(self, make_files: Callable[[], Files], keeps: tuple[int, ...]) -> None:
-        self._make_files, self.keeps = make_files, keeps
+    def __init__(
+        self,
+        make_files: Callable[[], Files],
+        keeps: tuple[int, ...],
+        make_bucket: Callable[[], TokenBucket] = lambda: TokenBucket(0),
+    ) -> None:
+        self._make_files, self.keeps, self._make_bucket = make_files, keeps, make_bucket
 
     def __call__(self, stdin: int, stdout: int) -> int:
         for fd in (stdin, stdout):
             os.set_blocking(fd, True)
             enlarge_pipe(fd)
-        files = self._make_files()
-        session = Session(files, lambda answers: _write_all(stdout, answers), _complain)
+        files, bucket = self._make_files(), self._make_bucket()
+
+        def answer(parts: list[bytes]) -> None:
+            bucket.take(sum(map(len, parts)))
+            _write_all(stdout, parts)
+
+        session = Session(files, answer, _complain)
         buffer = PacketBuffer()
         try:
             while True:
                 count = os.readv(stdin, [buffer.get_buffer()])
                 if not count:
                     break
+                bucket.take(count)
                 buffer.buffer_updated(count)
                 session.take(buffer.packets())
             return 0 if buffer.is_empty else 1

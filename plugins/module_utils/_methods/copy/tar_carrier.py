@@ -27,6 +27,7 @@ from ..._core.subprocesses import pipe
 from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
+from ..._engine.net.session import Session
 from ..._engine.receiver.disk_full import full
 from ..._engine.wire.conversation import Said
 from ..._engine.wire.frames import Frame, FrameError, FrameKind, Payload
@@ -65,12 +66,12 @@ def _ended(side: str, problem: str, said: str) -> str:
 class TarSource(SourceCarrier):
     """Packs, and sends."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, session: Session) -> None:
         self._context = context
         self._flavour = flavour_of(context, "source")
         self._flavours = {self._flavour, flavour_of(context, "dest")}
         self._keeps_links = "hardlinks" in context.settings["preserve"]
-        self._bucket = TokenBucket(int(context.settings["bwlimit"]))
+        self._bucket = TokenBucket(int(context.settings["bwlimit"]), session.tickets, session.check)
         compress = context.settings["compress"]
         self._level = _level(compress.get("algorithm"), compress.get("level"))
         self.argv = tar_command.create_argv(  # in the root, which nobody can exchange once it is open
@@ -172,6 +173,7 @@ class TarSource(SourceCarrier):
 
     def close(self) -> None:
         """End the tars that still run."""
+        self._bucket.close()
         for process in list(self._running):
             process.kill()
 

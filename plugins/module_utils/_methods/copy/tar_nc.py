@@ -47,7 +47,7 @@ def _run(context: Context, channels: list[Channel]) -> Outcome:
     """Hold the conversation over the connections."""
     session = Session(context, channels, Contents.ARCHIVES)
     if context.side == "source":
-        outcome = Sender(context, session, TarSource(context)).run()
+        outcome = Sender(context, session, TarSource(context, session)).run()
     else:
         outcome = Receiver(context, session, TarDest(context)).run()
     outcome.streams = len(channels)

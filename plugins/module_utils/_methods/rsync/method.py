@@ -14,6 +14,7 @@ from ..._core import subprocesses
 from ..._core.context import Context, Server
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
+from ..._engine.net.ticket_file import Tickets
 from ..._tree.staging import open_staging
 from ..ssh.client_check import check_connection
 from ..ssh.client_command import bracketed_host, known_hosts_lines, rsync_shell, ssh_command, ssh_host
@@ -100,7 +101,7 @@ def rsync_handler(context: Context, alone: Callable[[], bool], confinement: Conf
         if command == DIVIDE and context.side == "source" and context.settings["only"] is None:
             return lambda _stdin, stdout: _divide(context, stdout)
         if command == VITALS:
-            return own_vitals(os.getpid())
+            return own_vitals(os.getpid(), lambda: Tickets(context.folder).read().paused)
         if not is_rsync(command):
             raise Refused(f"{command[:200]!r} is no part of a transfer with rsync")
         try:

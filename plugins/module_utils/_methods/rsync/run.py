@@ -16,6 +16,8 @@ from typing import Callable
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import MAX_ERRORS
+from ..._engine.net.ticket_file import Tickets
+from ..._model.ticket import PAUSED, paused_too_long
 from ..._tree.staging import open_staging
 from . import child as rsync_child
 from .argv import Far, Run, build_argv
@@ -152,7 +154,10 @@ class Runner:
         argv = self.argv(Run(**dict(vars(run), item_prefix=self._prefix)))
         limit = self.context.settings["timeout"] or PATIENCE
         may_hash = bool(self.context.settings["checksum"])
-        watch = Watch(limit, self.line.vitals, lambda: bool(self._trap(result)), may_hash)
+        tickets = Tickets(self.context.folder, self.context.log)
+        watch = Watch(
+            limit, self.line.vitals, lambda: bool(self._trap(result)), may_hash, lambda: tickets.read().paused
+        )
         try:
             result.code = rsync_child.run(
                 argv, output.feed, messages.feed, stdin=self.line.stdin, stop=stop, watch=watch
@@ -187,6 +192,8 @@ class Runner:
                 said = messages.strip() or "it did not say which"
                 return Failure(f"rsync reports that some entries could not be transferred: {said}", False)
             return None
+        if PAUSED in result.output:  # as the peer's job said
+            return Failure(paused_too_long(self.context.settings["timeout"]), False)
         if self.tally.activity and self.line.gone and re.search(self.line.gone, result.output):
             return Failure(_GONE, False)
         explained = self.line.explain(result.output, result.code)

@@ -89,7 +89,8 @@ class Watch:
     ``ask_far`` looks on the peer; where that cannot tell (None), or nobody can here, the run counts as stalled
     only while ``is_suspect`` says that it has met what rsync is known to wait for. That a peer says that it is at work,
     or cannot be asked and sends signs of life, does not keep a run for ever in which nothing happens here: a hostile
-    one could. ``may_hash``: whether the peer may have contents to compare.
+    one could. ``may_hash``: whether the peer may have contents to compare. A run that ``is_paused`` waits for nothing
+    but that.
     """
 
     def __init__(
@@ -98,11 +99,12 @@ class Watch:
         ask_far: Callable[[], Vitals | None],
         is_suspect: Callable[[], bool] = lambda: False,
         may_hash: bool = False,
+        is_paused: Callable[[], bool] = lambda: False,
     ) -> None:
         self.limit = limit
         self._may_hash = may_hash
         self.has_stalled = False
-        self._ask_far, self._is_suspect = ask_far, is_suspect
+        self._ask_far, self._is_suspect, self._is_paused = ask_far, is_suspect, is_paused
         self._pause = min(_SELDOM, max(_OFTEN, limit / 50))
         self._next_look = 0.0
         self._near: Vitals | None = None
@@ -126,7 +128,7 @@ class Watch:
             return False
         self._next_look = now + self._pause
         near = vitals_below(pid)
-        if near is not None and (self._near is None or near.is_life_since(self._near)):
+        if self._is_paused() or (near is not None and (self._near is None or near.is_life_since(self._near))):
             self._near = near
             self.heard()
             return False
@@ -151,11 +153,15 @@ class Watch:
         return time.monotonic() - (self._far_at if self._far_at is not None else now)
 
 
-def own_vitals(job: int) -> Callable[[int, int], int]:
-    """Return the work of a serving end that is asked for the vitals of what its job (a process) runs."""
+def own_vitals(job: int, is_paused: Callable[[], bool]) -> Callable[[int, int], int]:
+    """Return the work of a serving end that is asked for the vitals of what its job (a process) runs.
+
+    A run that is paused at this end counts as busy.
+    """
 
     def tell(_stdin: int, stdout: int) -> int:
-        os.write(stdout, encode(vitals_below(job)))
+        found = vitals_below(job)
+        os.write(stdout, encode(found._replace(busy=True) if found is not None and is_paused() else found))
         return 0
 
     tell.looks_around = True  # type: ignore[attr-defined]  # at processes that are confined, each by itself

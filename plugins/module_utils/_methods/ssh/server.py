@@ -84,7 +84,7 @@ class SshServer(Server):
         self._foreign = self._user.pw_uid != own.pw_uid
         self._lock = threading.Lock()  # for the sessions and programs
         self._key_lock = threading.Lock()
-        self._sessions: set[socket.socket] = set()
+        self._sessions: dict[socket.socket, int] = {}  # and where its client's messages go
         settings = context.settings
         self._most_sessions = max(int(settings["streams"]), int(settings["streams_max"])) + SPARE_SESSIONS
         self._programs: set[Program] = set()
@@ -236,16 +236,18 @@ class SshServer(Server):
                     handed.close()
                     return
                 is_one_too_many = len(self._sessions) >= self._most_sessions
-                self._sessions.add(connection)
+                self._sessions[connection] = handed.stderr
             try:
                 try:
                     code = self._refuse(handed) if is_one_too_many else self._run(connection, command, handed)
                 finally:
+                    with self._lock:
+                        self._sessions[connection] = -1
                     handed.close()
                 connection.sendall(bytes([code]))
             finally:
                 with self._lock:
-                    self._sessions.discard(connection)
+                    self._sessions.pop(connection, None)
 
     def _refuse(self, handed: Handed) -> int:
         """Refuse a connection over those that a transfer needs: each could keep a program running."""
@@ -289,6 +291,7 @@ class SshServer(Server):
         with self._lock:
             self._closing.set()
             programs = list(self._programs)
+            self._say_last_words()
         try:
             if self._keys:
                 with self._key_lock:
@@ -303,6 +306,14 @@ class SshServer(Server):
                 self._daemon.close()
             self._close_gate()
             self._confinement.close()
+
+    def _say_last_words(self) -> None:
+        """Tell the driving end, whose programs pass it on, why this one ends; what cannot be sent at once is not."""
+        words = f"longhaul: {self._context.last_words}\n".encode()
+        for stderr in self._sessions.values():
+            if self._context.last_words and stderr >= 0 and select.select([], [stderr], [], 0)[1]:
+                with suppress(OSError):
+                    os.write(stderr, words)
 
     def _wait_for_sessions(self) -> None:
         deadline = time.monotonic() + 5

@@ -25,7 +25,7 @@ ROOT = Path(next(iter(module_utils.__path__)))
 # What each package may import. A package that is named here stands for those below it, too.
 ORDER = {
     "_core": set(),
-    "_model": set(),
+    "_model": {"_core"},
     "_tree": {"_model", "_core"},
     "_engine.wire": {"_model", "_core"},
     "_engine.content": {"_engine.wire", "_model", "_core"},
@@ -33,7 +33,7 @@ ORDER = {
     "_engine.sender": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
     "_engine.receiver": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
     "_methods.ssh": {"_core"},
-    "_methods.rsync": {"_methods.ssh", "_engine.sender", "_tree", "_model", "_core"},
+    "_methods.rsync": {"_methods.ssh", "_engine.sender", "_engine.net", "_tree", "_model", "_core"},
     "_methods.rsyncd": {
         *("_methods.rsync", "_methods.ssh", "_engine.net", "_engine.wire"),
         *("_tree", "_model", "_core"),
@@ -47,7 +47,10 @@ ORDER = {
         *("_engine.sender", "_engine.receiver", "_engine.net", "_engine.wire", "_tree", "_core"),
     },
     "_rsyncd": {"_core"},
-    "_job": {"_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_rsyncd", "_tree", "_model", "_core"},
+    "_job": {
+        *("_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_engine.net"),
+        *("_rsyncd", "_tree", "_model", "_core"),
+    },
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_core"},
     "_network": {"_core"},

@@ -74,7 +74,16 @@ def test_a_running_job_is_stopped_once(tmp_path: Path, job: subprocess.Popen[str
     done = run(tmp_path)
     assert done["changed"] and job.wait(10) != 0
     assert done["transfers"] == [
-        {"id": IDENTITY, "side": "dest", "part": "serve", "peer": "old", "root": "/srv/x", "state": "interrupted"}
+        {
+            "id": IDENTITY,
+            "side": "dest",
+            "part": "serve",
+            "peer": "old",
+            "root": "/srv/x",
+            "state": "interrupted",
+            "paused": False,
+            "bwlimit": 0,
+        }
     ]
     again = run(tmp_path)
     assert not again["changed"] and again["transfers"] == done["transfers"]

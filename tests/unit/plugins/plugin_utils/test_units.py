@@ -12,20 +12,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import parse
 
 
 @pytest.mark.parametrize(
-    ("text", "rate"),
-    [("0", 0), ("800k", 819200), ("50M", 52428800), ("1.5GiB", 1610612736), ("20 MB/s", 20971520), ("7", 7)],
-)
-def test_rates_are_read(text, rate):
-    assert units.parse_rate(text) == rate
-
-
-@pytest.mark.parametrize("text", ["", "fast", "-5M", "5X", "5 M M"])
-def test_other_texts_are_refused(text):
-    with pytest.raises(ValueError, match="no rate"):
-        units.parse_rate(text)
-
-
-@pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1288490188, "1.2 GiB"), (5 * 2**50, "5120.0 TiB")]
 )
 def test_bytes_are_written(count, text):

@@ -304,7 +304,7 @@ def test_an_account_that_is_none_is_refused():
 
 def cell(now: Any, allowed: Mapping[K, Any]) -> str:
     """Return what may be sent, and what it leads to where that is something else."""
-    said = ((kind, then) for kind, then in allowed.items() if kind not in (K.PING, K.FAILED))
+    said = ((kind, then) for kind, then in allowed.items() if kind not in (K.PING, K.PACE, K.FAILED))
     return ", ".join(kind.name if then is now else f"{kind.name} → {name(then)}" for kind, then in said)
 
 
