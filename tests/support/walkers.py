@@ -47,6 +47,7 @@ _MAKERS: dict[FrameKind, Callable[[int], Said]] = {
     FrameKind.PING: lambda _shard: messages.Ping(),
     FrameKind.BYE: lambda _shard: messages.Bye(),
     FrameKind.GOT: lambda shard: messages.Got(shard, 0, [[0, 5]]),
+    FrameKind.BLOCKS: lambda shard: messages.BlockSums(shard, 0, 0, bytes(8), is_last=True),
     FrameKind.FEWER: lambda _shard: messages.Fewer(1),
     FrameKind.TOTAL: lambda _shard: messages.Total(1, 5),
     FrameKind.BEGIN: lambda shard: messages.Begin(shard, tar=True),

@@ -44,6 +44,7 @@ class FrameKind(IntEnum):
     GOT = 15
     FEWER = 16
     TOTAL = 17
+    BLOCKS = 18
     BEGIN = 20
     RAW = 21
     END = 22
