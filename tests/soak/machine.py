@@ -57,6 +57,7 @@ class Transfers(RuleBasedStateMachine):
         os.chmod(self.folder, 0o755)
         self.source, self.dest = self.folder / "s", self.folder / "d"
         self.older: list[tuple[Path, dict[bytes, Found]]] = []  # the newest last
+        self.patched = 0
         self.tree = Tree()
         self.tree.add(b"", Inode(FOLDER, 0o755, self.user.uid, self.user.gid))
         self.dest.mkdir()
@@ -94,9 +95,9 @@ class Transfers(RuleBasedStateMachine):
         self.tree.add(path, self._inode(FILE, size=size, data=data, mtime=(*TIMES, *FAR_TIMES)[when % 8]))
 
     @precondition(lambda self: self.tree.paths(FILE))
-    @rule(data=st.data(), at=st.integers(0, 40), number=st.integers(3, 5), when=st.integers(0, 3))
-    def patch(self, data: st.DataObject, at: int, number: int, when: int) -> None:
-        """A few bytes of a file, in place, with another time."""
+    @rule(data=st.data(), at=st.integers(0, 40), number=st.integers(3, 5))
+    def patch(self, data: st.DataObject, at: int, number: int) -> None:
+        """A few bytes of a file, in place, with a time that no other file has."""
         paths = self.tree.paths(FILE)
         large = [path for path in paths if self.tree.at(path).size > LARGE]  # type: ignore[union-attr]
         path = data.draw(st.sampled_from(large or paths), "path")
@@ -105,7 +106,9 @@ class Transfers(RuleBasedStateMachine):
         place = at * 32_000
         if place < inode.size:
             change = (place, min(4096, inode.size - place), number)
-            self.tree.change(path, data=(*inode.data, change), mtime=TIMES[when])
+            self.patched += 1
+            mtime = TIMES[0] + self.patched * 1_000_000_007
+            self.tree.change(path, data=(*inode.data, change), mtime=mtime)
 
     @rule(path=PATHS, kind=st.sampled_from([FOLDER, SYMLINK, FIFO]))
     def other(self, path: bytes, kind: str) -> None:
@@ -178,6 +181,15 @@ class Transfers(RuleBasedStateMachine):
         os.chown(self.dest, self.user.uid, self.user.gid)
         self.older.append((kept, recorded(kept)))
         self.counted["older"] += 1
+
+    @rule(data=st.data(), size=st.sampled_from([300_000, 1_100_000]), at=st.integers(0, 9), number=st.integers(3, 5))
+    def night(self, data: st.DataObject, size: int, at: int, number: int) -> None:
+        """A backup, and a change of a large file after it: the next transfer finds its blocks in an older tree."""
+        if not any(inode.size > LARGE for inode in map(self.tree.at, self.tree.paths(FILE)) if inode):
+            self.write(b"large", size, 1, 0, 1)
+        self.transfer("stream", True, False, "2")
+        self.keep()
+        self.patch(data, at, number)
 
     def _expect_older_as_they_were(self) -> None:
         for path, before in self.older:
