@@ -330,7 +330,8 @@ figures:
       type: int
       sample: 12
     new_bytes:
-      description: The bytes in these.
+      description: The bytes in these. A file system that shares parts of files (btrfs, XFS) may store fewer; see
+        RV(longhaul.fleet.transfer#module:bytes_shared) of the transfer.
       type: int
       sample: 1048576
     before:
@@ -390,7 +391,8 @@ snapshots:
       type: int
       sample: 2684354560
     new_data:
-      description: Bytes of the files that it does not share with the previous snapshot.
+      description: Bytes of the files that it does not share with the previous snapshot as a whole. A file system that
+        shares parts of files (btrfs, XFS) may store fewer.
       type: int
       sample: 1048576
     origin:

@@ -268,6 +268,10 @@ options:
   link_dest:
     description:
       - Absolute paths of directories on O(dest_host). A file that is identical there is hard-linked instead of sent.
+      - Of a large file that changed, only the changed parts are sent if one of these directories has an older version at
+        the same path (O(delta)); the first directory that has one counts. The new file shares the unchanged parts with
+        the older one where the file system can do that (btrfs, XFS with reflinks), and is a full copy elsewhere. The
+        older version is only read. See RV(bytes_from_basis) and RV(bytes_shared).
       - A linked file is never changed in place. If the attributes of such a file change at the source, it is replaced
         in O(dest) by a copy with the new ones. With V(rsync) and V(rsyncd) this does not apply to files that are in
         O(dest) already, so begin with an empty O(dest).
@@ -284,7 +288,7 @@ options:
     default: true
   delta:
     description:
-      - What is sent of a large file if the destination has another version of it.
+      - What is sent of a large file if the destination has another version of it, in O(dest) or in O(link_dest).
       - V(auto) is V(blocks) with V(stream). V(rsync) and V(rsyncd) send the parts that differ, wherever they are;
         V(tar_nc), V(scp) and V(sftp) send the whole file.
       - V(none) sends the whole file. That avoids reading the old version, if most of it is known to differ.
@@ -584,6 +588,23 @@ bytes_matched:
   returned: success
   type: int
   sample: 2683305984
+bytes_from_basis:
+  description:
+    - Bytes of changed files that were taken from an older version at the destination instead of being sent; part of
+      RV(bytes_matched). The older version is the one in O(dest), or else the one at the same path in the first
+      O(link_dest) directory that has it.
+    - With V(rsync) and V(rsyncd) this is what rsync calls matched data. V(0) with the other methods.
+  returned: success
+  type: int
+  sample: 1063004405
+bytes_shared:
+  description:
+    - Those of RV(bytes_from_basis) that take no additional space, because the file system shares them between the older
+      version and the new one (reflinks, as on btrfs and XFS). Only with V(stream).
+    - Parts of resumed files are not counted, although the file system may share them, too.
+  returned: success
+  type: int
+  sample: 1063004405
 files_total:
   description: Entries of the tree that the filter rules include, of every type.
   returned: success

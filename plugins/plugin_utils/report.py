@@ -50,6 +50,8 @@ def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, fl
         "bytes_sent": outcome.bytes_sent,
         # Unchanged files are the destination's already, whether or not a program counts them as matched.
         "bytes_matched": max(0, outcome.bytes_total - outcome.bytes_sent),
+        "bytes_from_basis": outcome.bytes_from_basis,
+        "bytes_shared": outcome.bytes_shared,
         "files_total": outcome.files_total,
         "files_created": outcome.files_created,
         "files_updated": outcome.files_updated,
@@ -123,6 +125,8 @@ def with_earlier(status: Status, earlier: Outcome | None) -> Status:
     merged.files_deleted += earlier.files_deleted
     merged.attributes_changed += earlier.attributes_changed
     merged.bytes_sent += earlier.bytes_sent
+    merged.bytes_from_basis += earlier.bytes_from_basis
+    merged.bytes_shared += earlier.bytes_shared
     merged.changes = [*earlier.changes, *merged.changes]
     merged.changes_total += earlier.changes_total
     merged.deleted = [*earlier.deleted, *merged.deleted][:MAX_DELETED]

@@ -18,6 +18,8 @@ class _Counts(TypedDict):
     bytes_total: int
     bytes_sent: int
     bytes_matched: int
+    bytes_from_basis: int
+    bytes_shared: int
     files_total: int
     files_created: int
     files_updated: int

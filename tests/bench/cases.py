@@ -80,6 +80,14 @@ def sparse(stage: Stage) -> None:
     stage.measure("sparse", [with_room(tool) for tool in tools], stage.empty)
 
 
+def _per_change(tool: Tool, edited: int) -> Tool:
+    def run() -> Sample:
+        found = tool.run()
+        return {**found, "times the change": found["wire"] / edited}
+
+    return tool._replace(run=run)
+
+
 def changed(stage: Stage) -> None:
     """The destination has the file as it was before 1 % of it was changed in place."""
     (path,) = make_big_files(stage.place("changed"), stage.options.large)
@@ -94,16 +102,27 @@ def changed(stage: Stage) -> None:
         stage.empty()
         stage.bed.exec("beta", ["cp", "-a", "/data/basis/.", "/data/out/"], timeout=600)
 
-    def per_change(tool: Tool) -> Tool:
-        def run() -> Sample:
-            found = tool.run()
-            return {**found, "times the change": found["wire"] / edited}
-
-        return tool._replace(run=run)
-
     tools = [stage.peer(name, "changed") for name in ("rsync -aHAX ssh", "rsync -aHAX daemon")]
     tools += [stage.transfer(name, "changed") for name in (*STREAMS, "transfer rsync", "transfer rsyncd")]
-    stage.measure("changed", [per_change(tool) for tool in tools], prepare)
+    stage.measure("changed", [_per_change(tool, edited) for tool in tools], prepare)
+
+
+def image_backup(stage: Stage) -> None:
+    """The destination is empty, and the file as it was before 1 % of it was changed lies in an older tree beside it."""
+    (path,) = make_big_files(stage.place("image"), stage.options.large)
+    stage.bed.exec("beta", ["mkdir", "/data/out"])
+    stage.fill("image")
+    stage.place("out", "beta").rename(stage.place("older", "beta"))
+    edited = data.edit(path, SHARE)
+
+    options = ("-aHAX", "--no-whole-file")
+    peers = [
+        stage.peers.rsync_ssh("rsync --link-dest ssh", *options, "--link-dest=/data/older"),
+        stage.peers.rsync_daemon("rsync --link-dest daemon", *options, "--link-dest=/older"),
+    ]
+    tools = [stage.peer(peer, "image") for peer in peers]
+    tools += [stage.transfer(name, "image", link_dest=["/data/older"]) for name in STREAMS]
+    stage.measure("image backup", [_per_change(tool, edited) for tool in tools], stage.empty)
 
 
 def killed(stage: Stage) -> None:
@@ -226,6 +245,7 @@ PARTS = {
     "warm": Part("many small files, nothing changed", warm),
     "sparse": Part("one sparse image to an empty destination", sparse),
     "changed": Part("one large file, 1 % of it changed in place", changed),
+    "image backup": Part("one large file, 1 % of it changed since the older tree beside the destination", image_backup),
     "killed": Part("one large file on the slow wire, killed at half and run again", killed),
     "gigabit": Part("the large files on the slow wire", gigabit),
     "text": Part("text that compresses on the slow wire", text),

@@ -16,6 +16,7 @@ SSH = ("rsync -aHAX ssh", "scp", "sftp", "transfer rsync", "transfer scp", "tran
 DAEMON_ALL, TAR_ALL = ("rsync -aHAX daemon",), ("tar nc all attributes",)
 DAEMONS, TARS = ("rsync -a daemon", *DAEMON_ALL), ("tar nc", *TAR_ALL)
 TEXT_AUTO, TEXT_NONE = "stream TLS compress auto", ("stream TLS compress none",)
+LINK_DEST = ("rsync --link-dest ssh", "rsync --link-dest daemon")
 TLS, PLAIN = "transfer stream TLS", "transfer stream plain"
 
 
@@ -80,6 +81,8 @@ TARGETS = (
     Target("very many entries: memory of the source", "entries", TLS, metric="memory source", **MEMORY),
     Target("very many entries: memory of the destination", "entries", TLS, metric="memory dest", **MEMORY),
     Target("1 % changed in place: bytes sent by bytes changed", "changed", TLS, (), CHANGE, 2, 1.1, low=True),
+    Target("image backup: bytes sent by bytes changed", "image backup", TLS, (), CHANGE, 1.2, 1.1, low=True),
+    *_both("image backup, {}, against rsync --link-dest", "image backup", LINK_DEST, least=1, aim=2),
     Target("killed at half: sent again, by one range a stream", "killed", TLS, (), "ranges again", 1, 0, low=True),
     Target("text at 1 Gbit/s, TLS: compress auto against none", "text", TEXT_AUTO, TEXT_NONE, least=1.8, aim=3),
     Target("backup, nothing changed, against rsync --link-dest", "backup", "backup", ("rsync --link-dest ssh",)),

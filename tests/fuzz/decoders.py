@@ -70,7 +70,7 @@ _zlib, _zstd = functools.partial(_packed, records.RecordKind.ZLIB), functools.pa
 
 
 def _sums(data: bytes) -> None:
-    delta.parse(messages.parse_message(data))
+    delta.parse(messages.parse_message(data), 1 << 40)
 
 
 SAID = (
@@ -195,7 +195,7 @@ def samples() -> Iterator[bytes]:
     shard = messages.Shard(7, entries, 2)
     shard.opaque, shard.users, shard.groups = [0], {1: "one"}, {2: "two"}
     packed_shard, text = shard.dump(), b"text " * 20
-    sums = delta.Sums(32 << 10, bytes(32), delta.ALGORITHMS[0])
+    blocks = delta.Blocks(32 << 10, 5, delta.ALGORITHMS[0], bytes(16), 1 << 20)
     encoder, heads = frames.Encoder(None, checks=False), records.Heads(None)
     length = len(text).to_bytes(2, "big")
     given = {
@@ -207,7 +207,7 @@ def samples() -> Iterator[bytes]:
         _zlib: length + zlib.compress(text),
         _zstd: length + zstd.compress(text, 1),
         hello.decode: hello.encode(3),
-        _sums: messages.dump_message(delta.pack(sums)),
+        _sums: messages.dump_message(blocks.pack()),
         _ranges: (100).to_bytes(4, "big") + messages.dump_message({"ranges": [[0, 5], [7, 100]]}),
         _checked: bytes([1, 1, 0, 1, 0, 0, 0, 0, 0]) + text,
         _heads: bytes([0]) + bytes(20) + b"\0\0",

@@ -4,6 +4,8 @@
 
 """A state machine for hypothesis: edit, transfer, kill, run again. What fails is shrunk to the fewest steps.
 
+As in a backup, the destination may become an older tree, beside which the next one begins; older trees never change.
+
 A job is killed at a moment that is the same in each try: when it is about to make its n-th change of the disk.
 """
 
@@ -34,6 +36,8 @@ from .tree import FIFO, FILE, FOLDER, SYMLINK, Inode, Tree
 
 NAMES = (b"a", b"b", b"c", b"d", b"d/e", b"d/f", b"d/g", b"h", b"h/i")
 SIZES = (0, 5, 8192, 262_144, 262_145, 1_100_000)
+LARGE = 262_144  # bytes; of larger files, blocks that an older tree has are not sent
+MOST_OLDER = 2  # older trees that a transfer is told of
 SLACK = 16 * 1024  # bytes of a file's allocation
 PATHS = st.sampled_from(NAMES)
 CHANGES = st.integers(0, 40)  # of the disk, before a kill
@@ -45,13 +49,15 @@ class Transfers(RuleBasedStateMachine):
     user: User = ROOT
     pair: Pair | None = None  # the hosts, which all sequences share
     plain = ("stream", "stream", "tar_nc")
-    counted = {"sequences": 0, "transfers": 0, "kills": 0}
+    counted = {"sequences": 0, "transfers": 0, "kills": 0, "older": 0, "from basis": 0}
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="soak-"))
         os.chmod(self.folder, 0o755)
         self.source, self.dest = self.folder / "s", self.folder / "d"
+        self.older: list[tuple[Path, dict[bytes, Found]]] = []  # the newest last
+        self.patched = 0
         self.tree = Tree()
         self.tree.add(b"", Inode(FOLDER, 0o755, self.user.uid, self.user.gid))
         self.dest.mkdir()
@@ -87,6 +93,22 @@ class Transfers(RuleBasedStateMachine):
             3: tuple((at, min(4096, size - at), number) for at in range(0, size, 16384)),
         }[holes]
         self.tree.add(path, self._inode(FILE, size=size, data=data, mtime=(*TIMES, *FAR_TIMES)[when % 8]))
+
+    @precondition(lambda self: self.tree.paths(FILE))
+    @rule(data=st.data(), at=st.integers(0, 40), number=st.integers(3, 5))
+    def patch(self, data: st.DataObject, at: int, number: int) -> None:
+        """A few bytes of a file, in place, with a time that no other file has."""
+        paths = self.tree.paths(FILE)
+        large = [path for path in paths if self.tree.at(path).size > LARGE]  # type: ignore[union-attr]
+        path = data.draw(st.sampled_from(large or paths), "path")
+        inode = self.tree.at(path)
+        assert inode
+        place = at * 32_000
+        if place < inode.size:
+            change = (place, min(4096, inode.size - place), number)
+            self.patched += 1
+            mtime = TIMES[0] + self.patched * 1_000_000_007
+            self.tree.change(path, data=(*inode.data, change), mtime=mtime)
 
     @rule(path=PATHS, kind=st.sampled_from([FOLDER, SYMLINK, FIFO]))
     def other(self, path: bytes, kind: str) -> None:
@@ -148,11 +170,39 @@ class Transfers(RuleBasedStateMachine):
                 )
                 self.tree.change(path, xattrs=((name, value),))
 
+    # Older trees
+
+    @rule()
+    def keep(self) -> None:
+        """What is there becomes an older tree."""
+        kept = self.folder / f"older-{len(self.older)}"
+        self.dest.rename(kept)
+        self.dest.mkdir()
+        os.chown(self.dest, self.user.uid, self.user.gid)
+        self.older.append((kept, recorded(kept)))
+        self.counted["older"] += 1
+
+    @rule(data=st.data(), size=st.sampled_from([300_000, 1_100_000]), at=st.integers(0, 9), number=st.integers(3, 5))
+    def night(self, data: st.DataObject, size: int, at: int, number: int) -> None:
+        """A backup, and a change of a large file after it: the next transfer finds its blocks in an older tree."""
+        if not any(inode.size > LARGE for inode in map(self.tree.at, self.tree.paths(FILE)) if inode):
+            self.write(b"large", size, 1, 0, 1)
+        self.transfer("stream", True, False, "2")
+        self.keep()
+        self.patch(data, at, number)
+
+    def _expect_older_as_they_were(self) -> None:
+        for path, before in self.older:
+            found = tree_differences(before, recorded(path))
+            assert not found, f"{path.name} changed:\n" + "\n".join(str(one) for one in found)
+
     # Transfers
 
     def _options(self, **more: Any) -> dict[str, Any]:
         given: dict[str, Any] = {name: option.get("default") for name, option in SPEC.items()}
-        return {**given, "src": f"{self.source}/", "dest": str(self.dest), "encryption": "none", **more}
+        older = [str(path) for path, _before in reversed(self.older[-MOST_OLDER:])]
+        ends = {"src": f"{self.source}/", "dest": str(self.dest), "link_dest": older}
+        return {**given, **ends, "encryption": "none", **more}
 
     def _on_disk(self) -> None:
         remove_tree(self.source)
@@ -169,12 +219,13 @@ class Transfers(RuleBasedStateMachine):
         self.counted["transfers"] += 1
         before = recorded(self.dest)
         try:
-            self._when_free(given)
+            self.counted["from basis"] += bool(self._when_free(given)["bytes_from_basis"])
         except FAILURES as error:
             if not delete and words_of_a_folder_in_the_way(str(error)):
                 return
             raise AssertionError(f"the transfer failed: {error}") from error
         self._expect_the_same(before, delete, checksum)
+        self._expect_older_as_they_were()
         before = recorded(self.dest)
         again = self.pair.transfer(given)
         assert not again["changed"] and not again["bytes_sent"], f"the second run: {again['changes']}"
@@ -194,6 +245,7 @@ class Transfers(RuleBasedStateMachine):
             pass
         finally:
             host.let_next_job_die(None)
+        self._expect_older_as_they_were()
 
     def _when_free(self, given: dict[str, Any]) -> dict[str, Any]:
         """Transfer as soon as the side that was not killed has noticed it: until then other options are refused."""
@@ -216,7 +268,8 @@ class Transfers(RuleBasedStateMachine):
             if dest[path].allocated > source[path].allocated + SLACK
         ]
         # A file with the size and time of the source's is not read, and its blocks are not rearranged
-        skipped = {p for p in source.keys() & before.keys() if _looks_alike(source[p], before[p])}
+        earlier = [before, *(tree for _path, tree in self.older[-MOST_OLDER:])]
+        skipped = {p for tree in earlier for p in source.keys() & tree.keys() if _looks_alike(source[p], tree[p])}
         found = [
             one
             for one in found

@@ -48,6 +48,7 @@ _MAKERS: dict[FrameKind, Callable[[int], Said]] = {
     FrameKind.PING: lambda _shard: messages.Ping(),
     FrameKind.BYE: lambda _shard: messages.Bye(),
     FrameKind.GOT: lambda shard: messages.Got(shard, 0, [[0, 5]]),
+    FrameKind.BLOCKS: lambda shard: messages.BlockSums(shard, 0, 0, bytes(8), is_last=True),
     FrameKind.FEWER: lambda _shard: messages.Fewer(1),
     FrameKind.PACE: lambda _shard: messages.Pace(Ticket(True, False, 1000)),
     FrameKind.TOTAL: lambda _shard: messages.Total(1, 5),

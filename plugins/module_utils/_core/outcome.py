@@ -55,7 +55,9 @@ class Outcome:
     """What one run of a method accounts for. "Files" are entries of every type, as rsync counts them.
 
     Bytes are those of file contents: ``bytes_total`` all that the tree holds (within the filters),
-    ``bytes_sent`` what travelled (before compression), ``bytes_matched`` what the destination had already.
+    ``bytes_sent`` what travelled (before compression), ``bytes_matched`` what the destination had already. Of these,
+    ``bytes_from_basis`` were taken from old versions of changed files, and ``bytes_shared`` of them take no space of
+    their own on the disk.
     """
 
     # No dataclass: to import what makes those would be a sixth of the time in which a job starts.
@@ -64,6 +66,8 @@ class Outcome:
         self.bytes_total = 0
         self.bytes_sent = 0
         self.bytes_matched = 0
+        self.bytes_from_basis = 0
+        self.bytes_shared = 0
         self.files_total = 0
         self.files_created = 0
         self.files_updated = 0

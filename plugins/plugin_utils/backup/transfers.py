@@ -16,6 +16,8 @@ KEPT = (
     "encrypted",
     "bytes_total",
     "bytes_sent",
+    "bytes_from_basis",
+    "bytes_shared",
     "files_total",
     "vanished",
     "unstable",

@@ -23,6 +23,8 @@ KEPT = (
     "bytes_total",
     "bytes_sent",
     "bytes_matched",
+    "bytes_from_basis",
+    "bytes_shared",
     "files_total",
     "files_created",
     "files_updated",

@@ -10,6 +10,8 @@ import errno
 import os
 from typing import Iterator
 
+from .clone import punch
+
 _CHUNK = 1 << 20
 _BLOCK = 4096  # what file systems allocate by
 _ZEROS = bytes(_CHUNK)
@@ -116,9 +118,11 @@ def segments(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
 
 
 def write_zeros(fd: int, offset: int, count: int) -> None:
-    """Let a stretch read as zeros, without storing them where there is a hole already. Raises OSError."""
+    """Let a stretch read as zeros, without storing them where that can be done without. Raises OSError."""
     for start, end, holds in segments(fd, offset, offset + count):
-        while holds and start < end:
+        if not holds or punch(fd, start, end - start):
+            continue
+        while start < end:
             start += os.pwrite(fd, _ZEROS[: min(end - start, len(_ZEROS))], start)
 
 
@@ -127,7 +131,10 @@ def copy(source: int, target: int, offset: int, count: int, keep_holes: bool) ->
 
     Raises OSError, also where the source ends before.
     """
-    for start, end, holds in segments(source, offset, offset + count):
+    status = os.fstat(source)
+    has_holes = status.st_blocks * 512 < status.st_size  # else they are not looked for, which takes its time
+    stop = offset + count
+    for start, end, holds in segments(source, offset, stop) if has_holes else [(offset, stop, True)]:
         if not holds:
             if not keep_holes:
                 write_zeros(target, start, end - start)

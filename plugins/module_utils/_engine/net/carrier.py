@@ -11,8 +11,9 @@ from typing import Any, Callable, Collection, NamedTuple, Sequence
 
 from ..._core.context import Progress
 from ..._model.entry import Entry
+from ..._tree.dirfd import Root
 from ..wire.conversation import Said
-from ..wire.messages import Want
+from ..wire.messages import Shard, Want
 
 _SAID = 4000  # characters of what programs print that are kept
 
@@ -28,15 +29,15 @@ class Wanted(NamedTuple):
     ranges: list[tuple[int, int]] | None = (
         None  # (start, end) of what should be sent, where that is not all behind have
     )
-    sums: Any = None  # hashes of the destination's old version, from which parts can be taken
+    known: Any = None  # what the destination says of an old version, from which parts can be taken
 
 
-class Old(NamedTuple):
-    """What is in the place of a file whose content is asked for."""
+class Offered(NamedTuple):
+    """One file whose content is about to be asked for, and what is in its place."""
 
     index: int  # type: ignore[assignment]  # as above
     entry: Entry
-    found: Entry
+    found: Entry | None  # a regular file, if there is one
     keeps_owner: bool  # or it is to belong to somebody else
 
 
@@ -84,6 +85,10 @@ class SourceCarrier(_Carrier):
         """Send the files, and return when the destination has them, or could have. Raises TransferFailed."""
         raise NotImplementedError
 
+    def hashes(self, _entries: list[Entry]) -> list[str]:
+        """Return how this host can hash blocks of files, where that may be asked of it."""
+        return []
+
     def fetched(self, shard: int) -> None:
         """The destination says that it has fetched the shard's files. Only where it runs the program."""
 
@@ -96,6 +101,9 @@ class Arrived:
 
     trouble: str = ""  # what the program complained about; explains files that are missing or short
     matched: int = 0  # bytes that were taken from what was there
+    # Of those, in the files that ``locate`` has found: how many, and how many share their space on the disk with it.
+    from_basis: int = 0
+    shared: int = 0
     # To whom a file must belong, under one name; empty if the source has no hand in the folder. Whoever it let into
     # the folder can have put a name of a foreign file there, which must not be changed.
     owners: Collection[int] = ()
@@ -121,8 +129,8 @@ class DestCarrier(_Carrier):
 
     resumed: bool = False  # whether something of an earlier run was of use
 
-    def offer(self, shard: int, files: list[Old]) -> None:
-        """Take note of what is in the places of files that are about to be asked for."""
+    def offer(self, shard: Shard, files: list[Offered], older: Sequence[Root]) -> None:
+        """Take note of files that are about to be asked for; ``older``: where an older version of them may be, too."""
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
         """Make room for files that are about to be asked for; gives, by index, how much of a file is there already."""

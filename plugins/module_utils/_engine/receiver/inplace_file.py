@@ -31,6 +31,7 @@ class InPlace:
     """
 
     fresh = False  # what is there does not read as zeros
+    is_cloned = False  # it shares its space with nothing
     have: tuple[Range, ...] = ()
 
     def __init__(self, root: Root, entry: Entry, found: Entry) -> None:
@@ -47,6 +48,9 @@ class InPlace:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             self.close()
             raise OSError(errno.EMLINK, "no regular file with one name")
+
+    def begin_with(self, _basis: int) -> None:
+        """Begin with the old version: it is there already."""
 
     def take_same(self, _basis: int, _offset: int, _count: int) -> None:
         """Take a stretch from the old version: it is there already."""

@@ -17,16 +17,16 @@ from .new_file import copy_file
 
 
 class LinkDest:
-    """Finds a file in the ``link_dest`` folders, in their order, and links it."""
+    """Finds a file in the ``link_dest`` folders, in their order, and links it; ``roots`` are those that exist."""
 
     def __init__(self, folders: list[str], applier: Applier) -> None:
         self._applier = applier
-        self._roots = [Root(os.fsencode(folder)) for folder in folders if os.path.isdir(folder)]
+        self.roots = [Root(os.fsencode(folder)) for folder in folders if os.path.isdir(folder)]
 
     def candidate(self, entry: Entry) -> tuple[Root, Entry] | None:
         """Return the first folder that has a file of the same path, size and time."""
         best = None
-        for root in self._roots:
+        for root in self.roots:
             old = root.lstat(entry.path, self._applier.wants_xattrs)
             if old is None or old.type != REGULAR:
                 continue
@@ -59,5 +59,5 @@ class LinkDest:
 
     def close(self) -> None:
         """Close what is open."""
-        for root in self._roots:
+        for root in self.roots:
             root.close()

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
+from ..content.clone import clone
 from ..content.sparse import copy, write_filled
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_FICLONE = 0x40049409  # <linux/fs.h>: _IOW(0x94, 9, int), as on all processors but MIPS, PowerPC and SPARC
 
 
 def write_new(folder_fd: int, name: bytes, mode: int, content: memoryview, sparse: bool = False) -> int:
@@ -50,7 +49,7 @@ def copy_file(root: Root, old: Entry, folder_fd: int, name: bytes) -> None:
     try:
         fd = os.open(name, _NEW_FILE, 0o600, dir_fd=folder_fd)
         try:
-            if not _clone(source, fd):
+            if not clone(source, fd):
                 os.ftruncate(fd, old.size)
                 copy(source, fd, 0, old.size, keep_holes=True)
         except BaseException:
@@ -60,16 +59,3 @@ def copy_file(root: Root, old: Entry, folder_fd: int, name: bytes) -> None:
             os.close(fd)
     finally:
         os.close(source)
-
-
-def _clone(source: int, target: int) -> bool:
-    """Let an empty file share all blocks of another; False if the system or the file system cannot do that."""
-    if sys.platform != "linux":
-        return False
-    import fcntl
-
-    try:
-        fcntl.ioctl(target, _FICLONE, source)
-    except OSError:
-        return False
-    return True

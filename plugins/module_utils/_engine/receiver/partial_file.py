@@ -20,6 +20,7 @@ import threading
 
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
+from ..content.clone import clone, spread
 from ..content.sparse import copy
 from ..wire.ranges import Range, merged
 
@@ -98,15 +99,28 @@ class Partial:
         if journal and status.st_size == entry.size:
             self.have = decode(os.pread(self._journal, _LIMIT, 0), self.name, self._inode, entry.size)
         self.fresh = not self.have  # everything that is not written reads as zeros
+        self._is_spread = False
+        self.is_cloned = False  # everything that is not written is what the old version has there
         if self.fresh:
             if journal:
                 os.ftruncate(self._journal, 0)
             os.ftruncate(self.fd, 0)
             os.ftruncate(self.fd, entry.size)
 
+    def begin_with(self, basis: int) -> None:
+        """Begin with the whole of the old version, an open file, where its space on the disk can be shared.
+
+        Raises OSError if the disk is full.
+        """
+        if self.fresh and clone(basis, self.fd):
+            self.fresh, self.is_cloned = False, True
+            os.ftruncate(self.fd, self.size)
+            self._is_spread = spread(self.fd, os.fstatvfs(self.fd).f_bsize)
+
     def take_same(self, basis: int, offset: int, count: int) -> None:
         """Take a stretch from the old version, an open file. Raises OSError."""
-        copy(basis, self.fd, offset, count, keep_holes=self.fresh)
+        if not self.is_cloned:
+            copy(basis, self.fd, offset, count, keep_holes=self.fresh)
 
     def note(self, start: int, end: int) -> None:
         """A range was written."""
@@ -137,6 +151,8 @@ class Partial:
             if self._closed:
                 return
             self._closed = True
+            if self._is_spread:
+                spread(self.fd, 0)
             self._close_journal()
             os.close(self.fd)
             if complete and self._journal >= 0:

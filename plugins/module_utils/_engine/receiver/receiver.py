@@ -23,7 +23,7 @@ from ..._tree.compare import Verdict
 from ..._tree.dirfd import Root
 from ..._tree.inode import exchanged, is_same
 from ..._tree.staging import open_staging
-from ..net.carrier import Arrived, DestCarrier, Old
+from ..net.carrier import Arrived, DestCarrier, Offered
 from ..net.session import Session
 from ..wire.conversation import Said
 from ..wire.frames import Frame
@@ -214,15 +214,12 @@ class Receiver:
             self._acknowledge(work)
             return
         entries = work.shard.entries
-        there = [(index, work.found[index]) for index in work.wanted]
-        self._carrier.offer(
-            work.shard.id,
-            [
-                Old(index, entries[index], old, "owner" not in work.verdicts[index].fields)
-                for index, old in there
-                if old is not None and old.type == REGULAR
-            ],
-        )
+        files = []
+        for index in work.wanted:
+            old = work.found[index]
+            found = old if old is not None and old.type == REGULAR else None
+            files.append(Offered(index, entries[index], found, "owner" not in work.verdicts[index].fields))
+        self._carrier.offer(work.shard, files, self._entries.older_roots)
         work.have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
         ranges = self._carrier.ranges(work.shard.id)
         for index, needed in ranges.items():
@@ -257,6 +254,8 @@ class Receiver:
             small.clear()
             arrived.close()
         work.matched += arrived.matched
+        self._outcome.bytes_from_basis += arrived.from_basis
+        self._outcome.bytes_shared += arrived.shared
         self._acknowledge(work)
 
     def _write_all(self, work: OpenShard, files: list[tuple[int, memoryview]]) -> None:

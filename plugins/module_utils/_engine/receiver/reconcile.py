@@ -208,6 +208,11 @@ class Reconciler:
             return
         self._want(work, index, found, verdict, candidate)
 
+    @property
+    def older_roots(self) -> list[Root]:
+        """The earlier snapshots, in which a file of the same path may have blocks of a new one."""
+        return self._link_dest.roots
+
     def _candidate(self, entry: Entry, found: Entry | None) -> tuple[Root, Entry] | None:
         """Return the file of an earlier snapshot that may be taken in place of what is there."""
         can_take = self._has_snapshots and not self.holds(entry, found)

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -22,48 +22,25 @@ from ..._tree.staging import open_staging
 from ..content import bundles, delta
 from ..content.compression import decompress as inflate
 from ..content.sparse import write_zeros
-from ..net.carrier import Arrived, DestCarrier, Old, Send
+from ..net.carrier import Arrived, DestCarrier, Offered, Send
 from ..net.data_connection import DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
 from ..wire.conversation import Said
 from ..wire.frames import Frame, FrameError, Payload
-from ..wire.messages import Begin, Got, Want
+from ..wire.messages import Begin, BlockSums, Got, Shard, Want
 from ..wire.ranges import MAX_RANGES, Range, at_most, missing
 from ..wire.records import Record, RecordKind
+from .basis import Basis, find_basis
 from .disk_full import FULL, full
 from .inplace_file import InPlace
 from .partial_file import Partial
 from .receiver import Receiver
 
 JOURNAL_BYTES = 16 << 20  # files from this size on are resumed inside
+_AHEAD = 256 << 20  # bytes of an old version that are hashed before they are of use: they are read again from memory
 _LOOK_SECONDS = 1.0  # between two looks at whether the transfer is over
 _ZEROS = bytes(1 << 20)
-
-
-class Basis:
-    """The old version of a file, from which blocks are taken. Raise OSError if it cannot be read."""
-
-    def __init__(self, root: Root, found: Entry) -> None:
-        self.fd = root.open_file(found.path, found)
-        self._before = self._state()
-
-    def _state(self) -> tuple[int, int, int]:
-        status = os.fstat(self.fd)
-        return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-    @property
-    def size(self) -> int:
-        """Bytes that it had."""
-        return self._before[0]
-
-    def is_as_it_was(self) -> bool:
-        """Whether nobody wrote to it meanwhile."""
-        return self._state() == self._before
-
-    def close(self) -> None:
-        """Close the descriptor."""
-        os.close(self.fd)
 
 
 class _Incoming:
@@ -74,6 +51,8 @@ class _Incoming:
         self.users = 0  # threads that write to it
         self.basis: Basis | None = None
         self.same: dict[int, int] = {}  # by offset: how many bytes were taken from the basis
+        self.complete: set[int] = set()  # the offsets of the ranges that are
+        self.written = 0  # bytes of these
 
 
 class _Batch:
@@ -88,8 +67,10 @@ class _Batch:
         self.needed: dict[int, list[Range]] = {}
         self.trouble: dict[int, str] = {}
         self.bases: dict[int, Basis] = {}
-        self.old: dict[int, Old] = {}  # what there is an old version of
+        self.old: dict[int, Offered] = {}  # whose old version is in its place
         self.is_asked_for = False
+        self.is_sent = False  # there is nothing more to come
+        self.hasher: threading.Thread | None = None
 
 
 class StreamDest(DestCarrier):
@@ -110,7 +91,7 @@ class StreamDest(DestCarrier):
         self._current = _Batch()  # whose bundles arrive
         self._over, self._noted = threading.Event(), threading.Event()  # the end; a range is complete
         self._syncer: threading.Thread | None = None
-        self._hashers: list[threading.Thread] = []
+        self._hasher = delta.Hasher()
 
     def _folder(self, journal: bool) -> int:
         staged = open_staging(self._context)
@@ -118,17 +99,20 @@ class StreamDest(DestCarrier):
 
     # in the leading thread
 
-    def offer(self, shard: int, files: list[Old]) -> None:
-        """Open the old versions of large files."""
-        batch = self._batches[shard] = _Batch()
-        batch.old = {old.index: old for old in files}
-        if self._context.settings.get("delta") == "none":
+    def offer(self, shard: Shard, files: list[Offered], older: Sequence[Root]) -> None:
+        """Open the old versions of large files: what is in the place of a file comes first."""
+        batch = self._batches[shard.id] = _Batch()
+        batch.old = {file.index: file for file in files if file.found is not None}
+        large = [file for file in files if not bundles.fits(file.entry)]
+        if not large or self._context.settings.get("delta") == "none":
             return
+        elsewhere: list[tuple[Root, Entry | None]] = [(root, None) for root in older]
         with Root(self._context.top) as root:
-            for index, entry, found, _keeps_owner in files:
-                if not bundles.fits(entry) and found.size >= delta.block_size(found.size):
-                    with contextlib.suppress(OSError):  # then the whole file is sent
-                        batch.bases[index] = Basis(root, found)
+            for index, entry, found, _keeps_owner in large:
+                places = elsewhere if found is None else [(root, found), *elsewhere]
+                basis = find_basis(entry, places, shard.hashes)
+                if basis is not None:
+                    batch.bases[index] = basis
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
         """Open what an earlier run left of the large files."""
@@ -164,7 +148,7 @@ class StreamDest(DestCarrier):
         So it does where the old one is another user's, who could read what is not to be his.
         """
         old = batch.old.get(index)
-        if not self._context.settings.get("inplace") or old is None or not old.keeps_owner:
+        if not self._context.settings.get("inplace") or old is None or old.found is None or not old.keeps_owner:
             return None
         with contextlib.suppress(OSError), Root(self._context.top) as root:
             return InPlace(root, entry, old.found)
@@ -175,37 +159,64 @@ class StreamDest(DestCarrier):
         return self._batches[shard].needed
 
     def ask(self, message: Want, send: Callable[[Want], None]) -> None:
-        """Where there are old versions, hash them first, in a thread: the others go on meanwhile."""
+        """If there are old versions, a thread begins with them and tells their hashes."""
         batch = self._batches[message.id]
-        bases = {index: item.basis for index, item in batch.large.items() if item.basis is not None}
-        if not bases:
+        if not any(item.basis is not None for item in batch.large.values()):
             batch.is_asked_for = True
             send(message)
             return
-        thread = threading.Thread(target=self._hash_and_ask, args=(batch, bases, message, send), daemon=True)
-        self._hashers = [*(old for old in self._hashers if old.is_alive()), thread]
-        thread.start()
+        batch.hasher = threading.Thread(target=self._ask_and_hash, args=(batch, message, send), daemon=True)
+        batch.hasher.start()
 
-    def _hash_and_ask(
-        self, batch: _Batch, bases: dict[int, Basis], message: Want, send: Callable[[Want], None]
-    ) -> None:
+    def _ask_and_hash(self, batch: _Batch, message: Want, send: Callable[[Want], None]) -> None:
         try:
-            sums = {}
-            for index, basis in bases.items():
-                with contextlib.suppress(OSError):  # then the whole file is sent
-                    sums[index] = delta.pack(delta.sums_of(basis.fd, basis.size, str(self._context.settings["id"])))
-            message.sums = sums
+            message.sums = {}
+            for index, item in batch.large.items():
+                if item.basis is not None:
+                    item.partial.begin_with(item.basis.fd)
+                    message.sums[index] = item.basis.blocks.pack()
             batch.is_asked_for = True
             send(message)
+            for index, item in batch.large.items():
+                if item.basis is not None:
+                    self._tell_hashes(batch, message.id, index, item, item.basis)
+        except OSError as error:
+            full_or_not = full(self._context.root, f"{error.strerror}") if error.errno in FULL else error
+            self._failed(full_or_not)
         except Exception as error:
             self._failed(error)
+
+    def _tell_hashes(self, batch: _Batch, shard: int, index: int, item: _Incoming, basis: Basis) -> None:
+        """Hash the old version where something of the file is needed, not too far ahead of what is written."""
+        blocks, told, first = basis.blocks, 0, 0
+        runs = blocks.stretches_in(batch.needed.get(index, [(0, item.partial.size)]))
+        with contextlib.closing(self._hasher.hashes(basis.fd, blocks, runs)) as hashed:
+            with contextlib.suppress(OSError):  # then what follows is sent
+                for run, hashes in hashed:
+                    basis.note(run, hashes)
+                    self._tell(BlockSums(shard, index, run.start, hashes.sums, is_last=False))
+                    told, first = told + len(run) * blocks.size, run.start + blocks.stretch
+                    if not self._wait_until_written(batch, item, told - _AHEAD):
+                        return
+        self._tell(BlockSums(shard, index, first, b"", is_last=True))
+
+    def _wait_until_written(self, batch: _Batch, item: _Incoming, count: int) -> bool:
+        """Wait until so much of a file has been written; False if no more will be."""
+        with self._changed:
+            while item.written < count and not batch.is_sent and not self._over.is_set():
+                self._changed.wait(0.5)
+            return not batch.is_sent and not self._over.is_set()
 
     def collect(self, shard: int) -> Arrived:
         """Return a shard's files, all of which have left the source."""
         with self._changed:
             batch = self._batches.pop(shard)
+            batch.is_sent = True
+            self._changed.notify_all()
             while any(item.users for item in batch.large.values()):
                 self._changed.wait(0.5)
+        if batch.hasher is not None:
+            batch.hasher.join()
         self._context.progress.moved(sum(entry.size for _index, entry in batch.small))
         try:
             return _Received(batch, self._context.top, self._reuse)
@@ -269,14 +280,19 @@ class StreamDest(DestCarrier):
             if not partial.fresh:
                 write_zeros(partial.fd, record.offset, record.length)
         elif record.kind == RecordKind.SAME:
-            if item.basis is None or record.offset + record.length > item.basis.size:
+            proof = link.receive(record.size)
+            if item.basis is None:
                 raise FrameError("a file refers to an old version that does not exist")
+            item.basis.check(record.offset, record.length, proof)
             partial.take_same(item.basis.fd, record.offset, record.length)
             with self._changed:
                 item.same[record.offset] = record.length
         elif record.kind == RecordKind.DONE:
             partial.note(record.offset, record.offset + record.length)
             self._noted.set()
+            with self._changed:
+                item.written += record.length if record.offset not in item.complete else 0
+                item.complete.add(record.offset)
             done = [[record.offset, record.offset + record.length]]
             self._tell(Got(record.shard, record.index, done))
             return
@@ -314,9 +330,10 @@ class StreamDest(DestCarrier):
         self._noted.set()
         if self.streams is not None:
             self.streams.close()
-        for thread in [self._syncer, *self._hashers]:
+        for thread in [self._syncer, *(batch.hasher for batch in self._batches.values())]:
             if thread is not None:
                 thread.join()
+        self._hasher.close()
         for batch in self._batches.values():
             for item in batch.large.values():
                 item.partial.close(complete=False)
@@ -348,16 +365,23 @@ class _Received(Arrived):
             except OSError as error:
                 self.trouble = error.strerror or str(error)
                 raise
+            self._count(item)
             return item.partial.folder_fd, item.partial.name  # it stays open until this is closed
         if item.basis is not None and item.same and not item.basis.is_as_it_was():
             self.trouble = "its old version at the destination changed meanwhile"
             raise OSError(errno.ESTALE, self.trouble)
+        self._count(item)
         item.partial.close(complete=True)
         return item.partial.folder_fd, item.partial.name
 
     def status(self, index: int, folder_fd: int, name: bytes) -> os.stat_result:
         partial = self._large[index].partial
         return partial.status() if isinstance(partial, InPlace) else super().status(index, folder_fd, name)
+
+    def _count(self, item: _Incoming) -> None:
+        same = sum(item.same.values())
+        self.from_basis += same
+        self.shared += same if item.partial.is_cloned else 0
 
     def close(self) -> None:
         self._small.clear()

@@ -15,15 +15,16 @@ from collections import deque
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._model.entry import REGULAR, Entry
 from ..._tree.dirfd import Root
-from ..content import delta
+from ..content import bundles, delta
 from ..content.compression import PIECE_BYTES, Compressor
 from ..content.sparse import segments
 from ..net.carrier import Send, Sending, SourceCarrier, Wanted
 from ..net.data_connection import ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
-from ..wire.messages import Got
+from ..wire.messages import BlockSums, Got, Want
 from ..wire.ranges import Range, cut, length, parse, unit
 from ..wire.records import MAX_RECORD, Record, RecordKind
 from .sender import MOVED
@@ -39,8 +40,8 @@ class _File:
         self.shard, self.index, self.fd = shard, file.index, fd
         self.size = file.entry.size
         needed = [(file.have, self.size)] if file.ranges is None else file.ranges
-        self.sums: delta.Sums | None = file.sums
-        self.waiting = set(cut(needed, max(unit(self.size, streams), self.sums.block if self.sums else 0)))
+        self.known: delta.Known | None = file.known
+        self.waiting = set(cut(needed, max(unit(self.size, streams), self.known.blocks.size if self.known else 0)))
         self.bytes = length(self.waiting)
         self.same: dict[Range, int] = {}  # bytes of each range that the destination has already
         self.is_sparse = file.entry.is_sparse
@@ -54,7 +55,8 @@ class StreamSource(SourceCarrier):
 
     def __init__(self, context: Context, bucket: TokenBucket) -> None:
         self._context, self._bucket = context, bucket
-        self._key = str(context.settings["id"])
+        self._hasher = delta.Hasher()
+        self._known: dict[tuple[int, int], delta.Known] = {}  # old versions at the destination, of open shards
         self._count = max(1, int(context.settings["streams_max"]))
         self._local = threading.local()  # what each connection learns about packing
         self._changed = threading.Condition()
@@ -63,6 +65,32 @@ class StreamSource(SourceCarrier):
         self._files: dict[tuple[int, int], _File] = {}
         self._on_its_way: dict[tuple[_File, Range], DataConnection] = {}
         self._over = False
+
+    # in the leading thread
+
+    def hashes(self, entries: list[Entry]) -> list[str]:
+        """Return how this host can hash, where there is a large file."""
+        has_large = any(entry.type == REGULAR and not bundles.fits(entry) for entry in entries)
+        return delta.own_algorithms() if has_large and self._context.settings.get("delta") != "none" else []
+
+    # in the thread that listens to the destination
+
+    def expect(self, want: Want, entries: list[Entry]) -> None:
+        """Hashes of the old versions that a message names will come; raises FrameError if that cannot be."""
+        sums = want.sums or {}
+        for index in sums.keys() & set(want.indexes):
+            if not bundles.fits(entries[index]):
+                self._known[want.id, index] = delta.Known(delta.parse(sums[index], entries[index].size))
+
+    def learn(self, message: BlockSums) -> None:
+        """Take hashes; raises FrameError."""
+        known = self._known.get((message.id, message.index))
+        if known is not None:  # else the file could not be read
+            known.add(message.first, message.sums, message.is_last)
+
+    def known(self, shard: int, index: int) -> delta.Known | None:
+        """Return what is known of a file's old version at the destination, and will be."""
+        return self._known.get((shard, index))
 
     # in the threads that answer the destination
 
@@ -88,6 +116,8 @@ class StreamSource(SourceCarrier):
             self._travel(opened)
         finally:
             with self._changed:
+                for file in files:
+                    self._known.pop((shard, file.index), None)
                 for item in opened:
                     self._files.pop((shard, item.index), None)
                     self._queue.pop(item, None)
@@ -103,10 +133,10 @@ class StreamSource(SourceCarrier):
 
     def _is_for_rsync(self, file: Wanted, fd: int) -> bool:
         """Whether rsync should bring this file afterwards; one with several names must be here for the others."""
-        if self._context.settings.get("delta") != "rsync" or file.sums is None or file.entry.nlink > 1:
+        if self._context.settings.get("delta") != "rsync" or file.known is None or file.entry.nlink > 1:
             return False
         try:
-            return delta.has_moved(fd, file.entry.size, file.sums, self._key)
+            return delta.has_moved(fd, file.entry.size, file.known, self._expect_going)
         except OSError:
             return False  # that shows again, and is listed, where it is read to be sent
 
@@ -118,9 +148,12 @@ class StreamSource(SourceCarrier):
                     self._queue[item] = deque(sorted(item.waiting))
             self._changed.notify_all()
             while any(item.waiting for item in opened):
-                if self._over or self._context.stop.is_set():
-                    raise TransferFailed("the transfer ended while contents were on their way")
+                self._expect_going()
                 self._changed.wait(_POLL)
+
+    def _expect_going(self) -> None:
+        if self._over or self._context.stop.is_set():
+            raise TransferFailed("the transfer ended while contents were on their way")
 
     def got(self, message: Got) -> None:
         """The destination has written ranges; raises FrameError for a message that cannot be read."""
@@ -206,8 +239,8 @@ class StreamSource(SourceCarrier):
 
     def _send_range(self, link: DataConnection, item: _File, piece: Range) -> None:
         try:
-            if item.sums is not None:
-                self._send_changed(link, item, piece, item.sums)
+            if item.known is not None:
+                self._send_changed(link, item, piece, item.known)
             elif not item.is_sparse:
                 self._send_data(link, item, *piece)
             else:
@@ -224,29 +257,57 @@ class StreamSource(SourceCarrier):
             else:
                 link.send_head(Record(RecordKind.ZERO, item.shard, item.index, first, last - first))
 
-    def _send_changed(self, link: DataConnection, item: _File, piece: Range, sums: delta.Sums) -> None:
-        """Send the blocks that the destination's old version does not have; runs of either kind go as one."""
-        same = 0
-        run, kind = piece[0], False
-        at = piece[0]
-        while at < piece[1]:
-            stop = min(piece[1], at - at % sums.block + sums.block)
-            equal = stop - at == sums.block and sums.match(item.fd, at, self._key)
-            if equal != kind:
-                self._send_run(link, item, run, at, kind)
-                run, kind = at, equal
-            same += sums.block if equal else 0
-            at = stop
-        self._send_run(link, item, run, piece[1], kind)
+    def _send_changed(self, link: DataConnection, item: _File, piece: Range, known: delta.Known) -> None:
+        """Send the blocks that the destination's old version does not have; runs of the others go as one."""
+        blocks, at, same = known.blocks, piece[0], 0  # up to where all was sent, and bytes that need not be
+        run = range(0)  # of blocks that are the same, and are not said to be yet
+        rests: list[bytes] = []
+
+        def check() -> None:
+            self._expect_going()
+            if link.is_lost():
+                raise ConnectionLost("a data connection was lost while it waited")
+
+        found = self._hasher.hashes(item.fd, blocks, blocks.stretches(blocks.inside(*piece)))
+        with contextlib.closing(found) as hashed:
+            for numbers, own in hashed:
+                time_accounting.credit(time_accounting.READ, own.processor)
+                before = time_accounting.switch(time_accounting.ANSWER)
+                sums = known.wait(numbers, check)
+                time_accounting.switch(before)
+                for part, is_same in delta.same_blocks(numbers, own.sums, sums):
+                    if is_same:
+                        if not run:
+                            self._send_run(link, item, at, part.start * blocks.size)
+                            run, rests = part, []
+                        run = range(run.start, part.stop)
+                        rests += own.rests[part.start - numbers.start : part.stop - numbers.start]
+                        at = part.stop * blocks.size
+                        continue
+                    same += self._send_same(link, item, blocks, run, rests)
+                    run = range(0)
+                    self._send_run(link, item, at, part.stop * blocks.size)
+                    at = part.stop * blocks.size
+        same += self._send_same(link, item, blocks, run, rests)
+        self._send_run(link, item, at, piece[1])
         item.same[piece] = same
 
-    def _send_run(self, link: DataConnection, item: _File, start: int, end: int, same: bool) -> None:
+    def _send_same(
+        self, link: DataConnection, item: _File, blocks: delta.Blocks, run: range, rests: list[bytes]
+    ) -> int:
+        """Say that a run of blocks is the same, and prove it; return how many bytes these are."""
+        length = len(run) * blocks.size
+        if run:
+            start, proof = run.start * blocks.size, blocks.prove(rests)
+            link.send_head(Record(RecordKind.SAME, item.shard, item.index, start, length, len(proof)))
+            link.send(memoryview(proof))
+            self._context.progress.moved(length)
+        return length
+
+    def _send_run(self, link: DataConnection, item: _File, start: int, end: int) -> None:
         if start == end:
             return
-        if same:
-            link.send_head(Record(RecordKind.SAME, item.shard, item.index, start, end - start))
-            self._context.progress.moved(end - start)
-        elif item.is_sparse:
+        if item.is_sparse:
             self._send_sparse(link, item, start, end)
         else:
             self._send_data(link, item, start, end)
@@ -286,6 +347,7 @@ class StreamSource(SourceCarrier):
             self._changed.notify_all()
         if self.streams is not None:
             self.streams.close()
+        self._hasher.close()
         with self._changed:
             self._on_its_way.clear()
             self._changed.notify_all()

@@ -181,6 +181,7 @@ class Sender:
         if self._settings["one_file_system"]:
             shard.opaque = [i for i, entry in enumerate(shard.entries) if entry.dev != self._top_device]
         shard.users, shard.groups = self._names.new(shard.entries)
+        shard.hashes = self._carrier.hashes(shard.entries)
         self._open[shard.id] = shard
         self._context.progress.files_total = self._outcome.files_total
         self._session.send(shard)
@@ -324,8 +325,7 @@ class Sender:
             self._bytes_sent += count
         self._session.send(Sent(shard.id, problems, sums, count), stream)
 
-    @staticmethod
-    def _wanted(shard: Shard, want: Want) -> list[Wanted]:
+    def _wanted(self, shard: Shard, want: Want) -> list[Wanted]:
         found = [Wanted(index, shard.entries[index], want.have.get(index, 0)) for index in want.indexes]
         if not all(0 <= file.have <= file.entry.size for file in found):
             raise FrameError("the destination says that it has more of a file than there is")

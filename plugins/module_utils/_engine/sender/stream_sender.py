@@ -20,7 +20,7 @@ from ..._core.context import Context
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
-from ..content import bundles, delta
+from ..content import bundles
 from ..net.carrier import Wanted
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
@@ -28,7 +28,7 @@ from ..net.session import Session
 from ..wire import ranges
 from ..wire.conversation import MAX_BUNDLES, Said
 from ..wire.frames import Frame, FrameKind
-from ..wire.messages import Ack, Begin, Fewer, Got, Shard, Want
+from ..wire.messages import Ack, Begin, BlockSums, Fewer, Got, Shard, Want
 from .batches import gather
 from .large_files import StreamSource
 from .sender import UNSTABLE, VANISHED, Sender
@@ -57,19 +57,22 @@ class StreamSender(Sender):
 
     def _on_message(self, stream: int, message: Said) -> None:
         if isinstance(message, Want):
+            entries = self._open[message.id].entries
+            self._ranges.expect(message, entries)
             if self._ahead.wanted:
-                self._look_ahead(message)
+                self._look_ahead(message, entries)
             self._session.put(message)
         elif isinstance(message, Got):
             self._ranges.got(message)
+        elif isinstance(message, BlockSums):
+            self._ranges.learn(message)
         elif isinstance(message, Fewer):
             self._ranges.dismiss(message.streams)
         else:
             super()._on_message(stream, message)
 
-    def _look_ahead(self, want: Want) -> None:
+    def _look_ahead(self, want: Want, entries: list[Entry]) -> None:
         """In the thread that listens: have the disk bring what the leading thread will come to."""
-        entries = self._open[want.id].entries
         wanted = (entries[index] for index in want.indexes)
         self._ahead.ask([entry.path for entry in wanted if bundles.fits(entry)])
 
@@ -79,18 +82,14 @@ class StreamSender(Sender):
         else:
             super()._handle(ack)
 
-    @staticmethod
-    def _wanted(shard: Shard, want: Want) -> list[Wanted]:
-        files = Sender._wanted(shard, want)
-        needed, sums = want.ranges, want.sums or {}
+    def _wanted(self, shard: Shard, want: Want) -> list[Wanted]:
+        needed = want.ranges
         return [
             file._replace(
                 ranges=ranges.parse(needed[file.index], file.entry.size) if file.index in needed else None,
-                sums=delta.parse(sums[file.index]) if file.index in sums else None,
+                known=self._ranges.known(shard.id, file.index),
             )
-            if file.index in needed or file.index in sums
-            else file
-            for file in files
+            for file in super()._wanted(shard, want)
         ]
 
     def _answer(self, shard: Shard, want: Want) -> None:

@@ -82,7 +82,7 @@ def _stay(state: Phase, *kinds: FrameKind) -> dict[FrameKind, Phase]:
 _CONTENTS = (K.BEGIN, K.RAW, K.DATA, K.DEFLATED, K.ZSTD, K.END, K.SENT)
 _ALIVE = (K.PING, K.PACE)
 _OFFERS = (*_ALIVE, K.SHARD, K.SUMS, K.READY, *_CONTENTS)
-_ANSWERS = (*_ALIVE, K.HASH, K.WANT, K.FETCHED, K.GOT, K.ACK, K.FEWER)
+_ANSWERS = (*_ALIVE, K.HASH, K.WANT, K.BLOCKS, K.FETCHED, K.GOT, K.ACK, K.FEWER)
 _ENDED: Mapping[Phase, Mapping[FrameKind, Phase]] = {Phase.GONE: {}, Phase.FAILED: {}}
 
 # What an end may send in a phase, and the phase that it is in then. FAILED may come on the first connection alone.
@@ -130,9 +130,10 @@ _AGREED: Steps = {
 STEPS: Mapping[Contents, Steps] = {
     Contents.BUNDLES: {
         **_AGREED,
-        Step.WANTED: {K.BEGIN: Step.BEGUN, K.GOT: Step.WANTED, K.SENT: Step.SENT},
-        Step.BEGUN: {K.GOT: Step.BEGUN, K.SENT: Step.SENT},
-        Step.SENT: {K.GOT: Step.SENT, K.ACK: None},  # a range that was sent twice is confirmed twice
+        Step.WANTED: {K.BEGIN: Step.BEGUN, K.BLOCKS: Step.WANTED, K.GOT: Step.WANTED, K.SENT: Step.SENT},
+        Step.BEGUN: {K.BLOCKS: Step.BEGUN, K.GOT: Step.BEGUN, K.SENT: Step.SENT},
+        # a range that was sent twice is confirmed twice; hashes may be told until SENT has arrived
+        Step.SENT: {K.BLOCKS: Step.SENT, K.GOT: Step.SENT, K.ACK: None},
     },
     Contents.ARCHIVES: {
         **_AGREED,
@@ -178,8 +179,9 @@ _PARSERS: dict[FrameKind, Callable[[Payload], Message]] = {
     message.kind: message.parse
     for message in (
         *(messages.Hello, Shard, messages.Total, messages.Scanned, messages.Want, messages.Hash, messages.Sums),
-        *(messages.Sent, messages.Ack, messages.Got, messages.Begin, messages.Raw, messages.End, messages.Ready),
-        *(messages.Fetched, messages.Fewer, messages.Pace, messages.Failed, messages.Ping, messages.Bye, Summary),
+        *(messages.Sent, messages.Ack, messages.Got, messages.BlockSums, messages.Begin, messages.Raw, messages.End),
+        *(messages.Ready, messages.Fetched, messages.Fewer, messages.Pace, messages.Failed, messages.Ping),
+        *(messages.Bye, Summary),
     )
 }
 

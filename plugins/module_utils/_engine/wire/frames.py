@@ -45,6 +45,7 @@ class FrameKind(IntEnum):
     FEWER = 16
     TOTAL = 17
     PACE = 18
+    BLOCKS = 19
     BEGIN = 20
     RAW = 21
     END = 22

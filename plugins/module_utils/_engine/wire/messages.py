@@ -80,7 +80,7 @@ class Hello(Message):
 class Shard(OfShard):
     """SHARD: a batch of entries that is decided, sent and accounted for as one."""
 
-    __slots__ = ("attempt", "entries", "groups", "opaque", "size", "users")
+    __slots__ = ("attempt", "entries", "groups", "hashes", "opaque", "size", "users")
     kind = FrameKind.SHARD
     _POSITIONS = ("opaque",)
 
@@ -91,20 +91,20 @@ class Shard(OfShard):
         self.opaque: list[int] = []  # directories whose contents the source does not list
         self.users: dict[int, str] = {}  # names of uids that were not seen before
         self.groups: dict[int, str] = {}
+        self.hashes: list[str] = []  # how the source can hash blocks of large files, beside what every host can
         self.size = 0  # bytes of its message, once that is made
 
     def dump(self) -> bytes:
-        head = dump_message(
-            {
-                "id": self.id,
-                "attempt": self.attempt,
-                "count": len(self.entries),
-                "opaque": self.opaque,
-                "users": self.users,
-                "groups": self.groups,
-            }
-        )
-        payload = _LENGTH.pack(len(head)) + head + b"".join(map(encode, self.entries))
+        head = {
+            "id": self.id,
+            "attempt": self.attempt,
+            "count": len(self.entries),
+            "opaque": self.opaque,
+            "users": self.users,
+            "groups": self.groups,
+            "hashes": self.hashes,
+        }
+        payload = _with_head(head, b"".join(map(encode, self.entries)))
         self.size = len(payload)
         return payload
 
@@ -112,19 +112,17 @@ class Shard(OfShard):
     def parse(cls, payload: Payload) -> Shard:
         """Read a shard; raises FrameError, also where an entry is one that no walk can have made."""
         payload = bytes(payload)
-        if len(payload) < _LENGTH.size:
-            raise FrameError("a shard without a head arrived")
-        (length,) = _LENGTH.unpack_from(payload)
-        head = parse_message(payload[_LENGTH.size : _LENGTH.size + length])
+        head, rest = _head_and_rest(payload)
         decoder = Decoder()
         try:
-            entries = list(decoder.feed(payload[_LENGTH.size + length :]))
+            entries = list(decoder.feed(rest))
             decoder.finish()
         except ValueError as error:
             raise FrameError(f"a shard that cannot be read arrived: {error}") from error
         shard = cls(number(head, "id"), entries, number(head, "attempt"))
         shard.size = len(payload)
         shard.opaque = _positions(head, "opaque")
+        shard.hashes = _texts(head, "hashes")
         shard.users, shard.groups = _by_index(head, "users", str), _by_index(head, "groups", str)
         if len(entries) > SHARD_ENTRIES:
             raise FrameError(f"a shard of {len(entries)} entries arrived; {SHARD_ENTRIES} are allowed")
@@ -286,6 +284,26 @@ class Got(OfShard):
         return cls(number(values, "id"), number(values, "index"), values.get("ranges"))
 
 
+class BlockSums(OfShard):
+    """BLOCKS: hashes of blocks of a large file's old version, from the block ``first`` on."""
+
+    __slots__ = ("first", "index", "is_last", "sums")
+    kind = FrameKind.BLOCKS
+
+    def __init__(self, shard: int, index: int, first: int, sums: bytes, is_last: bool) -> None:
+        self.id, self.index, self.first, self.sums = shard, index, first, sums
+        self.is_last = is_last  # of this file
+
+    def dump(self) -> bytes:
+        head = {"id": self.id, "index": self.index, "first": self.first, "last": self.is_last}
+        return _with_head(head, self.sums)
+
+    @classmethod
+    def parse(cls, payload: Payload) -> BlockSums:
+        head, sums = _head_and_rest(payload)
+        return cls(number(head, "id"), number(head, "index"), number(head, "first"), sums, bool(head.get("last")))
+
+
 class Begin(OfShard):
     """BEGIN: a shard's contents follow; ``tar``: as an archive (None if the method knows none)."""
 
@@ -436,6 +454,22 @@ class Bye(Message):
         return cls()
 
 
+def _with_head(head: Mapping[str, object], rest: bytes) -> bytes:
+    """Return a payload of plain data and bytes."""
+    data = dump_message(head)
+    return _LENGTH.pack(len(data)) + data + rest
+
+
+def _head_and_rest(payload: Payload) -> tuple[dict[str, Any], bytes]:
+    """Read what ``_with_head`` made; raises FrameError."""
+    payload = bytes(payload)
+    if len(payload) < _LENGTH.size:
+        raise FrameError("a message without a head arrived")
+    (length,) = _LENGTH.unpack_from(payload)
+    behind = _LENGTH.size + length
+    return parse_message(payload[_LENGTH.size : behind]), payload[behind:]
+
+
 def dump_message(values: Mapping[str, object]) -> bytes:
     """Return plain data as a payload. Texts that came from paths survive (surrogates are escaped)."""
     return json.dumps(values, separators=(",", ":")).encode("ascii")
@@ -472,6 +506,13 @@ def _positions(values: Mapping[str, object], name: str) -> list[int]:
     found = values.get(name, [])
     if not isinstance(found, list) or not set(map(type, found)) <= {int}:
         raise FrameError("a message names entries in a way that cannot be read")
+    return found
+
+
+def _texts(values: Mapping[str, object], name: str) -> list[str]:
+    found = values.get(name, [])
+    if not isinstance(found, list) or not set(map(type, found)) <= {str}:
+        raise FrameError("a message names what it does not name in words")
     return found
 
 

@@ -38,6 +38,7 @@ _KINDS = {int(kind): kind for kind in RecordKind}
 MAX_RECORD = 8 << 20  # bytes of contents that one record stands for
 MAX_RANGE = 64 << 20  # bytes from the first to the last record of a range
 MAX_OFFSET = (1 << 63) - 1
+PROOF_BYTES = 16  # which SAME brings
 
 _HEAD = struct.Struct("!BQIQII")
 _NUMBER = struct.Struct("!Q")
@@ -48,7 +49,7 @@ class Record(NamedTuple):
     """The head of a record.
 
     RAW, ZLIB, ZSTD: contents follow, as they are or packed. ZERO: there are no contents, only zeros. SAME:
-    the old version of the file at the destination has them at the same place. DONE: the range
+    the old version of the file at the destination has them at the same place; a proof follows. DONE: the range
     of ``length`` bytes at ``offset`` has been sent. BYE: nothing more comes on this connection.
     """
 
@@ -106,6 +107,8 @@ def _check(record: Record) -> None:
         is_right = record.size == record.length
     elif kind in (RecordKind.ZLIB, RecordKind.ZSTD):
         is_right = record.size <= record.length
+    elif kind == RecordKind.SAME:
+        is_right = record.size == PROOF_BYTES
     else:
         is_right = not record.size
     if not is_right:

@@ -41,6 +41,8 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
         bytes_total=source.bytes_total,
         bytes_sent=source.bytes_sent + dest.bytes_sent,
         bytes_matched=dest.bytes_matched,
+        bytes_from_basis=dest.bytes_from_basis,
+        bytes_shared=dest.bytes_shared,
         files_total=source.files_total,
         files_created=dest.files_created,
         files_updated=dest.files_updated,
@@ -74,6 +76,8 @@ def continue_from(outcome: Outcome, earlier: Outcome) -> None:
     outcome.files_deleted = earlier.files_deleted
     outcome.attributes_changed = earlier.attributes_changed
     outcome.bytes_sent = earlier.bytes_sent
+    outcome.bytes_from_basis = earlier.bytes_from_basis
+    outcome.bytes_shared = earlier.bytes_shared
     outcome.changes = list(earlier.changes)
     outcome.changes_total = earlier.changes_total
     outcome.deleted = list(earlier.deleted)

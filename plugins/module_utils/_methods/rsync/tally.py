@@ -72,7 +72,9 @@ class Tally:
             self.outcome.bytes_sent += literal
             # What an earlier run of ours sent is no find at the destination.
             found = statistics.get("Matched data", 0)
-            self.outcome.bytes_matched += max(0, found - sent_before) if self._again else found
+            found = max(0, found - sent_before) if self._again else found
+            self.outcome.bytes_matched += found
+            self.outcome.bytes_from_basis += found
 
     def totals(self, statistics: dict[str, int]) -> None:
         """Take what the whole tree holds from the run that saw all of it."""

@@ -14,7 +14,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content imp
     bundles,
     compression,
     compression_gain,
-    delta,
     sparse,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import inplace_file, partial_file
@@ -32,7 +31,8 @@ MIB = 1 << 20
 
 
 def _record(kind: RecordKind, shard: int, index: int, offset: int, length: int) -> Record:
-    size = length if kind == RecordKind.RAW else length // 2 if kind in (RecordKind.ZLIB, RecordKind.ZSTD) else 0
+    packed = kind in (RecordKind.ZLIB, RecordKind.ZSTD)
+    size = {RecordKind.RAW: length, RecordKind.SAME: records.PROOF_BYTES}.get(kind, length // 2 if packed else 0)
     return Record(kind, shard, index, offset, length, size)
 
 
@@ -93,6 +93,7 @@ def test_no_bytes_make_a_head_that_is_not_allowed(data):
         Record(RecordKind.RAW, 0, 0, 0, 10, 9),
         Record(RecordKind.ZLIB, 0, 0, 0, 10, 11),
         Record(RecordKind.ZERO, 0, 0, 0, 10, 1),
+        Record(RecordKind.SAME, 0, 0, 0, 10, 0),
         Record(RecordKind.DONE, 0, 0, records.MAX_OFFSET, 1),
     ],
 )
@@ -269,46 +270,6 @@ def test_a_torn_or_flipped_line_says_nothing(start, length, data):
     assert partial_file.decode(bytes(line), b"name", 5, 10**9) == []
 
 
-@pytest.mark.parametrize("size", [0, 1, 10**6, 10**9, 10**12, 10**15])
-def test_blocks_are_powers_of_two(size):
-    block = delta.block_size(size)
-    assert block & (block - 1) == 0 and 32 << 10 <= block <= 8 << 20
-
-
-BLOCK = 32768
-OLD = b"".join(bytes([number % 251]) * BLOCK for number in range(160))
-
-
-@pytest.mark.parametrize(
-    ("new", "moved"),
-    [
-        (OLD, False),
-        (OLD + b"appended", False),
-        (OLD[: 40 * BLOCK] + os.urandom(60 * BLOCK) + OLD[100 * BLOCK :], False),
-        (b"inserted" + OLD, True),
-        (OLD[BLOCK:], True),
-        (os.urandom(160 * BLOCK), True),  # that cannot be told from it
-        ((b"inserted" + OLD) * 3, False),  # its size is not alike
-        ((b"inserted" + OLD)[: 70 * BLOCK], False),
-        (b"", False),
-    ],
-    ids=range(9),
-)
-def test_content_that_moved_is_told_by_some_blocks(tmp_path, new, moved):
-    for name, data in (("old", OLD), ("new", new)):
-        (tmp_path / name).write_bytes(data)
-    with open(tmp_path / "old", "rb") as old, open(tmp_path / "new", "rb") as now:
-        sums = delta.sums_of(old.fileno(), len(OLD), "key")
-        assert delta.has_moved(now.fileno(), len(new), sums, "key") == moved
-
-
-def test_a_few_blocks_are_not_worth_another_run(tmp_path):
-    (tmp_path / "new").write_bytes(os.urandom(15 * BLOCK))
-    with open(tmp_path / "new", "rb") as now:
-        sums = delta.Sums(BLOCK, bytes(15 * delta.SUM_BYTES), delta.ALGORITHMS[0])
-        assert not delta.has_moved(now.fileno(), 15 * BLOCK, sums, "key")
-
-
 @pytest.fixture(name="image")
 def file_to_write_into(tmp_path):
     """Yield a file below a folder, and what opens it to be written to: it becomes 3 bytes long."""
@@ -357,56 +318,6 @@ def test_what_is_not_one_file_with_one_name_is_never_written_into(image, how):
         path.symlink_to("backup") if how == "symlink" else os.mkfifo(path)
     with pytest.raises(OSError, match="one name|Too many levels"):
         write_to()
-
-
-@pytest.mark.parametrize("algorithm", delta.ALGORITHMS)
-def test_sums_name_whole_aligned_blocks(tmp_path, monkeypatch, algorithm):
-    monkeypatch.setattr(delta, "quickest", lambda: algorithm)
-    data = os.urandom(100_000)
-    (tmp_path / "old").write_bytes(data)
-    fd = os.open(tmp_path / "old", os.O_RDONLY)
-    sums = delta.parse(delta.pack(delta.sums_of(fd, len(data), "key")))
-    os.close(fd)
-    assert len(sums.sums) == 3 * delta.SUM_BYTES and sums.algorithm == algorithm
-    block = data[32768:65536]
-    assert sums.at(32768) == delta.hash_block(block, "key", algorithm) != delta.hash_block(block, "other", algorithm)
-    assert sums.at(1) == sums.at(98304) == b""
-
-
-def test_several_threads_give_the_sums_of_one(tmp_path):
-    (tmp_path / "old").write_bytes(os.urandom(100) * 300_000)
-    with open(tmp_path / "old", "rb") as old:
-        sums = delta.sums_of(old.fileno(), 30_000_000, "key")
-        old.seek(0)
-        blocks = [old.read(sums.block) for _block in range(30_000_000 // sums.block)]
-        assert sums.sums == b"".join(delta.hash_block(block, "key", sums.algorithm) for block in blocks)
-        # it became shorter since its size was looked at: there are sums of what is there
-        assert delta.sums_of(old.fileno(), 90_000_000, "key").sums == sums.sums
-
-
-def test_the_quickest_algorithm_is_one_of_them():
-    assert delta.quickest() in delta.ALGORITHMS
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        None,
-        {},
-        {"block": 32768, "sums": ""},
-        {"block": 3, "sums": "", "algorithm": "sha256"},
-        {"block": 1 << 30, "sums": "", "algorithm": "sha256"},
-        {"block": "x", "sums": "", "algorithm": "sha256"},
-        {"block": 32768, "sums": "AAA", "algorithm": "sha256"},
-        {"block": 32768, "sums": "AAAA", "algorithm": "sha256"},
-        {"block": 32768, "sums": 5, "algorithm": "sha256"},
-        {"block": 32768, "sums": "", "algorithm": "crc32"},
-        {"block": 32768, "sums": "", "algorithm": []},
-    ],
-)
-def test_sums_that_cannot_be_are_refused(values):
-    with pytest.raises(FrameError):
-        delta.parse(values)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 4)), max_size=5), st.booleans())

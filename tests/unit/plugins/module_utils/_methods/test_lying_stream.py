@@ -66,6 +66,8 @@ class Ground:
         for name in ("x", "same"):
             (outside / "tmp" / name).write_text("another's")
         self.write("changed", 200, "C")
+        with (self.source / "large").open("r+b") as large:  # of which the older copy has blocks
+            large.write(b"L" * 5)
         self.write("new", 10, "n")
         (self.source / "dressed").chmod(0o711)
         (self.source / "excluded.key").write_text("key")
