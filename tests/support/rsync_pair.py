@@ -100,7 +100,8 @@ def settings(**changes: Any) -> dict[str, Any]:
         "rsync": {"source": VERSION, "dest": VERSION},
     }
     assert set(changes) - {"rsyncd_module"} <= set(plan)
-    return dict(plan, **changes)
+    plan.update(changes)
+    return {"streams_max": plan["streams"], **plan}
 
 
 class Pair:

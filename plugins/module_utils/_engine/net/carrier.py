@@ -11,7 +11,6 @@ from typing import Any, Callable, Collection, NamedTuple, Sequence
 
 from ..._core.context import Progress
 from ..._model.entry import Entry
-from ..._tree.dirfd import Root
 from ..wire.conversation import Said
 from ..wire.messages import Shard, Want
 
@@ -129,7 +128,7 @@ class DestCarrier(_Carrier):
 
     resumed: bool = False  # whether something of an earlier run was of use
 
-    def offer(self, shard: Shard, files: list[Offered], older: Sequence[Root]) -> None:
+    def offer(self, shard: Shard, files: list[Offered], older: Sequence[Any]) -> None:
         """Take note of files that are about to be asked for; ``older``: where an older version of them may be, too."""
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:

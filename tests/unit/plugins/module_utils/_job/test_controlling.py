@@ -28,6 +28,8 @@ from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.support.running_jobs import RunningJobs, arrived, rate_over, run_module
 
+pytestmark = pytest.mark.newest  # the module needs Ansible, which older Pythons have not
+
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
 needs_programs = pytest.mark.skipif(
     not SSHD or not shutil.which("rsync") or os.geteuid() != 0, reason="cannot run here: needs root, sshd and rsync"

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._core import subprocesses
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import search_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods import detect_programs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 
@@ -32,7 +32,7 @@ def ran(tmp_path, monkeypatch):
         script.write_text(f"#!/bin/sh\necho {name} >> {record}\ncat <<'END'\n{text}\nEND\n")
         script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(subprocesses, "_SYSTEM_FOLDERS", "/usr/bin:/bin")
+    monkeypatch.setattr(search_path, "_SYSTEM_FOLDERS", "/usr/bin:/bin")
     return record
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._core import subprocesses
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import search_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import find_ping
 
 IPUTILS = "#!/bin/sh\necho 'Usage: ping [-aAbB] [-M pmtudisc] destination' >&2; exit 2\n"
@@ -23,6 +23,6 @@ def test_what_is_there_is_looked_at(tmp_path, monkeypatch, ping, usable, manager
         if text is not None:
             (tmp_path / name).write_text(text)
             os.chmod(tmp_path / name, 0o755)
-    monkeypatch.setattr(subprocesses, "_SYSTEM_FOLDERS", "")
+    monkeypatch.setattr(search_path, "_SYSTEM_FOLDERS", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_ping("Linux") == (usable, package)
