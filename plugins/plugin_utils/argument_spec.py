@@ -55,7 +55,7 @@ def spec_from_documentation(documentation: str) -> Spec:
 
 def validate_options(
     options: Mapping[str, Any], spec: Spec, mutually_exclusive: tuple[tuple[str, ...], ...], what: str
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """Return options with their types and defaults, as Ansible makes those of a task; ``what`` they are, for messages.
 
     Raises Refusal.

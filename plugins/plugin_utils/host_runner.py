@@ -187,19 +187,19 @@ class HostRunner:
             raise HostFailed(_reason(result), self.name)
         return list(harmless_data(result["results"]))
 
-    def run_module(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def run_module(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run another module on the host and return its result, made harmless. Raises HostFailed."""
         result = self._checked(
             lambda: dict(
-                self._action._execute_module(module_name=name, module_args=arguments, task_vars=self.variables)
+                self._action._execute_module(module_name=name, module_args=dict(arguments), task_vars=self.variables)
             )
         )
-        return dict(harmless_data(result))
+        return dict(harmless_data(dict(result)))
 
-    def run_action(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def run_action(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run an action of another name for the host, as a task with these arguments would. Raises HostFailed."""
         task = self._action._task.copy()
-        task.args = arguments
+        task.args = dict(arguments)
         action = self._action._shared_loader_obj.action_loader.get(
             name,
             task=task,
@@ -209,9 +209,9 @@ class HostRunner:
             templar=self._action._templar,
             shared_loader_obj=self._action._shared_loader_obj,
         )
-        return dict(harmless_data(self._checked(lambda: dict(action.run(task_vars=self.variables)))))
+        return dict(harmless_data(dict(self._checked(lambda: dict(action.run(task_vars=self.variables))))))
 
-    def _checked(self, do: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _checked(self, do: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return a result that is no failure. Raises HostFailed with what the host said, and what that means."""
         try:
             result = do()

@@ -154,7 +154,7 @@ MUTATIONS = (
         "attributes are set through an inode that another file has, too",
         "module_utils._engine.receiver.apply",
         "Applier._is_shared",
-        "return not is_mine and (self._keeps_links or verdict.action == ATTRIBUTES)",
+        "return verdict.action == ATTRIBUTES",
         "return False",
         (("method", "stream"), ("checksum", True), ("link_dest", None), ("preserve", None)),
         favoured=("copy", "break_link", "join"),

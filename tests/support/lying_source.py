@@ -166,6 +166,7 @@ LIES.update({f"scp server: {name}": _scp_server(name) for name in LINES})
 def main(lie: str, outside: str, _ends: str, *arguments: str) -> int:
     """Lie, and be an end."""
     LIES[lie](Path(outside))
+    importlib.import_module(f"{COLLECTION}.tests.support.unconfined").unconfine()
     ends = importlib.import_module(f"{COLLECTION}.tests.unit.plugins.module_utils._engine.ends")
     return int(ends.main(*arguments))
 

@@ -148,6 +148,7 @@ def main(side: str, lies: str, _ends: str, *arguments: str) -> int:
     with open(arguments[0], encoding="utf-8") as request:
         identity = json.load(request)["settings"]["id"].encode()
     lie(side, json.loads(lies), identity)
+    importlib.import_module(f"{COLLECTION}.tests.support.unconfined").unconfine()
     ends = importlib.import_module(f"{COLLECTION}.tests.unit.plugins.module_utils._engine.ends")
     return int(ends.main(*arguments))
 

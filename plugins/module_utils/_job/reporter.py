@@ -42,8 +42,9 @@ class Reporter:
         """Change what the status says, and write it now."""
         self.status.update(cast(JobStatus, values))
         self._write()
-        if self._thread.ident is None and not self._wake.is_set():
-            self._thread.start()
+        with self._write_lock:  # several threads may tell something for the first time
+            if self._thread.ident is None and not self._wake.is_set():
+                self._thread.start()
 
     def _write(self) -> None:
         with self._write_lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ansible.errors import AnsibleError
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
@@ -45,6 +45,16 @@ _MANY = 20  # jobs, of which only one line each is shown at their end
 _LIMITS = "migrate_limits"
 
 
+class JobRecord(TypedDict):
+    """What the role's tasks need to know of a job."""
+
+    name: str
+    dest_host: str
+    changed: bool
+    left: bool  # the role has more to do with it in this run
+    failure: dict[str, str]  # empty if it did not fail
+
+
 class Run:
     """One task of the role with all its jobs."""
 
@@ -75,7 +85,7 @@ class Run:
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
 
-    def conduct(self) -> list[dict[str, Any]]:
+    def conduct(self) -> list[JobRecord]:
         """Drive all jobs, and return what was done with each, in the order of the list."""
         jobs = Queue(self._limits)
         pairs = {name: self._pair(job) for name, job in self._jobs.items()}
@@ -98,7 +108,7 @@ class Run:
         yield from life.live()
         self._teller.ended(life.record.failure is not None)
 
-    def _record(self, life: JobLife) -> dict[str, Any]:
+    def _record(self, life: JobLife) -> JobRecord:
         """Return what the role's tasks need to know of a job."""
         record, state = life.record, life.state
         left = bool(find_remedies(state, in_switch=False)) if record.failure and state else bool(life.left)
@@ -145,8 +155,10 @@ class Run:
         given = options_of(job, self._spec, wait=False, verify="none", max_delete=max_delete, collect=collect)
         options = validate_options(given, self._spec, (("port", "port_range"),), f"job {job['name']}")
         source, dest = hosts.runners["source"], hosts.runners["dest"]
-        options["trust"] = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
-        return Session(source, dest, options, check, self._tell_of_one, Interruption(), self._memory)
+        trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
+        return Session(
+            source, dest, {**options, "trust": trust}, check, self._tell_of_one, Interruption(), self._memory
+        )
 
     def _tell_of_one(self, line: str) -> None:
         """Show what a transfer says on its way, if that is not one line for each of many."""

@@ -10,7 +10,7 @@ first hook on, is in the role's tasks, since hooks are the user's own tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -121,7 +121,7 @@ class JobLife:
         self._job, self._options, self._services = job, options, services
         self.state: dict[str, Any] = {}  # empty if it could not be read
         self._warnings: list[str] = []
-        self._predicted: dict[str, Any] = {}
+        self._predicted: Mapping[str, Any] = {}
         self._deletions = {"told": "", "problem": ""}
         self._seeded: Mapping[str, Any] | None = None  # by this run, from its beginning
         self._hosts: Any = None  # once a step needs them
@@ -130,7 +130,7 @@ class JobLife:
     def live(self) -> Life:
         """Make the steps of this run, one after the other, and report."""
         try:
-            self.state = self._read_state()
+            self.state = dict(self._read_state())
         except _Stopped as stopped:
             self.record.failure = Failure(self._job["name"], "start", str(stopped), "Nothing was done.")
             return
@@ -163,7 +163,7 @@ class JobLife:
         """What is left of this run when the life has ended: the steps with hooks, and what follows them."""
         return tuple(step for step in self._decide().steps if step not in STEPS) if self.state else ()
 
-    def _read_state(self) -> dict[str, Any]:
+    def _read_state(self) -> Mapping[str, Any]:
         """Return the state as this run finds it. Raises _Stopped if it belongs to another tree."""
         store, job = self._services.store, self._job
         try:
@@ -319,7 +319,7 @@ class JobLife:
 
     def _sync(self) -> Life:
         """Make delta passes until one is short enough; a seed of this very run that was is as good as a pass."""
-        passes: list[dict[str, Any]] = []
+        passes: list[Mapping[str, Any]] = []
         while not self._is_up_to_date(passes) and len(passes) < max(1, self._options.max_passes):
             passes.append((yield from self._transfer(tolerates=_IN_SERVICE)))
         self._keep("sync", {"passes": passes, "at": self._services.now()})
@@ -331,14 +331,14 @@ class JobLife:
                 "stopped for about that long. Run again when less changes, or raise migrate_sync_short_enough"
             )
 
-    def _is_up_to_date(self, passes: list[dict[str, Any]]) -> bool:
+    def _is_up_to_date(self, passes: Sequence[Mapping[str, Any]]) -> bool:
         """Whether the last pass of this run was short enough, or without one the seed of this run."""
         last = passes[-1] if passes else self._seeded
         return last is not None and last["duration"] <= self._options.short_enough
 
     def _transfer(
         self, check: bool = False, limit: int | None = None, tolerates: Collection[str] = (), collect: bool = False
-    ) -> Generator[Any, Any, dict[str, Any]]:
+    ) -> Generator[Any, Any, Mapping[str, Any]]:
         """Make a transfer to its end and return what is kept of it. Raises _Stopped if it fails.
 
         What changes at the source while it is read is a failure only if ``tolerates`` does not have it (see
@@ -394,7 +394,7 @@ class JobLife:
         self._services.store.save(self._job["name"], self._saved)
 
     @property
-    def _saved(self) -> dict[str, Any]:
+    def _saved(self) -> Mapping[str, Any]:
         return {**self.state, "warnings": self._warnings, "hooks": self.state.get("hooks", [])}
 
     def _report(self) -> None:

@@ -25,7 +25,7 @@ class Store:
         """Return the path of a job's state."""
         return os.path.join(self._folder, "state", f"{job}.json")
 
-    def read(self, job: str) -> dict[str, Any]:
+    def read(self, job: str) -> Mapping[str, Any]:
         """Return the state of a job, empty if there is none. Raises OSError, and ValueError if it is no state."""
         try:
             with open(self.state_path(job), encoding="utf-8") as stream:
@@ -55,7 +55,7 @@ def as_json(data: object) -> str:
     return json.dumps(data, indent=4, sort_keys=True) + "\n"
 
 
-def fresh_state(job: Mapping[str, Any]) -> dict[str, Any]:
+def fresh_state(job: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the state of a job that has not begun."""
     return {
         "name": job["name"],

@@ -52,13 +52,13 @@ KEPT = (
 _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total")
 
 
-def options_of(job: Mapping[str, Any], known: Mapping[str, Any], **own: Any) -> dict[str, Any]:
+def options_of(job: Mapping[str, Any], known: Mapping[str, Any], **own: Any) -> Mapping[str, Any]:
     """Return the options of a job's transfer; ``known`` are the module's, ``own`` what the role decides."""
     given = {name: value for name, value in job.items() if name in known and value is not None}
     return {**given, **{name: value for name, value in own.items() if value is not None}}
 
 
-def summary_of(result: Mapping[str, Any], now: str) -> dict[str, Any]:
+def summary_of(result: Mapping[str, Any], now: str) -> Mapping[str, Any]:
     """Return what is kept of a transfer's result; ``now`` is when it ended."""
     changes = tell_changes(result)
     kept = {name: result[name] for name in KEPT if name in result}

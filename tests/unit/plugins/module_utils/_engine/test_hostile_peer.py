@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Shard, dump_message
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Record, RecordKind
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import PROOF_BYTES, Record, RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.liar import ROOT, STAGED, End, tell_lies
@@ -47,7 +47,7 @@ def asked_for(folder: Path, size: int) -> End:
     [
         (Record(RecordKind.RAW, 1, 1, 400_000, 5, 5), b"12345"),
         (Record(RecordKind.ZLIB, 1, 1, 0, 5, 5), b"12345"),
-        (Record(RecordKind.SAME, 1, 1, 0, 5, 0), b""),
+        (Record(RecordKind.SAME, 1, 1, 0, 5, PROOF_BYTES), bytes(PROOF_BYTES)),
     ],
 )
 def test_impossible_contents_end_the_transfer(tmp_path, record, follows):
