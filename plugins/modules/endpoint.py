@@ -36,7 +36,7 @@ options:
     required: true
   digest:
     description:
-      - The SHA-256 of the engine that does the steps, by which the one that this host keeps is found.
+      - The SHA-224 of the engine that does the steps, by which the one that this host keeps is found.
     type: str
     required: true
   engine:
@@ -91,7 +91,7 @@ import sys
 
 from ansible.module_utils.basic import AnsibleModule
 
-SEAL = 64  # characters of the digest with which what is kept ends
+SEAL = 56  # characters of the digest with which what is kept ends
 
 
 def kept_name(digest: str) -> str | None:
@@ -119,7 +119,7 @@ def is_kept(path: str) -> bool:
             os.utime(stream.fileno())
     except OSError:
         return False
-    return hashlib.sha256(content[:-SEAL]).hexdigest().encode() == content[-SEAL:]
+    return hashlib.sha224(content[:-SEAL]).hexdigest().encode() == content[-SEAL:]
 
 
 def main() -> None:
@@ -140,7 +140,7 @@ def main() -> None:
     else:
         archive = os.path.join(module.tmpdir, "engine.pyz")
         packed = base64.b64decode(module.params["engine"])
-        if hashlib.sha256(packed).hexdigest() != module.params["digest"]:
+        if hashlib.sha224(packed).hexdigest() != module.params["digest"]:
             module.fail_json(msg="the engine was damaged on its way to this host: run the task again")
         with open(archive, "wb") as file:
             file.write(packed)

@@ -90,4 +90,4 @@ class Packed(NamedTuple):
 def packed_engine() -> Packed:
     """Return the engine, packed once in a process; ``warm`` has that done before Ansible forks its workers."""
     packed = pack_engine()
-    return Packed(hashlib.sha256(packed).hexdigest(), base64.b64encode(packed).decode())
+    return Packed(hashlib.sha224(packed).hexdigest(), base64.b64encode(packed).decode())

@@ -26,7 +26,7 @@ from .state import StateError, private_folder
 
 _UNUSED = 30 * 86400  # seconds after which another version, or that of another Python, is removed
 _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # PEP 552: by hash, and not to be checked
-_SEAL = 64  # characters of the digest at its end; the module endpoint knows it, too
+_SEAL = 56  # characters of the digest at its end; the module endpoint knows it, too
 _MAIN = "__main__.py"
 _FOUND = "__init__.py"  # of the package that all modules are in, which Python itself finds in the archive
 # What runs there: to find a module in an archive takes Python longer than to run most of ours, and a job needs sixty.
@@ -89,7 +89,7 @@ def compile_archive(packed: bytes) -> bytes:
     finder = _compiled(_FINDER.format(index=index, found=top).encode(), top[: -len("c")])
     files = {f"{_MAIN}c": _HEADER + main, top: _HEADER + finder}
     whole = front + build_archive(files, zipfile.ZIP_STORED, comment=bytes(_SEAL))
-    return whole[:-_SEAL] + hashlib.sha256(whole[:-_SEAL]).hexdigest().encode()
+    return whole[:-_SEAL] + hashlib.sha224(whole[:-_SEAL]).hexdigest().encode()
 
 
 def _compiled(source: bytes, name: str) -> bytes:

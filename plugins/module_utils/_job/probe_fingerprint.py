@@ -30,7 +30,7 @@ def fingerprint(facts: ProbeFacts) -> str:
         "path": _steady(facts["path"]),
         "job": bool(job["running"] or job["request"]),
     }
-    return hashlib.sha256(json.dumps(steady, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha224(json.dumps(steady, sort_keys=True).encode()).hexdigest()
 
 
 def _steady(path: Mapping[str, Any]) -> Mapping[str, object]:
