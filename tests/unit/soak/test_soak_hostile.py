@@ -42,6 +42,9 @@ def variants() -> list[object]:
 @pytest.mark.parametrize("attack", variants())
 def test_what_did_harm_in_0_1_0_does_none_now(before, attack):
     then, now = attempt(attack, before), attempt(attack, here())
+    for _again in range(4):  # some attacks need luck: the attacker's process must be seen at the right moment
+        if not then.harms and not then.problems:
+            then = attempt(attack, before)
     assert then.harms and not then.problems, then
     assert not now.harms and not now.problems, now
 
