@@ -286,7 +286,7 @@ def test_pipelining_is_tried_only_where_the_user_says_nothing(
 ) -> None:
     monkeypatch.setattr(Task, "get_vars", lambda _self: of_task)
     if "ansible_connection" in variables:
-        pytest.importorskip("paramiko")
+        pytest.importorskip("paramiko", reason="cannot run here: there is no paramiko")
     connection = bound(monkeypatch, "old", {"new": {}, "old": variables}, {})
     asked = variables.get("ansible_ssh_pipelining", False)
     assert connection.get_option("pipelining") is (True if tried else asked)
