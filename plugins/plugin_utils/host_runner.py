@@ -294,6 +294,7 @@ class HostRunner:
         """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
         left, steps = RETRIES, _names(arguments["steps"])
         while True:
+            was_late = was_full = False
             try:
                 with self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext():
                     answer = self._action._execute_module(

@@ -80,7 +80,8 @@ class Blocks(NamedTuple):
         for start, end in ranges:
             numbers = self.inside(start, end)
             first = max(done, numbers.start - numbers.start % self.stretch)
-            done = max(done, min(-(-numbers.stop // self.stretch) * self.stretch, self.total))
+            whole = (numbers.stop + self.stretch - 1) // self.stretch * self.stretch
+            done = max(done, min(whole, self.total))
             yield from self.stretches(range(first, done))
 
     @property

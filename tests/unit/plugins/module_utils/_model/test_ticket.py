@@ -52,12 +52,13 @@ def test_nonsense_is_refused(value):
 
 
 @given(TICKETS, TICKETS)
-def test_either_end_pauses_or_ends_both_and_the_lower_limit_counts(one, other):
-    both = combine(one, other)
-    assert both == combine(other, one)
-    assert both.paused == (one.paused or other.paused) and both.cancelled == (one.cancelled or other.cancelled)
-    assert combine(one, FREE) == one
-    given_rates = [ticket.rate for ticket in (one, other) if ticket.rate is not None]
+def test_either_end_pauses_or_ends_both_and_the_lower_limit_counts(here, there):
+    both = combine(here, there)
+    swapped = (there, here)
+    assert both == combine(*swapped)
+    assert both.paused == (here.paused or there.paused) and both.cancelled == (here.cancelled or there.cancelled)
+    assert combine(here, FREE) == here
+    given_rates = [ticket.rate for ticket in (here, there) if ticket.rate is not None]
     assert all(not rate or (both.rate and both.rate <= rate) for rate in given_rates)
 
 

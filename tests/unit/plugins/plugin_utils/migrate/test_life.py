@@ -52,6 +52,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.found: dict[str, Any] = {"source": FOUND, "dest": FOUND}
+        self.unreachable: HostFailed | None = None
         self.transfers: list[dict[str, Any] | Exception] = []
         self.began: list[tuple[bool, int | None]] = []  # check mode, and the role's limit of deletions
         self.installed: list[tuple[str, list[str]]] = []
@@ -64,8 +65,8 @@ class World:
     # What Hosts and Session offer
 
     def probe(self) -> dict[str, Any]:
-        if isinstance(self.found, Exception):
-            raise self.found
+        if self.unreachable is not None:
+            raise self.unreachable
         return self.found
 
     def install(self, side: str, programs: list[str]) -> tuple[list[str], str]:
@@ -204,7 +205,7 @@ def test_all_problems_at_once_and_nothing_is_sent(world: World):
 
 
 def test_a_host_that_this_run_never_reached_is_not_tried_again(world: World):
-    world.found = HostFailed("old cannot be used: Connection refused", unreachable=True)
+    world.unreachable = HostFailed("old cannot be used: Connection refused", unreachable=True)
     life = world.live()
     assert life.record.failure and "Connection refused" in life.record.failure.reason and not world.paused
 
