@@ -25,7 +25,7 @@ from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ID, Pair
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: only root can change its root folder")
 
-SECRET = "not-a-secret-of-anybody"
+SECRET = "not-a-secret-of-liars"
 STAGING = f".longhaul-{ID}"
 NAME, FOLDER = "!" * 14, "f" * len(STAGING)
 LIES = {  # names of as many bytes as NAME, that a source must not be able to write

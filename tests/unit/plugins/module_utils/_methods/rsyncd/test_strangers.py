@@ -21,7 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd imp
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair, settings
 
-SECRET = "not-a-secret-of-anybody"
+SECRET = "not-a-secret-of-strangers"
 
 # A user who takes a port whenever it is free, for a moment, and says what came there.
 ROGUE = """
