@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.control_files import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import as_json, write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
 
 
@@ -23,9 +22,8 @@ class ActionModule(ControlNodeAction):
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Write the files, and show the warnings."""
         for file in options["files"] if write else []:
-            as_json = json.dumps(file["data"], indent=4, sort_keys=True) + "\n"
             mode = int(file["mode"], 8) if file["mode"] else None
-            write_whole(file["path"], as_json if file["text"] is None else file["text"], mode)
+            write_whole(file["path"], as_json(file["data"]) if file["text"] is None else file["text"], mode)
         return {"warnings": options["warnings"]} if options["warnings"] else {}
 
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:

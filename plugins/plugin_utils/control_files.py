@@ -6,7 +6,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+
+
+def as_json(data: object) -> str:
+    """Return data as the files have it."""
+    return json.dumps(data, indent=4, sort_keys=True) + "\n"
 
 
 def write_whole(path: str, text: str, mode: int | None = None) -> None:

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ansible import constants
@@ -175,11 +175,6 @@ class HostRunner:
 
         Only their texts are made harmless. Raises HostFailed with the host's name, what it said, and what that means.
         """
-        # A worker outlives an ansible-playbook that is killed. What it did then would meet the next run's steps.
-        if os.getppid() != self._parent:
-            raise ControllerGone(
-                "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
-            )
         _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in steps)}")
         asked: _Arguments = {"steps": list(steps), "secrets": secrets or {}}
         result = self._checked(lambda: dict(self._execute_with_engine(asked)))
@@ -189,12 +184,15 @@ class HostRunner:
 
     def run_module(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run another module on the host and return its result, made harmless. Raises HostFailed."""
-        result = self._checked(
-            lambda: dict(
-                self._action._execute_module(module_name=name, module_args=dict(arguments), task_vars=self.variables)
-            )
-        )
-        return dict(harmless_data(dict(result)))
+
+        def execute() -> dict[str, Any]:
+            with self._turn():
+                done = self._action._execute_module(
+                    module_name=name, module_args=dict(arguments), task_vars=self.variables
+                )
+            return dict(done)
+
+        return dict(harmless_data(self._checked(execute)))
 
     def run_action(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run an action of another name for the host, as a task with these arguments would. Raises HostFailed."""
@@ -209,10 +207,18 @@ class HostRunner:
             templar=self._action._templar,
             shared_loader_obj=self._action._shared_loader_obj,
         )
-        return dict(harmless_data(dict(self._checked(lambda: dict(action.run(task_vars=self.variables))))))
+        return dict(harmless_data(self._checked(lambda: dict(action.run(task_vars=self.variables)))))
 
     def _checked(self, do: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return a result that is no failure. Raises HostFailed with what the host said, and what that means."""
+        """Return the result as a table of its own, if it is no failure.
+
+        Raises HostFailed with what the host said, and what that means.
+        """
+        # A worker outlives an ansible-playbook that is killed. What it did then would meet the next run's steps.
+        if os.getppid() != self._parent:
+            raise ControllerGone(
+                "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
+            )
         try:
             result = do()
         except AnsibleError as error:
@@ -221,7 +227,7 @@ class HostRunner:
             raise HostFailed(said, self.name, unreachable) from None  # a cause would be said twice
         if result.get("unreachable") or result.get("failed"):
             raise HostFailed(_reason(result), self.name, bool(result.get("unreachable")))
-        return result
+        return dict(result)
 
     def _execute_with_engine(self, asked: _Arguments) -> _Answer:
         """Run the module with the engine's digest, and with the engine itself where the host may not keep it."""
@@ -290,13 +296,17 @@ class HostRunner:
         except (AttributeError, KeyError, TypeError, ValueError):  # another ansible-core
             return False
 
+    def _turn(self) -> AbstractContextManager[None]:
+        """Wait for this host's turn, where its sshd must not be asked by too many at once."""
+        return self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext()
+
     def _execute(self, arguments: _Arguments) -> _Answer:
         """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
         left, steps = RETRIES, _names(arguments["steps"])
         while True:
             was_late = was_full = False
             try:
-                with self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext():
+                with self._turn():
                     answer = self._action._execute_module(
                         module_name=_MODULE, module_args=dict(arguments), task_vars=self.variables
                     )

@@ -39,8 +39,12 @@ def tell_deletions(predicted: Mapping[str, Any], job: Mapping[str, Any], first: 
 
 def how_to_agree(name: str, count: int) -> str:
     """Return what to type where the deletions are meant, and what to do where they are not."""
-    agreed = json.dumps({"migrate_allow_delete": [name]})
     return (
-        f"Look at them with --check --diff. Where they may go: -e '{agreed}', or max_delete: {count} in the job. Where "
-        "they must stay: leave delete out, protect them by a filter, or choose another dest"
+        f"Look at them with --check --diff. Where they may go: {agreement(name)}, or max_delete: {count} in the job. "
+        "Where they must stay: leave delete out, protect them by a filter, or choose another dest"
     )
+
+
+def agreement(name: str) -> str:
+    """Return what to type where the first copy of a job may delete what the destination has of its own."""
+    return f"-e '{json.dumps({'migrate_allow_delete': [name]})}'"

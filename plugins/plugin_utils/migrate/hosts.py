@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..endpoint import inventory_address, ssh_port
-from ..host_runner import HostFailed, HostRunner
+from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..parallel import run_parallel
 from .programs import packages_of
 
@@ -49,6 +49,8 @@ class Hosts:
             if packages:
                 arguments = {"name": packages, "state": "present", "use": facts.get("ansible_pkg_mgr", "auto")}
                 runner.run_action("ansible.builtin.package", arguments)
+        except ControllerGone:
+            raise
         except HostFailed as error:
             return [], f"{runner.name}: could not install {', '.join(packages or programs)}: {error.reason}"
         return packages, ""
@@ -69,5 +71,7 @@ class Hosts:
                 "port": ssh_port(peer.variables, peer.connection),
             }
             return dict(runner.run_module("longhaul.fleet.migrate_info", arguments)["found"])
+        except ControllerGone:
+            raise
         except HostFailed as error:
             return error

@@ -10,6 +10,7 @@ first hook on, is in the role's tasks, since hooks are the user's own tasks.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +22,7 @@ from ..host_runner import HostFailed
 from ..session import Place
 from ..status import Status
 from .advice import advice
-from .deletions import tell_deletions
+from .deletions import agreement, tell_deletions
 from .hosts import SIDES, Found, Hosts
 from .preflight import judge_preflight
 from .programs import lacking, needed_programs
@@ -142,7 +143,7 @@ class JobLife:
         if self.state["switch"].get("done"):
             self._services.tell(
                 f"{self._job['name']} was switched over on {self.state['switch']['at']}, so nothing is transferred. To "
-                f'begin it again: -e migrate_reset=true -e \'{{"migrate_only": ["{self._job["name"]}"]}}\''
+                f"begin it again: {_begin_again(self._job['name'])}"
             )
         try:
             yield from self._make_steps()
@@ -179,7 +180,7 @@ class JobLife:
             raise _Stopped(
                 f"{store.state_path(job['name'])} was written for {was['src_host']}:{was['src']} to "
                 f"{was['dest_host']}:{was['dest']}, which is not what this job moves. Use another name for the job, or "
-                f'begin it again with -e migrate_reset=true -e \'{{"migrate_only": ["{job["name"]}"]}}\''
+                f"begin it again with {_begin_again(job['name'])}"
             )
         self._warnings = list(state.get("warnings", []))
         state["run"] = {
@@ -382,7 +383,7 @@ class JobLife:
         is_limited = self._step is Step.SEED and int(self.state.get("seeding", {}).get("limit", -1)) == 0
         if not is_limited or self._may_delete or "max_delete" not in reason:
             return ""
-        return f'. Where the first copy may delete them: -e \'{{"migrate_allow_delete": ["{self._job["name"]}"]}}\''
+        return f". Where the first copy may delete them: {agreement(self._job['name'])}"
 
     def _keep(self, phase: str, found: Mapping[str, Any]) -> None:
         self.state["phases"] = {**self.state["phases"], phase: dict(found)}
@@ -403,3 +404,8 @@ class JobLife:
             self._saved, self._warnings, self._options.check_mode, self._predicted, self._deletions["told"]
         )
         self._services.report(report)
+
+
+def _begin_again(name: str) -> str:
+    """Return what to type where a job is to begin again."""
+    return f"-e migrate_reset=true -e '{json.dumps({'migrate_only': [name]})}'"

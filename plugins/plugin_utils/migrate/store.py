@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..control_files import write_whole
+from ..control_files import as_json, write_whole
 
 
 class Store:
@@ -48,11 +48,6 @@ class Store:
     def _write(self, path: str, text: str) -> None:
         if self._writes:
             write_whole(path, text)
-
-
-def as_json(data: object) -> str:
-    """Return data as the files have it."""
-    return json.dumps(data, indent=4, sort_keys=True) + "\n"
 
 
 def fresh_state(job: Mapping[str, Any]) -> Mapping[str, Any]:

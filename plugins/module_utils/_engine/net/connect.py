@@ -23,7 +23,7 @@ from . import authenticate, tls
 from .authenticate import HANDSHAKE_SECONDS, read_exactly
 from .control_channel import Channel
 from .data_connection import DataConnection, TlsChannel
-from .strangers import Complaints, Stranger, Strangers, wait_for_words
+from .strangers import Complaints, Stranger, Strangers, admit, wait_for_words
 
 FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
 _RETRY_SECONDS = 0.2
@@ -158,21 +158,8 @@ class Listener:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                connection, where = self._socket.accept()
-                if self._allowed and where[0] not in self._allowed:
-                    self.complaints(f"port {self.port}: {where[0]} connected, which is not the other host: dropped")
-                    connection.close()
-                    continue
-                stranger = self._strangers.take(connection)
-            except socket.timeout:
-                continue
-            except OSError as error:
-                self.complaints(f"port {self.port}: {error}")
-                self._stop.wait(1)
-                continue
-            threading.Thread(target=self._meet, args=(connection, stranger), daemon=True).start()
+        for met in admit(self._socket, self._allowed, self._strangers, self.complaints, self._stop):
+            threading.Thread(target=self._meet, args=met, daemon=True).start()
 
     def _meet(self, connection: socket.socket, stranger: Stranger) -> None:
         """Find out who connected, for a few seconds at most."""

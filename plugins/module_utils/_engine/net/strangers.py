@@ -10,13 +10,14 @@ import contextlib
 import select
 import socket
 import threading
-from typing import Callable, Iterator
+from typing import Callable, Collection, Iterator
 
 from ..wire.handshake import HandshakeError
 from .authenticate import HANDSHAKE_SECONDS
 
 MOST = 32  # at one time
 _COMPLAINTS = 50  # that are logged
+_MAPPED = "::ffff:"  # before the IPv4 address of a peer at an IPv6 socket
 
 
 class Complaints:
@@ -101,3 +102,33 @@ class Strangers:
         with contextlib.suppress(OSError):
             stranger.connection.shutdown(socket.SHUT_RDWR)
         stranger.connection.close()
+
+
+def admit(
+    listening: socket.socket,
+    allowed: Collection[str],
+    strangers: Strangers,
+    complain: Complaints,
+    stop: threading.Event,
+) -> Iterator[tuple[socket.socket, Stranger]]:
+    """Yield each connection of the ``allowed`` addresses (empty: any), counted among ``strangers``, until ``stop``.
+
+    ``listening`` has a timeout, so that ``stop`` is noticed while no connection comes.
+    """
+    port = listening.getsockname()[1]
+    while not stop.is_set():
+        try:
+            connection, where = listening.accept()
+            address = where[0][len(_MAPPED) :] if where[0].startswith(_MAPPED) else where[0]
+            if allowed and address not in allowed:
+                complain(f"port {port}: {address} connected, which is not the other host: dropped")
+                connection.close()
+                continue
+            stranger = strangers.take(connection)
+        except socket.timeout:
+            continue
+        except OSError as error:
+            complain(f"port {port}: {error}")
+            stop.wait(1)
+            continue
+        yield connection, stranger

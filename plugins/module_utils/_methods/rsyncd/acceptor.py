@@ -19,7 +19,7 @@ import threading
 import time
 from typing import Callable, Sequence
 
-from ..._engine.net.strangers import Complaints, Stranger, Strangers, wait_for_words
+from ..._engine.net.strangers import Complaints, Stranger, Strangers, admit, wait_for_words
 from ..._engine.wire.handshake import HandshakeError
 from ..rsync.child import end_group
 from .daemon_log import DaemonLog
@@ -27,7 +27,6 @@ from .daemon_log import DaemonLog
 _BACKLOG = 64
 _PROOF_SECONDS = 60.0  # for a client to log in
 _LOOK = 0.1  # seconds
-_MAPPED = "::ffff:"  # before the IPv4 address of a client at an IPv6 socket
 
 
 def listen(address: str, port: int) -> socket.socket | None:
@@ -83,22 +82,8 @@ class Acceptor:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                connection, where = self._socket.accept()
-                address = where[0][len(_MAPPED) :] if where[0].startswith(_MAPPED) else where[0]
-                if self._allowed and address not in self._allowed:
-                    self._complain(f"port {self.port}: {address} connected, which is not the other host: dropped")
-                    connection.close()
-                    continue
-                stranger = self._strangers.take(connection)
-            except socket.timeout:
-                continue
-            except OSError as error:
-                self._complain(f"port {self.port}: {error}")
-                self._stop.wait(1)
-                continue
-            thread = threading.Thread(target=self._serve, args=(connection, stranger), daemon=True)
+        for met in admit(self._socket, self._allowed, self._strangers, self._complain, self._stop):
+            thread = threading.Thread(target=self._serve, args=met, daemon=True)
             with self._lock:
                 self._threads.add(thread)
             thread.start()

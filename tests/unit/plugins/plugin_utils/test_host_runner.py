@@ -21,7 +21,12 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._job import command
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import host_runner, typed_passwords
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import packed_engine
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.execution_retry import READING
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, HostRunner, _with_advice
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import (
+    ControllerGone,
+    HostFailed,
+    HostRunner,
+    _with_advice,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pacing import Pace
 
@@ -137,6 +142,24 @@ def _runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
     monkeypatch.setattr(host_runner, "PAUSE", 0)
     monkeypatch.setattr(host_runner, "_DISPLAY", mock.Mock())
     return make
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda made: made.run({"do": "probe"}),
+        lambda made: made.run_module("longhaul.fleet.migrate_info", {}),
+        lambda made: made.run_action("ansible.builtin.package", {}),
+    ],
+    ids=["steps", "a module", "an action"],
+)
+def test_nothing_is_done_once_ansible_playbook_is_gone(runner: Runner, ask: Callable[[HostRunner], object]) -> None:
+    made = runner([{}])
+    made._parent = -1
+    with pytest.raises(ControllerGone):
+        ask(made)
+    action = made._action._shared_loader_obj.action_loader.get.return_value
+    assert not made._action._execute_module.called and not action.run.called
 
 
 @pytest.mark.parametrize("late", [1, 2])
