@@ -41,7 +41,7 @@ class Pace:
             with contextlib.suppress(OSError):
                 while True:
                     session = self._session() if has_master() else -1
-                    if session >= 0 or self._opens(time.monotonic()):
+                    if session >= 0 or self._opens():
                         break
                     time.sleep(_LOOK)
             yield
@@ -61,10 +61,11 @@ class Pace:
                 return lock
         return -1
 
-    def _opens(self, now: float) -> bool:
+    def _opens(self) -> bool:
         """Note that a connection is opened now, unless too many were a moment ago."""
         with open(os.open(f"{self._path}.opened", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
+            now = time.monotonic()  # in the lock: what others noted while this one waited for it counts, too
             recent = [one for one in _times(file.read()) if now - WINDOW < one <= now]
             if len(recent) >= OPENINGS:
                 return False
