@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of the cases in ``tests/cases.yml`` were tried with method stream, and which passed: ``cases.py [--complete]``.
+"""Which cases of ``tests/cases.yml`` and promises of ``tests/promises.yml`` passed: ``cases.py [--complete]``.
 
 It reads what the last tests left in ``.build/results``. ``--complete``: all tests have run, so a test that is named and
-has no result, while others of its file have one, does not exist.
+has no result, while others of its file have one, does not exist. What is left to longer targets says nothing about a
+case that other tests prove.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILE = REPOSITORY / "tests/cases.yml"
+PROMISES = REPOSITORY / "tests/promises.yml"
 VERDICTS = PASSED, FAILED, SKIPPED, NOT_RUN, CANNOT = "passed", "failed", "skipped", "not run", "cannot be made"
+_LEFT_OUT = "left out"  # of one test: it exists, and a longer target runs it
 HEADS = ("cases", "tried", *VERDICTS)
 
 
 class Case(NamedTuple):
-    """One thing that a mover of files meets, and what proves that it is met well."""
+    """One thing that a mover of files meets, or that a page promises, and what proves that it is met well, or kept."""
 
     section: str
     text: str
@@ -36,7 +39,7 @@ class Case(NamedTuple):
     cannot: str  # why it cannot be made, or nothing
 
 
-Ran = dict[str, dict[str, list[results.Case]]]  # by file and function, and by parameters: what the parts say of it
+Ran = dict[str, dict[str, list[results.Case]]]  # by file and function, and by parameters: what the parts say of it, if it ran
 
 
 def read(path: Path = FILE) -> list[Case]:
@@ -49,6 +52,14 @@ def read(path: Path = FILE) -> list[Case]:
             tests = (*(content["hard_tree"] if made else ()), *case.get("tests", ()))
             found.append(Case(section, case["case"], tests, made, case.get("cannot", "")))
     return found
+
+
+def read_promises(path: Path = PROMISES) -> list[Case]:
+    """Read what pages promise: the section of such a case is the page, and its text stands there."""
+    pages = yaml.safe_load(path.read_text(encoding="utf-8"))["pages"]
+    return [
+        Case(page, promise["says"], tuple(promise["tests"]), (), "") for page, said in pages.items() for promise in said
+    ]
 
 
 def does_not_exist(test: str) -> str:
@@ -65,9 +76,12 @@ def _tests_of(file: str) -> set[str]:
     return {node.name for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
 
 
-def by_name(cases: Iterable[results.Case]) -> Ran:
+def by_name(cases: Iterable[results.Case], left_out: Iterable[str] = ()) -> Ran:
     """Sort results by what a test is called: ``tests/unit/test_x.py::test_y``, and its parameters."""
     ran: Ran = {}
+    for one in left_out:
+        name, bracket, parameters = one.partition("[")
+        ran.setdefault(name, {}).setdefault(bracket + parameters, [])
     for case in cases:
         module, _colons, test = case.name.partition("::")
         function, bracket, parameters = test.partition("[")
@@ -85,7 +99,7 @@ def judge(case: Case, ran: Ran, complete: bool = False) -> tuple[str, str]:
         for one, why in found:
             if one == verdict:
                 return verdict, why
-    return PASSED, ""
+    return (PASSED, "") if (PASSED, "") in found else (NOT_RUN, found[0][1])
 
 
 def _judge_test(test: str, ran: Ran, complete: bool) -> tuple[str, str]:
@@ -94,7 +108,10 @@ def _judge_test(test: str, ran: Ran, complete: bool) -> tuple[str, str]:
         return FAILED, missing
     name, bracket, parameters = test.partition("[")
     wanted = re.compile(".*".join(map(re.escape, (bracket + parameters).split("*"))) if bracket else ".*", re.DOTALL)
-    matching = [one for given, cases in ran.get(name, {}).items() if wanted.fullmatch(given) for one in cases]
+    known = [cases for given, cases in ran.get(name, {}).items() if wanted.fullmatch(given)]
+    matching = [one for cases in known for one in cases]
+    if known and not matching:
+        return _LEFT_OUT, test
     if not matching:
         file = name.partition("::")[0] + "::"
         others_ran = complete and any(other.startswith(file) for other in ran)
@@ -117,7 +134,7 @@ def table(cases: Iterable[Case], ran: Ran, complete: bool = False) -> tuple[list
         if verdict != PASSED:
             notes.append(f"{verdict}: {case.section}: {case.text}: {why}")
     total = counts.pop("all")
-    lines = [_line("method stream", *HEADS)]
+    lines = [_line("", *HEADS)]
     for section, counted in (*counts.items(), ("all", total)):
         numbers = [counted.get(verdict, 0) for verdict in VERDICTS]
         tried = counted.get(PASSED, 0) + counted.get(FAILED, 0)
@@ -131,7 +148,7 @@ def _line(section: str, *columns: object) -> str:
 
 def main() -> int:
     """Print the table of the last run; the exit code is 1 where a case failed."""
-    lines, good = table(read(), by_name(results.read()), "--complete" in sys.argv[1:])
+    lines, good = table([*read(), *read_promises()], by_name(results.read(), results.read_left_out()), "--complete" in sys.argv[1:])
     print("\n".join(lines))
     return int(not good)
 

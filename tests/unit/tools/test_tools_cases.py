@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import hard_tree
@@ -30,8 +32,38 @@ def test_every_case_names_a_test_or_says_why_there_is_none(cases):
 
 
 def test_every_test_that_is_named_exists(cases):
-    found = {test: cases.does_not_exist(test) for case in cases.read() for test in case.tests}
+    named = [*cases.read(), *cases.read_promises()]
+    found = {test: cases.does_not_exist(test) for case in named for test in case.tests}
     assert {test: why for test, why in found.items() if why} == {}
+
+
+def test_every_promise_stands_on_its_page_and_has_a_test(cases):
+    pages = {page: " ".join(text(cases, page).split()) for page in {case.section for case in cases.read_promises()}}
+    assert [case.text for case in cases.read_promises() if case.text not in pages[case.section]] == []
+    assert [case.text for case in cases.read_promises() if not case.tests] == []
+
+
+def test_every_row_of_a_table_that_promises_something_has_a_test(cases):
+    said = {page: [] for page in {case.section for case in cases.read_promises()}}
+    for case in cases.read_promises():
+        said[case.section].append(case.text)
+    without = [
+        row
+        for page, promises in said.items()
+        for row in rows(text(cases, page))
+        if not any(promise in row for promise in promises)
+    ]
+    assert without == ["| has no access to either host or the network between | nothing | |"]
+
+
+def text(cases, page):
+    return (Path(cases.REPOSITORY) / page).read_text(encoding="utf-8")
+
+
+def rows(page):
+    """Return the rows of the tables of a page, without their heads."""
+    for table in re.findall(r"(?m)(?:^\|.*\n)+", page):
+        yield from table.splitlines()[2:]
 
 
 def test_the_hard_tree_has_what_the_cases_say(cases):
@@ -97,6 +129,13 @@ def test_after_all_tests_have_run_one_without_a_result_does_not_exist(cases):
     assert cases.judge(case, others)[0] == "not run"
     assert cases.judge(case, others, complete=True) == ("failed", f"there is no {OTHER}")
     assert cases.judge(case, {}, complete=True)[0] == "not run"  # as where its part cannot run at all
+
+
+def test_what_a_longer_target_runs_says_nothing_of_a_case_that_others_prove(cases):
+    left_out = cases.by_name([cases.results.Case("unit", f"{HERE[:-3].replace('/', '.')}::{GOOD[1]}", 1)], [OTHER])
+    both = cases.Case("section", "text", (OTHER, ONE), (), "")
+    assert cases.judge(both, left_out, complete=True) == ("passed", "")
+    assert cases.judge(both._replace(tests=(OTHER,)), left_out, complete=True) == ("not run", OTHER)
 
 
 def test_the_table_counts_and_names_what_did_not_pass(cases):

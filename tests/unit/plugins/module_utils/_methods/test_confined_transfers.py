@@ -14,16 +14,13 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.kernel import kernel
 from ansible_collections.longhaul.fleet.tests.support import hard_tree
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
-from ansible_collections.longhaul.fleet.tests.support.rsync_pair import VERSION
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import WITHOUT_ROOT
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.method_pairs import make_pair
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin") is None,
     reason="cannot run here: needs Linux and OpenSSH's server",
 )
 IS_ROOT = os.geteuid() == 0
-SSH = ("rsync", "scp", "sftp")
 UNKNOWN = 54321  # no user of this host
 CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")  # CAP_NET_BIND_SERVICE
 
@@ -49,19 +46,6 @@ def make_source(root) -> None:
     os.setxattr(root / "capability", "security.capability", CAPABILITY)
     os.chown(root / "folder/sub", UNKNOWN, UNKNOWN)
     os.chmod(root / "folder/sub", 0o700)
-
-
-def make_pair(trees, method: str, serving: str = "dest", **changes) -> Pair:
-    source, dest, work = trees
-    changes.setdefault("preserve", ALL if IS_ROOT else WITHOUT_ROOT)
-    plan = settings(method, encrypt=False, rsync={"source": VERSION, "dest": VERSION}, **changes)
-    pair = Pair(work, source, dest, plan, serving)
-    if method in SSH:
-        pair.use_ssh()
-    if method == "rsyncd":
-        pair.serve["allow"] = ["127.0.0.1"]
-        pair.secrets = {"serve": {"daemon": "word"}, "drive": {"daemon": "word"}}
-    return pair
 
 
 def expected(side: str) -> list[str]:
