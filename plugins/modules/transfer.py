@@ -125,9 +125,8 @@ options:
         host, means V(none) whatever the task says. Set it in the inventory; among the facts of a host it is refused.
       - The source still decides what arrives in O(dest), with its owners, modes and attributes as far as O(preserve)
         names them. By default these include set-id bits, file capabilities and all extended attributes. With V(none) the
-        extended attributes C(trusted.*) and C(security.*), other than capabilities, are neither set nor removed (with
-        V(rsync), leave V(xattrs) out of O(preserve) for that); RV(warnings) counts the entries, and they are not
-        compared.
+        extended attributes C(trusted.*) and C(security.*), other than capabilities, are neither set nor removed; RV(warnings)
+        counts the entries (not with V(rsync)), and they are not compared.
     type: str
     choices: [full, none]
     version_added: 0.2.0

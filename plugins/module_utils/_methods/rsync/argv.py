@@ -111,6 +111,7 @@ def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -
     argv += ["--filter=-! */"] if run.directories_only else []
     # A source on the serving end is not to send more than what was asked for.
     argv += only_options(settings) if run.files_from and side == "dest" else []
+    argv += [f"--filter={rule}" for rule in withheld_rules(settings, side)]
     argv += filter_options(settings)
     if run.files_from:
         argv += ["--from0", f"--files-from={run.files_from}", "--no-implied-dirs"]
@@ -207,6 +208,17 @@ def filter_options(settings: Settings) -> list[str]:
     """Return the filter rules in order; ours first: no folder of a transfer is sent, and this one's own stays."""
     own, others = "/" + staging_name(settings["id"]), staging_name("[0-9a-f]" * 16)
     return [f"--filter={rule}" for rule in (f"P {own}", f"H {others}", *settings["rules"])]
+
+
+def withheld_rules(settings: Settings, side: str) -> tuple[str, ...]:
+    """Return the rules by which a destination leaves out what it believes of its own files, from who is not trusted.
+
+    They are for the receiver alone (``r``): rsync tells the other end nothing of them, which before 3.2.0 took a rule
+    for attributes for one for files (its NEWS).
+    """
+    if side != "dest" or settings["trust"] != "none" or "xattrs" not in settings["preserve"]:
+        return ()
+    return ("+xr security.capability", "-xr security.*", "-xr trusted.*")
 
 
 def only_options(settings: Settings) -> list[str]:

@@ -24,6 +24,7 @@ from typing import Callable, Sequence
 from ..._core import subprocesses
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from .argv import withheld_rules
 from .confinement import MODULE, module_conf, module_rules
 
 _CAP_SYS_CHROOT = 18  # <linux/capability.h>
@@ -65,7 +66,9 @@ def chrooting(context: Context) -> Callable[[Sequence[bytes]], ChrootedRsync]:
     conf, rules = (os.path.join(context.folder, f"rsync-module.{kind}") for kind in ("conf", "rules"))
     held_to = module_rules(context.settings)
     try:
-        text = module_conf(path, context.side, rules if held_to else "")
+        text = module_conf(
+            path, context.side, rules if held_to else "", withheld_rules(context.settings, context.side)
+        )
     except ValueError as error:
         raise TransferFailed(f"{error}: rsync cannot be confined to this path. Rename the folder") from error
     for name, content in ((rules, held_to), (conf, text)):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Sequence
 
 from ..._core.context import staging_name
 from ..._core.settings import Settings
@@ -106,10 +107,11 @@ def module_rules(settings: Settings) -> str:
     return "".join(f"+ /{name}\n" for name in names) + "- *\n"
 
 
-def module_conf(path: str, side: str, rules: str) -> str:
+def module_conf(path: str, side: str, rules: str, withheld: Sequence[str] = ()) -> str:
     """Return the rsyncd.conf of a daemon whose only module is the root, for one connection that is a pipe.
 
-    ``rules``: a file with the rules that it is held to; empty if there are none. It logs nothing: its messages go to
+    ``rules``: a file with the rules that it is held to; empty if there are none. ``withheld``: rules for the extended
+    attributes that it does not take (``argv.withheld_rules``). It logs nothing: its messages go to
     the peer, which could fill a log. Raises ValueError if a path cannot stand in this format.
     """
     parameters = [
@@ -125,6 +127,8 @@ def module_conf(path: str, side: str, rules: str) -> str:
         ("reverse lookup", "no"),
         ("transfer logging", "no"),
         *([("exclude from", rules)] if rules else []),
+        # "_" is the blank between a rule's modifiers and its pattern where blanks separate rules: rsyncd.conf(5).
+        *([("filter", " ".join(rule.replace(" ", "_") for rule in withheld))] if withheld else []),
     ]
     lines = ["log file = /dev/null", f"[{MODULE}]", *(conf_line(name, value) for name, value in parameters)]
     return "\n".join(lines) + "\n"

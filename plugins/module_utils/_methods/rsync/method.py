@@ -23,7 +23,7 @@ from ..ssh.server import Handler, Refused, SshServer
 from ..ssh.service import Service, Work
 from . import child as rsync_child
 from . import passes as rsync_passes
-from .argv import FAR_LIST, Far, versions
+from .argv import FAR_LIST, Far, versions, withheld_rules
 from .chrooted import chrooting, may_change_root
 from .confinement import CHROOT, CONFINE_ROOT, Confinement, decide_confinement, why_not_untrusted
 from .leftover import adopt
@@ -113,7 +113,8 @@ def rsync_handler(context: Context, alone: Callable[[], bool], confinement: Conf
         if run is not None:
             return run(argv)
         if confined == CONFINE_ROOT:
-            argv[2:2] = [b"--confine-root=" + context.root]
+            withheld = [os.fsencode(f"--filter={rule}") for rule in withheld_rules(context.settings, context.side)]
+            argv[2:2] = [b"--confine-root=" + context.root, *withheld]
         return Service(argv=argv, cwd=context.top, extra_environment=user_variables(), keeps=keeps)
 
     return handle

@@ -18,6 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import w
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import verified_fields
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.method_pairs import make_pair
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
 needs_sshd = pytest.mark.skipif(SSHD is None, reason="needs sshd")
@@ -139,6 +140,36 @@ def test_what_a_host_believes_of_its_files_comes_from_no_host_that_is_not_truste
     assert trust == "full" or not seems_equal(source, dest, ALL)
     again = run(checksum=True)
     assert again["errors"] == [] and again["warnings"] == [] and not again["changed"]
+
+
+@needs_sshd
+@pytest.mark.often(2)
+@pytest.mark.parametrize("names", [False, True], ids=["chroot", "confine-root"])
+@pytest.mark.parametrize("serving", ["dest", "source"])
+def test_nor_does_rsync_take_it(trees, serving, names):
+    """Also where a name is one that a rule for attributes, taken for one for files, would leave out."""
+    source, dest, _work = trees
+    told = {"trusted.overlay.redirect": b"/etc", "security.longhaul": b"label", "user.note": b"1"}
+    (source / "security.folder").mkdir()
+    for name in ("trusted.file", "security.folder", "security.folder/file"):
+        if not (source / name).exists():
+            (source / name).write_text(name)
+        for key, value in told.items():
+            os.setxattr(source / name, key, value)
+    os.setxattr(source / "trusted.file", "security.capability", CAPABILITY)
+    os.setxattr(dest, "trusted.own", b"1")
+    changes = {"trust": "none", "streams": 1, "numeric_ids": not names}
+    outcome = make_pair(trees, "rsync", serving, **changes).run()
+    assert outcome.get("errors") == [] and not outcome["failure"], outcome
+    kept = {"user.note": b"1"}
+    assert attributes(dest) == {"trusted.own": b"1"}
+    assert attributes(dest / "trusted.file") == {**kept, "security.capability": CAPABILITY}
+    assert attributes(dest / "security.folder") == attributes(dest / "security.folder/file") == kept
+    again = make_pair(trees, "rsync", serving, **changes).run()
+    assert again["errors"] == [] and not again["changed"]
+    assert seems_equal(source, dest, ALL, "none")
+    trusting = make_pair(trees, "rsync", serving, **{**changes, "trust": "full"}).run()
+    assert trusting["errors"] == [] and attributes(dest / "security.folder") == told
 
 
 def attributes(path):

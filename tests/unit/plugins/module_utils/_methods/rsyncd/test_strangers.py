@@ -23,15 +23,16 @@ from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair, se
 
 SECRET = "not-a-secret-of-strangers"
 
-# A user who takes a port whenever it is free, for a moment, and says what came there.
+# A user who takes a port now and then, for a moment, and says what came there.
 ROGUE = """
-import os, socket, sys, time
+import os, random, socket, sys, time
 if os.geteuid() == 0:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)
     os.setresuid(65534, 65534, 65534)
 print("ready", flush=True)
 while True:
+    time.sleep(random.random() * 0.1)
     with socket.socket() as rogue:
         rogue.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         rogue.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

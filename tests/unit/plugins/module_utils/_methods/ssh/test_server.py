@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import calendar
 import contextlib
 import json
 import os
@@ -217,6 +218,19 @@ def test_another_address_is_refused(tmp_path, keys):
             check_connection(client(server.ready, keys, tmp_path), HERE, ID)
     finally:
         server.close()
+
+
+def test_strangers_that_say_nothing_do_not_keep_the_peer_out(private, tmp_path):
+    """They have an address of their own: sshd takes no more than its share from one (OpenSSH 8.5 and newer)."""
+    server, argv = private
+    if sshd.sshd_version(SSHD) < (8, 5):
+        pytest.skip("cannot run here: needs OpenSSH 8.5")
+    with contextlib.ExitStack() as strangers:
+        for _number in range(250):
+            address = (HERE, server.ready["port"])
+            strangers.enter_context(socket.create_connection(address, timeout=10, source_address=("127.0.0.99", 0)))
+        check_connection(argv, HERE, ID)
+        assert run(argv, "where").stdout == b"/usr\n"
 
 
 def test_ipv6(tmp_path, keys):
@@ -496,6 +510,19 @@ def test_the_hosts_own_sshd_serves_while_the_line_is_there(system, tmp_path, key
     path.write_bytes(re.sub(rb'expiry-time="\d{4}', b'expiry-time="2001', line))
     with pytest.raises(TransferFailed, match="refused the one-time key"):
         check_connection(argv, THERE, ID)
+
+
+def test_a_key_holds_for_a_day(system, tmp_path, keys):
+    path = tmp_path / "authorized_keys"
+    values = {"ssh": "system", "port": system, "authorized_keys": str(path), "host_keys": ["ssh-ed25519 AAAA"]}
+    before = int(time.time())
+    server = SshServer(context_for(tmp_path / "job", keys, **values), handler)
+    moments = re.findall(rb'expiry-time="(\d{14})(Z?)"', path.read_bytes())
+    server.close()
+    ((moment, utc),) = moments
+    until = time.strptime(moment.decode(), "%Y%m%d%H%M%S")
+    seconds = (calendar.timegm if utc else time.mktime)(until) - before
+    assert 0 <= seconds - 24 * 3600 < 60
 
 
 def test_the_key_is_renewed_while_the_server_lives(system, tmp_path, keys, monkeypatch):
