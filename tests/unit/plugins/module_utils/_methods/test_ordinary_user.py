@@ -36,8 +36,12 @@ os.setuid(user)
 read, rounds, seen = set(), 0, set()
 while not select.select([0], [], [], 0)[0]:
     rounds += 1
-    for folder, _folders, files in os.walk(root):
+    for folder, folders, files in os.walk(root):
         seen.add(folder)
+        for name in folders:
+            path = os.path.join(folder, name)
+            if name.startswith(".longhaul") and os.access(path, os.R_OK):
+                read.add(path)
         for name in files:
             path = os.path.join(folder, name)
             seen.add(path)
