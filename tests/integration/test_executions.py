@@ -104,7 +104,7 @@ def test_a_running_transfer_is_attached_to_although_the_pair_is_remembered(
     small_tree(hosts)
     limited = {"bwlimit": "256K"}
     transfer(playbooks, **limited)
-    (hosts.root("alpha") / "data/src/large").write_bytes(os.urandom(12 << 20))
+    (hosts.root("alpha") / "data/src/large").write_bytes(os.urandom(5 << 20))
     started = transfer(playbooks, wait=False, **limited)
     assert started.expect_success().result("Transfer")["state"] == "running"
     attached = transfer(playbooks, **limited).expect_success()

@@ -136,6 +136,7 @@ def test_a_lie_reaches_the_peer(ground):
     assert (ground.pair.dest / ("#" * 14)).exists() and not (ground.pair.dest / NAME).exists()
 
 
+@pytest.mark.often(24)
 @pytest.mark.parametrize("connect", ["push", "pull"])
 @pytest.mark.parametrize("changes", [{}, {"delete": True}, {"inplace": True}], ids=str)
 @pytest.mark.parametrize("lie", LIES)
