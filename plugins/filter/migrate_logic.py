@@ -159,7 +159,7 @@ _value:
 
 QUESTIONS: Mapping[str, str] = {
     "advice": "plugin_utils.migrate.advice.advice",
-    "changes": "plugin_utils.migrate.source_changes.tell_changes",
+    "changes": "plugin_utils.fleet.source_changes.tell_changes",
     "decide": "plugin_utils.migrate.steps.decide",
     "failure": "plugin_utils.task_failure.tell_failure",
     "hook": "plugin_utils.hooks.tell_hook",

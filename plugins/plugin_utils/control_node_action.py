@@ -32,9 +32,7 @@ class ControlNodeAction(ActionBase):
         try:
             result.update(self.act(options, write=not self._task.check_mode))
         except OSError as error:
-            path, variable = self.place(options)
-            what = f"{error.filename or path} cannot be written here: {error.strerror}"
-            result.update(failed=True, msg=f"{what}. Name another place, with {variable}")
+            result.update(cannot_write(error, *self.place(options)))
         return result
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
@@ -44,3 +42,9 @@ class ControlNodeAction(ActionBase):
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
         """Return a path that is written, and the user's variable that sets it."""
         raise NotImplementedError
+
+
+def cannot_write(error: OSError, path: str, variable: str) -> Mapping[str, object]:
+    """Return the result of a task that could not write to a path, which the user's ``variable`` sets."""
+    what = f"{error.filename or path} cannot be written here: {error.strerror}"
+    return {"failed": True, "msg": f"{what}. Name another place, with {variable}"}

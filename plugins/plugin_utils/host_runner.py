@@ -184,6 +184,7 @@ class HostRunner:
 
     def run_module(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run another module on the host and return its result, made harmless. Raises HostFailed."""
+        _DISPLAY.vvv(f"longhaul on {self.name}: {name}")
 
         def execute() -> dict[str, Any]:
             with self._turn():

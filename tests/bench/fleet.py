@@ -23,6 +23,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,8 @@ TRANSFER: list[dict[str, Any]] = [
         "longhaul.fleet.transfer": {"src_host": f"{{{{ {SOURCE} }}}}", "src": "/data/tree/", "dest": "/data/out/"},
     }
 ]
+BACKUP = "longhaul.fleet.backup"
+REPOSITORY = "/data/backup"
 PING: list[dict[str, Any]] = [
     {"name": "Ping", "ansible.builtin.ping": {}},
     {"name": "Ping the source", "ansible.builtin.ping": {}, "delegate_to": f"{{{{ {SOURCE} }}}}"},
@@ -75,14 +78,24 @@ class Fleet:
         here = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
         self._playbooks = Playbooks(inventory, folder, here)
 
-    def run(self, tasks: Sequence[dict[str, Any]], *options: str) -> tuple[Cost, Run]:
-        """Run tasks on all destinations; give what that cost, and what it printed and returned."""
+    def run(self, what: str | Sequence[dict[str, Any]], *options: str, **variables: Any) -> tuple[Cost, Run]:
+        """Run a playbook, or tasks on all destinations; give what that cost, and what it printed and returned."""
         before, host_before = _used_here(), self._used_by_hosts()
         begun = os.times().elapsed
-        ended = self._playbooks.run(list(tasks), f"--forks={self._forks}", *options, hosts="dests", timeout=1800)
+        playbook = what if isinstance(what, str) else list(what)
+        how = (f"--forks={self._forks}", *options)
+        ended = self._playbooks.run(playbook, *how, hosts="dests", timeout=1800, **variables)
         wall = os.times().elapsed - begun
         ended.expect_success()
         return Cost(_used_here() - before, self._used_by_hosts() - host_before, wall), ended
+
+    def backup(self, *options: str) -> tuple[Cost, Run]:
+        """Back up the tree of each source to its destination, one client for each repository."""
+        jobs = [
+            {"name": "tree", "host": source, "src": "/data/tree", "repository": {"host": dest, "path": REPOSITORY}}
+            for source, dest in zip(self.bed.hosts[::2], self.bed.hosts[1::2])
+        ]
+        return self.run(BACKUP, *options, backup_jobs=jobs, backup_defaults={"keep": {"last": 2}, "check_subset": "1/7"})
 
     def _used_by_hosts(self) -> float:
         return sum(_used_in(self.bed.root(host) / "proc") for host in self.bed.hosts)
@@ -143,6 +156,14 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
     variables: dict[str, Any] = {} if given.pipelining is None else {"ansible_pipelining": given.pipelining == "yes"}
     with Testbed(names, data_size="512m") as bed, tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(bed, Path(folder), variables, given.forks)
+        kinds: dict[str, Callable[[], tuple[Cost, Run]]] = {
+            "ping x2": partial(fleet.run, PING),
+            "transfer, first": partial(fleet.run, TRANSFER),
+            "transfer, nothing to do": partial(fleet.run, TRANSFER),
+            "backup, first": fleet.backup,
+            "backup, nothing changed": fleet.backup,
+        }
+        kinds = {name: do for name, do in kinds.items() if name.startswith(given.only)}
         for source in names[::2]:
             data.make_small(bed.root(source) / "data/tree", given.files)
         fleet.run(PING)
@@ -151,19 +172,18 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
             idle, _ran = fleet.run(NOTHING)
             found.setdefault("playbook alone", []).append(idle)
             for host in names[1::2]:
-                bed.exec(host, ["rm", "-rf", "/data/out"])
-            for name, tasks in (
-                ("ping x2", PING),
-                ("transfer, first", TRANSFER),
-                ("transfer, nothing to do", TRANSFER),
-            ):
-                whole, _ran = fleet.run(tasks)
+                bed.exec(host, ["rm", "-rf", "/data/out", REPOSITORY])
+                bed.exec(host, ["mkdir", REPOSITORY])
+            for name, do in kinds.items():
+                whole, _ran = do()
                 cost = whole.of_each(fleet.pairs, idle)
                 found.setdefault(name, []).append(cost)
                 say(f"run {number + 1}: {name}: {cost.control:.3f} s of the control node a pair")
-        _cost, ran = fleet.run(TRANSFER, "-vvv")
-        assert not any(one.result.get("changed") for one in ran.results), "something was left to do"
-        counted = executions(ran.output) / fleet.pairs
+        counted: dict[str, float] = {}
+        for name, do in (("transfer", partial(fleet.run, TRANSFER, "-vvv")), ("backup", partial(fleet.backup, "-vvv"))):
+            if name.startswith(given.only):
+                _cost, ran = do()
+                counted[name] = executions(ran.output) / fleet.pairs
     medians = {name: [statistics.median(one) for one in zip(*costs)] for name, costs in found.items()}
     return {
         "pairs": given.pairs,
@@ -178,9 +198,10 @@ def table(report: dict[str, Any]) -> str:
     """Return the report as a table."""
     lines = ["| run | control node, CPU-s | hosts, CPU-s | wall, s |", "|---|---|---|---|"]
     lines += ["| {} | {:.3f} | {:.3f} | {:.2f} |".format(name, *cost) for name, cost in report["medians"].items()]
+    counted = ", ".join(f"{count:.1f} of a {name}" for name, count in report["executions"].items())
     end = (
         f"{report['pairs']} pairs, {report['forks']} forks, median of {report['repeat']}; all but the first line: a "
-        f"pair. Executions on hosts of a transfer with nothing to do: {report['executions']:.1f} a pair"
+        f"pair. Executions on the hosts of a pair where nothing changed: {counted}"
     )
     return "\n".join([*lines, "", end])
 
@@ -194,6 +215,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--forks", type=int, default=5)
     parser.add_argument("--files", type=int, default=20, help="of each tree")
     parser.add_argument("--repeat", type=int, default=5, help="runs, of which the median counts")
+    parser.add_argument("--only", choices=["ping", "transfer", "backup"], default="", help="measure one of these")
     parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts")
     parser.add_argument("--out", type=Path, help="where the report goes, too, as JSON")
     given = parser.parse_args(sys.argv[1:] if argv is None else argv)

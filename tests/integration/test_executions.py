@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.tests.bench.counters import parse_net_dev
 from ansible_collections.longhaul.fleet.tests.bench.fleet import executions
+from ansible_collections.longhaul.fleet.tests.support.backups import Backups
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
 from ansible_collections.longhaul.fleet.tests.support.refusal import small_tree
@@ -243,3 +244,18 @@ def test_without_collect_what_changed_since_is_sent(hosts: Testbed, playbooks: P
     result = transfer(playbooks, bwlimit="2M").expect_success().result("Transfer")
     assert not result["attached"] and result["bytes_sent"] >= 12 << 20  # with what the first run did
     assert_same(hosts)
+
+
+def test_a_backup_in_which_nothing_changed_needs_few_executions_and_tasks(hosts: Testbed, playbooks: Playbooks) -> None:
+    small_tree(hosts)
+    backups = Backups(hosts, playbooks)
+    backups.run()
+    again = backups.run("-vvv")
+    assert executions(again.output) == 9, again.output
+    # However many there are, these are the tasks: one drives them all, and one reports.
+    done = [one.task for one in again.results if one.status == "ok"]
+    assert [name for name in done if "argument" not in name] == [
+        "Make the backups that have no hooks",
+        "Report how the backups are",
+    ]
+    assert len(backups.snapshots()) == 2

@@ -6,9 +6,13 @@
 
 * ``jobs``: what each job means, and which client is backed up when; ``job_problems``: what is wrong with the jobs;
 * ``left``: which backups of a play are still to be made, and which one ends because a host was lost;
-* ``stages``: how far a backup is; ``steps``: what is left to do, by that and by what happened, as a table;
-* ``transfers``: what becomes of the result of a transfer, and what the snapshot must hold then;
+* ``stages``, ``progress``: how far a backup is, and what happened; ``steps``: what is left to do, as a table of both;
+* ``transfers``: the transfers of a backup, what becomes of their results, and what the snapshot must hold then;
 * ``record``: what became of a backup; ``health``: how all of them are; ``metrics``: the same for Prometheus.
 
-Nothing here asks a host or reads a file: ``plugins/filter/backup_logic.py`` is how the role asks.
+These are pure. What acts, for the actions backup_conduct, backup_part and backup_report:
+
+* ``claims``: one run at a time makes a backup; ``store``: records and reports on the control node;
+* ``hosts``: what is asked of the hosts; ``life``: the steps of one backup, one after the other;
+* ``planning``: what a run is to do; ``conduct``: the lives of its backups, driven by ``fleet/conductor``.
 """

@@ -85,6 +85,8 @@ class Run(TypedDict):
     check_subset: str  # empty: nothing is checked
     check_level: str
     stale_after: int | None  # seconds
+    priority: int
+    link: str  # that the data uses; empty: what the variables of its hosts say
     before: list[object]  # hooks
     after: list[object]
     lane: str
@@ -144,9 +146,9 @@ def make_runs(
     ``records`` are what is known of earlier runs: the longest begin first.
     """
     seconds = {record["id"]: float(record["duration"]) for record in records if record.get("duration")}
-    only = as_names(only)
+    wanted = set(as_names(only))
     runs = [_run(job, host, direction) for job in jobs for host in clients(job, groups)]
-    runs = [run for run in runs if not only or {run["id"], run["name"], run["host"]} & set(only)]
+    runs = [run for run in runs if not wanted or {run["id"], run["name"], run["host"]} & wanted]
     by_repository: dict[str, list[Run]] = {}
     for run in runs:
         by_repository.setdefault(run["repository"]["host"], []).append(run)
@@ -199,6 +201,8 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "check_subset": job.get("check_subset") or "",
         "check_level": job.get("check_level") or "contents",
         "stale_after": policy.span(job.get("stale_after") or "", "stale_after"),
+        "priority": int(job.get("priority") or 0),
+        "link": str(job.get("link") or ""),
         "before": list(job.get("before") or []),
         "after": list(job.get("after") or []),
         "lane": "",

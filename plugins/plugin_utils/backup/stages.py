@@ -2,13 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far a backup is, and what happened last, read from what the role keeps of the backup at hand. Pure."""
+"""How far a backup can be, and what can happen there. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
-from typing import Any
 
 
 class Stage(Enum):
@@ -27,21 +25,8 @@ class Event(Enum):
     """What happened at a stage."""
 
     ENTERED = "entered"  # nothing failed
-    FAILED = "failed"  # a task of the stage failed
+    FAILED = "failed"  # a step of the stage failed
     LOST = "lost"  # a host was lost in the middle of a hook, which took this one out of the play
 
 
 HOOKS_AFTER = "hook after"  # what failures of these hooks are named by; they do not change the stage
-
-
-def stage_of(state: Mapping[str, Any]) -> Stage:
-    """Return the stage of a backup by its state."""
-    return Stage(state["stage"])
-
-
-def event_of(state: Mapping[str, Any]) -> Event:
-    """Return what happened at the stage of a backup."""
-    if state["lost"]:
-        return Event.LOST
-    here = {state["stage"], HOOKS_AFTER} if stage_of(state) is Stage.FILLED else {state["stage"]}
-    return Event.FAILED if here & {failure["step"] for failure in state["failures"]} else Event.ENTERED

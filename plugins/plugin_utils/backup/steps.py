@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
 
-from .stages import Event, Stage, event_of, stage_of
+from .progress import Progress
+from .stages import HOOKS_AFTER, Event, Stage
 
 
 class Step(Enum):
@@ -58,14 +58,21 @@ TABLE: Mapping[Event, Mapping[Stage, tuple[Step, ...]]] = {
 }
 
 
-def decide(state: Mapping[str, Any], check_subset: str = "") -> tuple[Step, ...]:
+def event_of(progress: Progress) -> Event:
+    """Return what happened at the stage of a backup."""
+    if progress.lost:
+        return Event.LOST
+    here = {progress.stage.value} | ({HOOKS_AFTER} if progress.stage is Stage.FILLED else set())
+    return Event.FAILED if here & {failure["step"] for failure in progress.failures} else Event.ENTERED
+
+
+def decide(progress: Progress, check_subset: str = "") -> tuple[Step, ...]:
     """Return the steps that are left, in their order.
 
-    ``state`` has the ``stage``, the ``failures`` so far, whether a host was ``lost``, whether this run has ``claimed``
-    the backup, and the ``snapshots`` as the module snapshot lists them, None if it was not asked. While one of these
-    is set aside those before may be the only good ones, so nothing is pruned. Without any there is nothing to check.
+    While a snapshot is set aside those before may be the only good ones, so nothing is pruned. Without any snapshot
+    there is nothing to check.
     """
-    states = None if state["snapshots"] is None else {one["state"] for one in state["snapshots"]}
+    states = None if progress.snapshots is None else {one["state"] for one in progress.snapshots}
     unwanted = set()
     if states is not None:
         unwanted.add(Step.LIST)
@@ -73,7 +80,7 @@ def decide(state: Mapping[str, Any], check_subset: str = "") -> tuple[Step, ...]
             unwanted.add(Step.PRUNE)
     if not check_subset or (states is not None and not states & {"complete", "aside"}):
         unwanted.add(Step.CHECK)
-    steps = TABLE[event_of(state)][stage_of(state)]
-    if not state["claimed"] and Step.CLAIM not in steps:
+    steps = TABLE[event_of(progress)][progress.stage]
+    if not progress.run and Step.CLAIM not in steps:
         unwanted.add(Step.RELEASE)
     return tuple(step for step in steps if step not in unwanted)

@@ -2,12 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What becomes of the result of a backup's transfers, and what the snapshot must hold after them. Pure."""
+"""The transfers of a backup, what becomes of their results, and what the snapshot must hold after them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ..fleet.source_changes import tell_changes
 
 # What the report keeps of a transfer.
 KEPT = (
@@ -45,22 +49,43 @@ class Expected(NamedTuple):
     bytes: int
 
 
-def account(summary: Mapping[str, Any], src: str) -> Account:
-    """Return what is kept of the transfer of ``src``, by what the tasks of the role migrate kept of its result."""
-    figures = {"src": src, **NOTHING, **{key: summary[key] for key in KEPT if key in summary}}
+def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the transfer of one path of a run; ``begun`` is what the module snapshot said of the snapshot to fill.
+
+    Deleting makes an unfinished snapshot of an interrupted run what the source is now.
+    """
+    place = f"/{source['part']}" if source["part"] else ""
+    return {
+        **run["transfer"],
+        "name": run["id"],
+        "src_host": run["host"],
+        "src": source["src"],
+        "dest_host": run["repository"]["host"],
+        "dest": begun["path"] + place,
+        "link_dest": [tree + place for tree in begun["link_dest"]],
+        "delete": True,
+        "verify": run["verify"],
+        # By numbers a snapshot has what the source has, whoever has these numbers at the repository's host.
+        "owner_warnings": not boolean(run["transfer"].get("numeric_ids", True)),
+    }
+
+
+def account(result: Mapping[str, Any], src: str) -> Account:
+    """Return what is kept of the transfer of ``src``, by its result."""
+    figures = {"src": src, **NOTHING, **{key: result[key] for key in KEPT if key in result}}
     notes = []
-    if summary.get("source_missing"):
+    if result.get("source_missing"):
         notes.append(
             f"{src} is not there yet. The hooks before, which may make it, do not run in check mode, so it is not "
             "known what would be sent"
         )
-    changed = summary["changed_meanwhile"]
+    changed = tell_changes(result)
     if changed["count"]:
         notes.append(
             f"{changed['count']} entries changed at the source while it was copied, for example {changed['example']}. "
             "They are as they were at some moment, and the next backup has them again"
         )
-    return Account(figures, notes)
+    return Account(figures, [*notes, *changed["warnings"]])
 
 
 def expect(transfers: Sequence[Mapping[str, Any]], paths: int, verify: str, check_mode: bool) -> Expected:

@@ -8,7 +8,12 @@
 * ``queue``: which job starts next under these limits;
 * ``retries``: which failures may pass, and when a job is tried again;
 * ``looking``: when the hosts are asked again how far their jobs are;
-* ``conductor``: the loop that drives all jobs with a few threads, and holds none for a job that waits.
+* ``source_changes``: what changed at the source while a transfer read it;
+* ``conductor``: the loop that drives all jobs with a few threads, and holds none for a job that waits;
+* ``life``, ``pair_hosts``, ``sessions``: what the lives of all jobs use: a step that is tried again, both hosts, a transfer;
+* ``folder``, ``render``, ``telling``: what is known of jobs on the control node, and what people read;
+* ``driving``, ``conduct_action``: how an action drives the jobs of a role.
 
-All but ``conductor`` are pure. Nothing here knows what a job does: ``migrate/life.py`` says what a migration does.
+The first five are pure. Nothing here knows what a job does: ``migrate/life.py`` says what a migration does, and
+``backup/life.py`` what a backup does.
 """

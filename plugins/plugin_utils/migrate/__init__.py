@@ -12,7 +12,6 @@ Typed, pure functions of the state that is kept of a job:
 * ``programs``: what a method needs on both hosts; ``preflight``: what their answers mean;
 * ``deletions``: what would be deleted, and whether that was agreed to;
 * ``transfers``: a job as a transfer, and what is kept of its result;
-* ``source_changes``: what changed at the source while a transfer read it;
 * ``remedies``: what a run does after a failure, as a table;
 * ``switch``: which hooks of the switch have run;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state.

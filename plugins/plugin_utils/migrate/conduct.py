@@ -11,37 +11,26 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ansible.errors import AnsibleError
-from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
-
-from ..argument_spec import spec_from_documentation, validate_options
-from ..comparison import ComparisonFailed
-from ..endpoint import Refusal
-from ..fleet.conductor import Conductor
-from ..fleet.limits import Pair, check_pairs, links_of, parse_limits
-from ..fleet.queue import Queue, Waiting, rank
+from ..fleet.driving import MANY, WORDS, drive, pair_of
+from ..fleet.limits import check_pairs, parse_limits
+from ..fleet.queue import Waiting, rank
+from ..fleet.sessions import FAILURES, session_of
 from ..fleet.telling import Teller
 from ..host_runner import HostRunner
 from ..interruption import Interruption
 from ..memory import Memory
-from ..report import TransferError
 from ..session import Session
 from ..tags import is_wanted
-from ..trust import decide_trust
 from .hosts import Hosts
 from .life import STEPS, JobLife, Options, Services
 from .remedies import find_remedies
 from .render import render_report, render_summary
 from .steps import Phase
 from .store import Store
-from .transfers import options_of
 
 if TYPE_CHECKING:
     from ansible.plugins.action import ActionBase
 
-_FAILURES = (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError)  # of a transfer, not of the program
-_MOST_THREADS = 20  # that ask hosts at the same time; each may run ssh twice
-_MANY = 20  # jobs, of which only one line each is shown at their end
 _LIMITS = "migrate_limits"
 
 
@@ -75,32 +64,27 @@ class Run:
         self._action, self._options, self._variables = action, options, variables
         self._say, self._interruption = say, interruption
         self._check = not write
-        self._spec = spec_from_documentation(DOCUMENTATION)
         self._jobs = {job["name"]: {**options["defaults"], **job} for job in options["jobs"]}
         self._limits = parse_limits(options["limits"], _LIMITS)
         self._memory = Memory()
         self._store = Store(options["folder"], writes=not self._check)
         self._teller = Teller(say, time.monotonic, len(self._jobs))
-        self._many = len(self._jobs) > _MANY
+        self._many = len(self._jobs) > MANY
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
 
     def conduct(self) -> list[JobRecord]:
         """Drive all jobs, and return what was done with each, in the order of the list."""
-        jobs = Queue(self._limits)
-        pairs = {name: self._pair(job) for name, job in self._jobs.items()}
+        pairs = {name: pair_of(job, job["src_host"], job["dest_host"], self._variables) for name, job in self._jobs.items()}
         check_pairs(pairs, self._limits, _LIMITS)
-        for number, (name, pair) in enumerate(pairs.items()):
-            job = self._jobs[name]
-            jobs.add(Waiting(rank(int(job.get("priority") or 0), self._size(name), number), name, pair))
+        jobs = [
+            Waiting(rank(int(self._jobs[name].get("priority") or 0), self._size(name), number), name, pair)
+            for number, (name, pair) in enumerate(pairs.items())
+        ]
         lives = {name: JobLife(job, self._run_options(), self._services()) for name, job in self._jobs.items()}
-        self._interruption.words = (
-            "Interrupted. Transfers that run go on, on the hosts, without Ansible. Run the same command again: it "
-            "attaches to them, and continues with all jobs"
-        )
-        threads = max(1, min(_MOST_THREADS, self._limits.running, int(self._variables.get("ansible_forks") or 5) * 2))
-        conductor = Conductor(jobs, threads, self._teller.progress)
-        conductor.run({name: partial(self._live, life) for name, life in lives.items()})
+        self._interruption.words = WORDS
+        by_name = {name: partial(self._live, life) for name, life in lives.items()}
+        drive(by_name, jobs, self._limits, self._variables, self._teller.progress)
         self.diffs = {name: life.record.diff for name, life in lives.items()}
         return [self._record(life) for life in lives.values()]
 
@@ -142,7 +126,7 @@ class Run:
         return Services(
             hosts=lambda job: Hosts(job, partial(HostRunner, self._action, task_vars=self._variables)),
             transfer=self._transfer,
-            errors=_FAILURES,
+            errors=FAILURES,
             store=self._store,
             now=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             tell=self._say,
@@ -152,13 +136,8 @@ class Run:
     def _transfer(self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool) -> Session:
         """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""
         max_delete = job.get("max_delete", limit)
-        given = options_of(job, self._spec, wait=False, verify="none", max_delete=max_delete, collect=collect)
-        options = validate_options(given, self._spec, (("port", "port_range"),), f"job {job['name']}")
-        source, dest = hosts.runners["source"], hosts.runners["dest"]
-        trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
-        return Session(
-            source, dest, {**options, "trust": trust}, check, self._tell_of_one, Interruption(), self._memory
-        )
+        own = {"verify": "none", "max_delete": max_delete, "collect": collect}
+        return session_of(job, hosts, check, self._tell_of_one, self._memory, **own)
 
     def _tell_of_one(self, line: str) -> None:
         """Show what a transfer says on its way, if that is not one line for each of many."""
@@ -175,10 +154,6 @@ class Run:
         failure = report["failure"]
         ended = f"stopped in {failure['phase']}" if failure else ", ".join(report["phases"]) or "nothing done"
         self._say(f"{report['name']}: {ended}")
-
-    def _pair(self, job: Mapping[str, Any]) -> Pair:
-        hosts = [self._variables["hostvars"][job[end]] for end in ("src_host", "dest_host")]
-        return Pair(job["src_host"], job["dest_host"], links_of(job, hosts))
 
     def _size(self, name: str) -> float:
         """Return the bytes of a job's tree by its last report, 0 if there is none."""

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..endpoint import inventory_address, ssh_port
+from ..fleet.pair_hosts import PairHosts
 from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..parallel import run_parallel
 from .programs import packages_of
@@ -19,12 +20,12 @@ SIDES = ("source", "dest")
 Found = Mapping[str, Any]  # what a host said of itself
 
 
-class Hosts:
+class Hosts(PairHosts):
     """Both hosts of a job, and its paths there."""
 
     def __init__(self, job: Mapping[str, Any], runner: Callable[[str], HostRunner]) -> None:
         """Take the job, and what makes the runner of an inventory host."""
-        self.runners = {"source": runner(job["src_host"]), "dest": runner(job["dest_host"])}
+        super().__init__(job["src_host"], job["dest_host"], runner)
         self._paths = {"source": job["src"], "dest": job["dest"]}
 
     def probe(self) -> dict[str, Found]:
@@ -54,11 +55,6 @@ class Hosts:
         except HostFailed as error:
             return [], f"{runner.name}: could not install {', '.join(packages or programs)}: {error.reason}"
         return packages, ""
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        for runner in self.runners.values():
-            runner.close()
 
     def _probe(self, side: str) -> Found | HostFailed:
         runner, peer = self.runners[side], self.runners["dest" if side == "source" else "source"]

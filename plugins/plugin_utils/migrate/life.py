@@ -14,20 +14,18 @@ import json
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from ..fleet.conductor import Call, Life, Pause, Watch
-from ..fleet.retries import delay_before
+from ..fleet.conductor import Call, Life
+from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
+from ..fleet.source_changes import tell_changes
 from ..host_runner import HostFailed
-from ..session import Place
-from ..status import Status
 from .advice import advice
 from .deletions import agreement, tell_deletions
 from .hosts import SIDES, Found, Hosts
 from .preflight import judge_preflight
 from .programs import lacking, needed_programs
 from .report import make_report
-from .source_changes import tell_changes
 from .stages import is_seeded
 from .steps import Decision, Phase, Step, decide
 from .store import Store, fresh_state, identity_of
@@ -35,28 +33,6 @@ from .transfers import finds_nothing_to_do, summary_of
 
 STEPS = (Step.PREFLIGHT, Step.SEED, Step.SYNC)  # of which a life consists
 _IN_SERVICE = ("unread", "differs")  # what may happen to files while the source is in service
-
-
-class Running(Protocol):
-    """A transfer that has begun."""
-
-    @property
-    def status(self) -> Status:
-        """The status of its connecting side at that time."""
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """Where to ask how far it is."""
-
-
-class Transfer(Protocol):
-    """A transfer of a job, as the session makes it. Both functions wait for hosts, and may raise what a task may."""
-
-    def begin(self) -> Running:
-        """Start it, or attach to it if it runs already."""
-
-    def finish(self, running: Any, status: Status) -> Mapping[str, Any]:
-        """Account for one that has ended, clean up, and return its result."""
 
 
 class Options(NamedTuple):
@@ -106,14 +82,6 @@ class Record:
     diff: list[str] = field(default_factory=list)
 
 
-class _Stopped(Exception):
-    """A step cannot go on; ``may_pass``: the cause may be gone later."""
-
-    def __init__(self, reason: str, may_pass: bool = False) -> None:
-        super().__init__(reason)
-        self.may_pass = may_pass
-
-
 class JobLife:
     """What one run does with one job."""
 
@@ -132,7 +100,7 @@ class JobLife:
         """Make the steps of this run, one after the other, and report."""
         try:
             self.state = dict(self._read_state())
-        except _Stopped as stopped:
+        except Stopped as stopped:
             self.record.failure = Failure(self._job["name"], "start", str(stopped), "Nothing was done.")
             return
         decision = self._decide()
@@ -147,7 +115,7 @@ class JobLife:
             )
         try:
             yield from self._make_steps()
-        except _Stopped as stopped:
+        except Stopped as stopped:
             reason = str(stopped) + self._how_to_agree(str(stopped))
             self.state["failure"] = {"phase": self._step.value, "at": self._services.now(), "reason": reason}
             self.record.failure = Failure(self._job["name"], self._step.value, reason, advice(self.state))
@@ -165,19 +133,19 @@ class JobLife:
         return tuple(step for step in self._decide().steps if step not in STEPS) if self.state else ()
 
     def _read_state(self) -> Mapping[str, Any]:
-        """Return the state as this run finds it. Raises _Stopped if it belongs to another tree."""
+        """Return the state as this run finds it. Raises Stopped if it belongs to another tree."""
         store, job = self._services.store, self._job
         try:
             before = {} if self._options.reset else store.read(job["name"])
         except (OSError, ValueError) as error:
-            raise _Stopped(
+            raise Stopped(
                 f"{store.state_path(job['name'])} cannot be read: {error}. Restore it, or remove it to "
                 "begin the job again"
             ) from None
         state = {**fresh_state(job), **before, "failure": {}}
         if state["identity"] != identity_of(job):
             was = state["identity"]
-            raise _Stopped(
+            raise Stopped(
                 f"{store.state_path(job['name'])} was written for {was['src_host']}:{was['src']} to "
                 f"{was['dest_host']}:{was['dest']}, which is not what this job moves. Use another name for the job, or "
                 f"begin it again with {_begin_again(job['name'])}"
@@ -202,7 +170,7 @@ class JobLife:
         try:
             self._hosts = self._services.hosts(self._job)
         except HostFailed as error:
-            raise _Stopped(str(error)) from error
+            raise Stopped(str(error)) from error
         made: dict[Step, Callable[[], Life]] = {
             Step.PREFLIGHT: self._preflight,
             Step.SEED: partial(self._persist, self._seed),
@@ -218,18 +186,7 @@ class JobLife:
 
         The preflight is not tried again: a host that this run has not reached yet may be named wrongly.
         """
-        tries = 0
-        while True:
-            try:
-                yield from step()
-                return
-            except _Stopped as stopped:
-                tries += 1
-                delay = delay_before(tries, stopped.may_pass)
-                if delay is None:
-                    raise
-                self._services.tell(f"{self._job['name']}: {stopped}. Trying again in {delay:.0f} s")
-                yield Pause(delay)
+        return persist(self._job["name"], step, self._services.tell)
 
     # Preflight
 
@@ -243,7 +200,7 @@ class JobLife:
         if self._predicts and not any(probes[side]["problems"] for side in SIDES):
             try:
                 self._predicted = yield from self._transfer(check=True)
-            except _Stopped as stopped:
+            except Stopped as stopped:
                 problems.append(str(stopped))
             else:
                 first = not is_seeded(self.state)
@@ -253,7 +210,7 @@ class JobLife:
         problems = [*filter(None, [self._deletions["problem"]]), *verdict["problems"], *problems]
         self._warn(verdict["warnings"])
         if problems:
-            raise _Stopped("the preflight found these problems:" + "".join(f"\n- {one}" for one in problems))
+            raise Stopped("the preflight found these problems:" + "".join(f"\n- {one}" for one in problems))
         before = self.state["phases"].get("preflight", {})
         self._keep(
             "preflight",
@@ -269,7 +226,7 @@ class JobLife:
         try:
             probes: dict[str, Found] = yield Call(self._hosts.probe)
         except HostFailed as error:
-            raise _Stopped(str(error), error.unreachable) from error
+            raise Stopped(str(error), error.unreachable) from error
         return probes
 
     def _install(self, probes: Mapping[str, Found], needed: Collection[str]) -> Generator[Any, Any, bool]:
@@ -326,7 +283,7 @@ class JobLife:
         self._keep("sync", {"passes": passes, "at": self._services.now()})
         self._save()
         if Step.CUTOVER in self._decide().steps and not self._is_up_to_date(passes):
-            raise _Stopped(
+            raise Stopped(
                 f"after {len(passes)} passes the last one still took {passes[-1]['duration']:.0f} s, and "
                 f"migrate_sync_short_enough is {self._options.short_enough:g} s. The final pass would keep the source "
                 "stopped for about that long. Run again when less changes, or raise migrate_sync_short_enough"
@@ -340,29 +297,21 @@ class JobLife:
     def _transfer(
         self, check: bool = False, limit: int | None = None, tolerates: Collection[str] = (), collect: bool = False
     ) -> Generator[Any, Any, Mapping[str, Any]]:
-        """Make a transfer to its end and return what is kept of it. Raises _Stopped if it fails.
+        """Make a transfer to its end and return what is kept of it. Raises Stopped if it fails.
 
         What changes at the source while it is read is a failure only if ``tolerates`` does not have it (see
         source_changes). With ``collect`` the result of one that has ended since an earlier run counts.
         """
         services = self._services
-        may_pass = False
-        try:
-            transfer = services.transfer(self._job, self._hosts, check or self._options.check_mode, limit, collect)
-            running = yield Call(transfer.begin)
-            status = running.status
-            if status.alive:
-                status = yield Watch(running.places, float(self._job.get("timeout") or 300))
-            result = dict((yield Call(partial(transfer.finish, running, status))))
-        except services.errors as error:
-            may_pass = bool(getattr(error, "may_pass", False))
-            result = {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}
+        predicts = check or self._options.check_mode
+        make = partial(services.transfer, self._job, self._hosts, predicts, limit, collect)
+        result, _begun, may_pass = yield from transfer_to_end(self._job, make, services.errors)
         changes = tell_changes(result)
         if not check or self._options.check_mode:  # the preflight of a real run predicts for itself only
             self.record.changed = self.record.changed or bool(result.get("changed"))
             self.record.diff += result.get("changes", [])
         if result.get("failed") and changes["only"] not in tolerates:
-            raise _Stopped(result["msg"], may_pass)
+            raise Stopped(result["msg"], may_pass)
         self._warn(changes["warnings"])
         return summary_of(result, services.now())
 

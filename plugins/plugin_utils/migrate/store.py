@@ -6,48 +6,38 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..control_files import as_json, write_whole
+from ..fleet.folder import Folder
 
 
 class Store:
     """The folder. Without ``writes`` (check mode) nothing is written to it."""
 
     def __init__(self, folder: str, writes: bool) -> None:
-        self._folder = folder
-        self._writes = writes
+        self._folder = Folder(folder, writes)
 
     def state_path(self, job: str) -> str:
         """Return the path of a job's state."""
-        return os.path.join(self._folder, "state", f"{job}.json")
+        return self._folder.path_of(_state(job))
 
     def read(self, job: str) -> Mapping[str, Any]:
         """Return the state of a job, empty if there is none. Raises OSError, and ValueError if it is no state."""
-        try:
-            with open(self.state_path(job), encoding="utf-8") as stream:
-                state = json.load(stream)
-        except FileNotFoundError:
-            return {}
-        if not isinstance(state, dict):
-            raise ValueError(f"{self.state_path(job)} is no state of a job")
-        return state
+        return self._folder.read(_state(job), "state of a job")
 
     def save(self, job: str, state: Mapping[str, Any]) -> None:
         """Write a job's state, whole and on the disk when this returns. Raises OSError."""
-        self._write(self.state_path(job), as_json(state))
+        self._folder.save(_state(job), state)
 
     def report(self, job: str, report: Mapping[str, Any], text: str) -> None:
         """Write a job's report, for programs and for people. Raises OSError."""
-        self._write(os.path.join(self._folder, f"{job}.json"), as_json(report))
-        self._write(os.path.join(self._folder, f"{job}.md"), text)
+        self._folder.save(f"{job}.json", report)
+        self._folder.write(f"{job}.md", text)
 
-    def _write(self, path: str, text: str) -> None:
-        if self._writes:
-            write_whole(path, text)
+
+def _state(job: str) -> str:
+    return f"state/{job}.json"
 
 
 def fresh_state(job: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A migration job as the transfer that it makes, and what is kept of a transfer's result."""
+"""What a migration keeps of the result of a transfer, and whether it had anything to do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from .source_changes import tell_changes
+from ..fleet.source_changes import tell_changes
 
 # What the reports keep of a transfer's result.
 KEPT = (
@@ -50,12 +50,6 @@ KEPT = (
     "changed",
 )
 _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total")
-
-
-def options_of(job: Mapping[str, Any], known: Mapping[str, Any], **own: Any) -> Mapping[str, Any]:
-    """Return the options of a job's transfer; ``known`` are the module's, ``own`` what the role decides."""
-    given = {name: value for name, value in job.items() if name in known and value is not None}
-    return {**given, **{name: value for name, value in own.items() if value is not None}}
 
 
 def summary_of(result: Mapping[str, Any], now: str) -> Mapping[str, Any]:

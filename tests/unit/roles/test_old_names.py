@@ -13,6 +13,7 @@ import jinja2
 import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.filter import backup_logic, migrate_logic, nic_logic, rsyncd_logic
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.old_keys import find_problems
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import old_names
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
@@ -94,10 +95,10 @@ def test_a_backup_job_may_have_the_old_name_of_a_key(warned):
     }
 
     def subset(**keys: str) -> str:
-        assert ask([{**job, **keys}], "problems", groups=groups) == []
+        assert find_problems([{**job, **keys}], groups) == []
         return ask([{**job, **keys}], "runs", groups=groups)[0]["check_subset"]
 
     assert (subset(check_subset="1/3"), subset(), warned) == ("1/3", "", [])
     assert (subset(check_share="1/7"), subset(check_share="1/7", check_subset="1/3")) == ("1/7", "1/3")
-    assert "the subset '7'" in ask([{**job, "check_share": "7"}], "problems", groups=groups)[0]
+    assert "the subset '7'" in find_problems([{**job, "check_share": "7"}], groups)[0]
     assert set(warned) == {("The key check_share is called check_subset now. Use check_subset.", "0.3.0")}

@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 import itertools
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import Event, Stage, event_of, stage_of
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import TABLE, Step, decide
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import STEPS, Part
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import HOOKS_AFTER, Event, Stage
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import TABLE, Step, decide, event_of
 
 TASKS = Path(__file__).resolve().parents[5] / "roles/backup/tasks"
 EVERY = list(itertools.product(Event, Stage))
@@ -20,11 +24,12 @@ COMPLETES = {Step.FINISH, Step.PRUNE, Step.CHECK}
 BEGINS = {Step.CLAIM, Step.BEGIN, Step.HOOKS_BEFORE, Step.TRANSFER}
 
 
-def state(stage: Stage, event: Event = Event.ENTERED, **changes) -> dict:
-    """Return the state of a backup at a stage at which something happened, as the role keeps it."""
-    failures = [{"step": stage.value, "reason": "no space"}] if event is not Event.ENTERED else []
-    made = {"stage": stage.value, "failures": failures, "lost": event is Event.LOST, "claimed": True, "snapshots": None}
-    return {**made, **changes}
+def state(stage: Stage, event: Event = Event.ENTERED, **changes) -> Progress:
+    """Return a backup at a stage at which something happened."""
+    made = Progress("2026-01-01T00:00:00Z", stage, lost=event is Event.LOST, run="a token")
+    if event is not Event.ENTERED:
+        made.fail(stage.value, "no space")
+    return replace(made, **changes)
 
 
 def test_the_table_has_each_event_and_stage():
@@ -32,8 +37,7 @@ def test_the_table_has_each_event_and_stage():
 
 
 @pytest.mark.parametrize("event, stage", EVERY)
-def test_stage_and_event_are_read_from_the_state(event, stage):
-    assert stage_of(state(stage, event)) is stage
+def test_the_event_is_read_from_what_happened(event, stage):
     assert event_of(state(stage, event)) is event
 
 
@@ -83,7 +87,8 @@ def snapshots(*states: str) -> list[dict]:
     ],
 )
 def test_what_the_repository_holds_decides_what_follows(listed, share, expected):
-    steps = decide(state(Stage.FINISH, snapshots=listed), share)
+    said = {} if listed is None else {"list": {"snapshots": listed}}
+    steps = decide(state(Stage.FINISH, said=said), share)
     assert set(steps) == expected | {Step.FINISH, Step.RECORD, Step.RELEASE}
 
 
@@ -91,26 +96,27 @@ def test_what_the_repository_holds_decides_what_follows(listed, share, expected)
 def test_only_what_was_claimed_is_released(event, stage):
     assert Step.RELEASE in decide(state(stage, event))
     claims = Step.CLAIM in TABLE[event][stage]
-    assert (Step.RELEASE in decide(state(stage, event, claimed=False))) == claims
+    assert (Step.RELEASE in decide(state(stage, event, run=""))) == claims
 
 
-def test_the_role_sets_no_other_stage():
+def test_what_the_tasks_of_the_role_know_of_stages_and_steps():
     text = "".join(path.read_text() for path in TASKS.glob("*.yml"))
-    found = {line.split(":", 1)[1].strip() for line in text.splitlines() if line.strip().startswith("__backup_step:")}
-    assert found == {stage.value for stage in Stage}
+    stages = set(re.findall(r"'stage': '([^']*)'", text))
+    assert stages == {Stage.HOOKS_BEFORE.value}
+    assert {Step(name) for name in re.findall(r"'(\w+)' in __backup_steps", text)} == {Step.HOOKS_BEFORE}
+    assert f"step: {HOOKS_AFTER}" in text
+    parts = set(re.findall(r"__backup_part: (\w+)", text))
+    assert parts == {part.value for part in Part} - {"whole"}
 
 
-def test_the_role_asks_for_steps_that_there_are():
-    asked = set()
-    for path in TASKS.glob("*.yml"):
-        for task in tasks_of(yaml.safe_load(path.read_text())):
-            text = str(task.get("when", ""))
-            if "__backup_steps" in text:
-                asked.add(Step(text.split("'")[1]))
-    assert asked == {Step.HOOKS_AFTER, Step.FINISH, Step.LIST, Step.PRUNE, Step.CHECK, Step.RELEASE}
+def test_the_parts_and_the_hooks_between_them_make_all_steps():
+    hooks = {Step.HOOKS_BEFORE, Step.HOOKS_AFTER}
+    assert set(STEPS[Part.WHOLE]) == set(Step) - hooks
+    assert [step for part in Part if part is not Part.WHOLE for step in STEPS[part]] == list(STEPS[Part.WHOLE])
+    assert all(list(steps) == [step for step in Step if step in steps] for steps in STEPS.values())
 
 
-def tasks_of(tasks: list[dict]) -> list[dict]:
-    """Return tasks with those inside of blocks."""
-    inside = [one for task in tasks for part in ("block", "rescue", "always") for one in task.get(part, ())]
-    return [*tasks, *(tasks_of(inside) if inside else ())]
+@pytest.mark.parametrize("event, stage", EVERY)
+def test_progress_is_kept_between_the_parts(event, stage):
+    made = state(stage, event, said={"list": {"snapshots": []}}, notes=["a note"], ended_run="another token")
+    assert parse_progress(json.loads(json.dumps(made.dump()))) == made

@@ -7,23 +7,28 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers import KEPT, NOTHING, account, expect
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers import (
+    KEPT,
+    NOTHING,
+    account,
+    expect,
+    job_of,
+)
 
-QUIET = {"count": 0, "example": "", "only": ""}
 MOVED = {"vanished": 0, "unstable": 0, "files_total": 7, "bytes_total": 100}
 
 
 def test_the_report_keeps_figures_and_no_paths_or_passwords():
-    summary = {"method": "stream", "files_total": 3, "errors": [{"path": "x"}], "changed_meanwhile": QUIET}
-    figures, notes = account(summary, "/srv/data/")
+    result = {"method": "stream", "files_total": 3, "errors": [{"path": "x"}]}
+    figures, notes = account(result, "/srv/data/")
     assert figures == {**NOTHING, "src": "/srv/data/", "method": "stream", "files_total": 3}
     assert notes == [] and set(NOTHING) <= set(KEPT)
 
 
 def test_a_person_is_told_of_a_source_that_is_not_there_and_of_one_that_changed():
-    changed = {"count": 2, "example": "log/a", "only": "differs"}
-    found = account({"source_missing": True, "changed_meanwhile": changed}, "/srv/dump/").notes
-    assert len(found) == 2
+    changed = {"unstable": 2, "differences": [{"path": "log/a"}], "warnings": ["owners differ"]}
+    found = account({"source_missing": True, **changed}, "/srv/dump/").notes
+    assert len(found) == 3 and found[2] == "owners differ"
     assert found[0].startswith("/srv/dump/ is not there yet.")
     assert found[1].startswith("2 entries changed at the source while it was copied, for example log/a. ")
 
@@ -41,3 +46,20 @@ def test_a_person_is_told_of_a_source_that_is_not_there_and_of_one_that_changed(
 )
 def test_what_a_snapshot_must_hold(transfers, paths, verify, check_mode, expected):
     assert expect(transfers, paths, verify, check_mode) == expected
+
+
+@pytest.mark.parametrize("part, place", [("", ""), ("etc", "/etc")])
+def test_a_path_goes_into_its_folder_of_the_snapshot_and_links_to_that_of_the_one_before(part, place):
+    run = {
+        "id": "web/data",
+        "host": "web",
+        "repository": {"host": "vault", "path": "/b"},
+        "transfer": {"trust": "none", "numeric_ids": "no"},
+        "verify": "size",
+    }
+    begun = {"path": "/b/web/data/.unfinished/data", "link_dest": ["/b/web/data/2026/data"]}
+    job = job_of(run, begun, {"src": "/etc/", "part": part})
+    assert (job["src_host"], job["src"], job["dest_host"]) == ("web", "/etc/", "vault")
+    assert job["dest"] == f"/b/web/data/.unfinished/data{place}"
+    assert job["link_dest"] == [f"/b/web/data/2026/data{place}"] and job["delete"] and job["trust"] == "none"
+    assert job["owner_warnings"] and not job_of({**run, "transfer": {}}, begun, {"src": "/", "part": ""})["owner_warnings"]

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.source_changes import tell_changes
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.source_changes import tell_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.wording import CHANGED_SINCE
 
 LOG = [{"path": "log", "reason": "unstable: sent 2 times"}]

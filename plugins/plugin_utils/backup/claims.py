@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.backup_claim: one run of a backup at a time from a control node."""
+"""Who makes a backup: one run at a time from a control node.
+
+A file for each host and job says which process makes its backup. A second run is refused while the first one lives;
+where that was killed, the second one learns its token, and can continue its jobs that still run on the hosts.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +16,9 @@ import json
 import os
 import platform
 import uuid
-from typing import Any, Iterator, Mapping, NamedTuple, TextIO
+from typing import Iterator, NamedTuple, TextIO
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object, member
-from ansible_collections.longhaul.fleet.plugins.modules.backup_claim import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
-
-
-class ActionModule(ControlNodeAction):
-    """Take and give back the right to a run."""
-
-    documentation = DOCUMENTATION
-
-    def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
-        """Return a token for the run, and the token of an earlier run that was aborted."""
-        mine = process_of(os.getppid())  # this is a worker; its parent is ansible-playbook, which lives for the run
-        try:
-            if options["state"] == "claimed":
-                return claim(options["path"], mine, write=write)._asdict()
-            if write:
-                release(options["path"], mine)
-        except Held as held:
-            return {"failed": True, "msg": str(held)}
-        return {}
-
-    def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the file that records the holder."""
-        return options["path"], "backup_report_dir"
 
 
 class Held(Exception):

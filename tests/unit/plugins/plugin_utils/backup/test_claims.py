@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.action.backup_claim import Held, claim, process_of, release
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.claims import Held, claim, process_of, release
 
 
 @pytest.fixture

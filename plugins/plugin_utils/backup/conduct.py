@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One task of the role: what an action was given becomes lives of backups, which a conductor drives."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..fleet.conductor import Life
+from ..fleet.driving import MANY, WORDS, drive
+from ..fleet.limits import Limits
+from ..fleet.queue import Waiting
+from ..fleet.render import render
+from ..fleet.sessions import FAILURES, session_of
+from ..fleet.telling import Teller
+from ..host_runner import HostRunner
+from ..interruption import Interruption
+from ..session import Session
+from .claims import process_of
+from .hosts import Hosts
+from .life import BackupLife, Services
+from .record import Record
+from .store import Store
+
+if TYPE_CHECKING:
+    from ansible.plugins.action import ActionBase
+
+
+class Conduct:
+    """Drives the backups of one task."""
+
+    def __init__(
+        self,
+        action: ActionBase,
+        variables: Mapping[str, Any],
+        say: Callable[[str], None],
+        interruption: Interruption,
+        store: Store,
+        total: int,
+    ) -> None:
+        """Take the action, the variables of its task, where lines go, the last words, and how many backups there are.
+
+        With a store that does not write (check mode) all is predicted.
+        """
+        self._action, self._variables, self._say = action, variables, say
+        self._interruption, self._store = interruption, store
+        self._teller = Teller(say, time.monotonic, total)
+        self._many = total > MANY
+
+    def drive(self, lives: Mapping[str, BackupLife], waiting: Iterable[Waiting], limits: Limits) -> None:
+        """Let all backups live to their end, by their ids."""
+        self._interruption.words = WORDS
+        by_name = {name: partial(self._live, life) for name, life in lives.items()}
+        drive(by_name, waiting, limits, self._variables, self._teller.progress)
+
+    @property
+    def services(self) -> Services:
+        """What the lives use of the outside."""
+        return Services(
+            hosts=lambda run: Hosts(run, partial(HostRunner, self._action, task_vars=self._variables)),
+            transfer=self._transfer,
+            errors=FAILURES,
+            store=self._store,
+            process=process_of(os.getppid()),  # this is a worker; its parent is ansible-playbook, which lives for the run
+            now=now,
+            tell=self._say,
+            report=self._report,
+        )
+
+    def _live(self, life: BackupLife) -> Life:
+        yield from life.live()
+        self._teller.ended(bool(life.progress.failures))
+
+    def _transfer(self, job: Mapping[str, Any], hosts: Hosts) -> Session:
+        # Nothing is remembered for the next run, which has another snapshot to fill.
+        return session_of(job, hosts, not self._store.writes, self._tell_of_one, None)
+
+    def _tell_of_one(self, line: str) -> None:
+        """Show what a transfer says on its way, if that is not one line for each of many."""
+        if not self._many:
+            self._say(line)
+
+    def _report(self, record: Record) -> None:
+        """Show what became of a backup, in one line where there are many."""
+        lines = render("backup", "summary.txt.j2", one=record, predicted=not self._store.writes).splitlines()
+        if self._many:
+            failed = f"failed in {record['failures'][0]['step']}" if record["failures"] else record["snapshot"]
+            lines = [f"{record['id']}: {failed or 'done'}"]
+        for line in lines:
+            self._say(line)
+
+
+def now() -> str:
+    """Return the time as records have it, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

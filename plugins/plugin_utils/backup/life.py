@@ -1,0 +1,258 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The life of a backup: one job for one host, from its claim to its record.
+
+``steps`` decides which steps are left, ``fleet/conductor`` drives the lives of all backups. Hooks are the user's own
+tasks and run between the parts of a life, so a backup without hooks is made as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from enum import Enum
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..fleet.conductor import Call, Life
+from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
+from ..fleet.source_changes import tell_changes
+from ..host_runner import HostFailed
+from .claims import Held, Process, claim, release
+from .hosts import Hosts
+from .jobs import Run
+from .progress import Progress
+from .record import Record, make_record
+from .stages import Event, Stage
+from .steps import Step, decide, event_of
+from .store import Store
+from .transfers import account, expect, job_of
+
+
+class Part(Enum):
+    """What a life makes of a backup."""
+
+    WHOLE = "whole"
+    BEGIN = "begin"  # before the hooks before
+    FILL = "fill"  # between the hooks
+    COMPLETE = "complete"  # after the hooks after
+
+
+_COMPLETE = (Step.FINISH, Step.LIST, Step.PRUNE, Step.CHECK, Step.RECORD, Step.RELEASE)
+STEPS: Mapping[Part, tuple[Step, ...]] = {
+    Part.WHOLE: (Step.CLAIM, Step.BEGIN, Step.TRANSFER, *_COMPLETE),
+    Part.BEGIN: (Step.CLAIM, Step.BEGIN),
+    Part.FILL: (Step.TRANSFER,),
+    Part.COMPLETE: _COMPLETE,
+}
+_STAGES: Mapping[Step, Stage] = {
+    Step.CLAIM: Stage.BEGIN,
+    Step.BEGIN: Stage.BEGIN,
+    Step.TRANSFER: Stage.TRANSFER,
+    Step.FINISH: Stage.FINISH,
+    Step.PRUNE: Stage.PRUNE,
+    Step.CHECK: Stage.CHECK,
+}
+
+
+class Services(NamedTuple):
+    """What a life uses of the outside."""
+
+    hosts: Callable[[Run], Hosts]
+    transfer: Callable[[Mapping[str, Any], Hosts], Transfer]  # of a path, as transfers.job_of has it
+    errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
+    store: Store
+    process: Process  # that makes the backups
+    now: Callable[[], str]  # UTC, as records have it
+    tell: Callable[[str], None]  # a line for the terminal
+    report: Callable[[Record], None]  # shows what became of a backup
+
+
+class BackupLife:
+    """What one run does for one backup, or a part of it."""
+
+    def __init__(
+        self,
+        run: Run,
+        progress: Progress,
+        services: Services,
+        part: Part = Part.WHOLE,
+        before: Record | None = None,
+        makes_source: bool = False,
+    ) -> None:
+        """Take the run, how far it is, and the record ``before`` this one.
+
+        ``makes_source``: hooks may make what is backed up, which they do not in check mode.
+        """
+        self.progress = progress
+        self.record: Record | None = None
+        self.changed = False
+        self.diff: list[str] = []
+        self._run, self._services, self._part, self._before = run, services, part, before
+        self._check = not services.store.writes
+        self._tolerates = ("differs", "missing") if self._check and makes_source else ("differs",)
+        self._hosts: Any = None  # once a step needs them
+        self._has_met = False  # both hosts were reached in this life
+
+    def live(self) -> Life:
+        """Make the steps of this part that are left, one after the other."""
+        try:
+            for step in STEPS[self._part]:
+                if step in self.left:
+                    self.progress.stage = _STAGES.get(step, self.progress.stage)
+                    try:
+                        yield from self._make(step)
+                    except Stopped as stopped:
+                        self._note_failure(step, str(stopped))
+        finally:
+            if self._hosts is not None:
+                self._hosts.close()
+
+    @property
+    def left(self) -> tuple[Step, ...]:
+        """The steps that are left of the backup, as it is now; of all parts, and of the hooks."""
+        return decide(self.progress, self._run["check_subset"])
+
+    def _make(self, step: Step) -> Life:
+        made: dict[Step, Callable[[], Life]] = {
+            Step.BEGIN: self._begin,
+            Step.TRANSFER: self._transfer,
+            Step.FINISH: self._finish,
+            Step.LIST: partial(self._snapshot, "list"),
+            Step.PRUNE: partial(self._snapshot, "prune", keep=self._run["keep"], timezone=self._run["timezone"]),
+            Step.CHECK: self._check_contents,
+        }
+        if step is Step.CLAIM:
+            self._claim()
+        elif step is Step.RECORD:
+            self._record()
+        elif step is Step.RELEASE:
+            self._release()
+        elif self._may_repeat(step):
+            yield from persist(self._run["id"], made[step], self._services.tell)
+        else:
+            yield from made[step]()
+
+    def _may_repeat(self, step: Step) -> bool:
+        """Whether a step is tried again after a failure that may pass.
+
+        A host that this run has not reached yet may be named wrongly, and what a hook stopped must not wait.
+        """
+        return self._part is Part.WHOLE and step is not Step.BEGIN and event_of(self.progress) is Event.ENTERED
+
+    def _note_failure(self, step: Step, reason: str) -> None:
+        """Note why a step stopped. What is only asked after another failure is none of its own."""
+        if step is Step.LIST and event_of(self.progress) is not Event.ENTERED:
+            self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
+        else:
+            self.progress.fail(self.progress.stage.value, reason)
+
+    # The claim, and the record
+
+    def _claim(self) -> None:
+        try:
+            taken = claim(self._claim_path, self._services.process, write=not self._check)
+        except Held as held:
+            raise Stopped(str(held)) from None
+        self.progress.run, self.progress.ended_run = taken.run, taken.ended_run
+
+    def _release(self) -> None:
+        if not self._check:
+            release(self._claim_path, self._services.process)
+
+    @property
+    def _claim_path(self) -> str:
+        return self._services.store.claim_path(self._run["id"])
+
+    def _record(self) -> None:
+        progress = self.progress
+        self.record = make_record(
+            self._run,
+            at=progress.at,
+            ended=self._services.now(),
+            failures=progress.failures,
+            notes=progress.notes,
+            said=progress.said,
+            transfers=progress.transfers,
+            before=self._before,
+        )
+        self._services.store.save(self.record)
+        self._services.report(self.record)
+
+    # The snapshot
+
+    def _begin(self) -> Life:
+        ended = {"ended_run": self.progress.ended_run} if self.progress.ended_run else {}
+        yield from self._snapshot("begin", run=self.progress.run, **ended)
+
+    def _finish(self) -> Life:
+        run = self._run
+        expected = expect(self.progress.transfers, len(run["sources"]), run["verify"], self._check)
+        counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
+        known = {name: count for name, count in counted.items() if count >= 0}
+        yield from self._snapshot("finish", run=self.progress.run, shrink_limit=run["shrink_limit"], **known)
+
+    def _check_contents(self) -> Life:
+        yield from self._snapshot(
+            "check", check_level=self._run["check_level"], check_subset=self._run["check_subset"]
+        )
+
+    def _snapshot(self, action: str, **options: object) -> Life:
+        """Do something with the snapshots, and keep the answer."""
+        try:
+            hosts = self._reach()
+            said = dict((yield Call(partial(hosts.snapshot, action, options))))
+        except HostFailed as error:
+            host = self._run["repository"]["host"]
+            reason = f"{host} cannot be reached: {error.reason}" if error.unreachable else error.reason
+            raise Stopped(reason, error.unreachable) from error
+        self.changed = self.changed or said.pop("changed")
+        self.progress.notes += said.pop("warnings")
+        self.diff += _changed_lines(said.pop("diff"))
+        self.progress.said[action] = said
+
+    def _reach(self) -> Hosts:
+        """Return the hosts. Raises HostFailed if one is described wrongly."""
+        if self._hosts is None:
+            self._hosts = self._services.hosts(self._run)
+        hosts: Hosts = self._hosts
+        return hosts
+
+    # The transfers
+
+    def _transfer(self) -> Life:
+        """Transfer all paths. Where it is made again, those that have arrived stay as they are."""
+        for source in self._run["sources"][len(self.progress.transfers) :]:
+            yield from self._transfer_path(job_of(self._run, self.progress.said["begin"], source))
+        self.progress.stage = Stage.FILLED
+
+    def _transfer_path(self, job: Mapping[str, Any]) -> Generator[Any, Any, None]:
+        """Transfer one path.
+
+        Changes at the source after the transfer began are not a failure: the next backup has them. A snapshot of a tree
+        in use has each file as it was at some moment.
+        """
+        try:
+            hosts = self._reach()
+        except HostFailed as error:
+            raise Stopped(str(error)) from error
+        make = partial(self._services.transfer, job, hosts)
+        result, begun, may_pass = yield from transfer_to_end(job, make, self._services.errors)
+        self._has_met = self._has_met or begun
+        self.changed = self.changed or bool(result.get("changed"))
+        self.diff += result.get("changes") or []
+        if result.get("failed") and tell_changes(result)["only"] not in self._tolerates:
+            raise Stopped(result["msg"], may_pass and self._has_met)
+        figures, notes = account(result, job["src"])
+        self.progress.transfers.append(figures)
+        self.progress.notes += notes
+
+
+def _changed_lines(diff: Any) -> list[str]:
+    """Return the difference that the module snapshot shows: the names in the folder of a job and their states."""
+    if not isinstance(diff, Mapping) or diff.get("before") == diff.get("after"):
+        return []
+    before, after = (str(diff.get(when) or "").splitlines() for when in ("before", "after"))
+    gone = [f"-{line}" for line in before if line not in after]
+    return gone + [f"+{line}" for line in after if line not in before]

@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Drive the jobs of a run: what the conductors of all roles do alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..status import Status
+from .conductor import Conductor, Life
+from .limits import Limits, Pair, links_of
+from .queue import Queue, Waiting
+
+MANY = 20  # jobs, of which only one line each is shown at their end
+WORDS = (
+    "Interrupted. Transfers that run go on, on the hosts, without Ansible. Run the same command again: it attaches to "
+    "them, and continues with all jobs"
+)
+_MOST_THREADS = 20  # that ask hosts at the same time; each may run ssh twice
+
+
+def pair_of(job: Mapping[str, Any], source: str, dest: str, variables: Mapping[str, Any]) -> Pair:
+    """Return the hosts of a job and its links; ``variables`` are those of the task."""
+    return Pair(source, dest, links_of(job, [variables["hostvars"][name] for name in (source, dest)]))
+
+
+def drive(
+    lives: Mapping[str, Callable[[], Life]],
+    jobs: Iterable[Waiting],
+    limits: Limits,
+    variables: Mapping[str, Any],
+    tell: Callable[[Mapping[str, Status]], None],
+) -> None:
+    """Let all jobs live to their end, under the limits; ``tell`` is called with what is known of running transfers."""
+    queue = Queue(limits)
+    for job in jobs:
+        queue.add(job)
+    threads = max(1, min(_MOST_THREADS, limits.running, int(variables.get("ansible_forks") or 5) * 2))
+    Conductor(queue, threads, tell).run(lives)

@@ -1,0 +1,310 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The life of a backup, with hosts and transfers that answer as they are told to; claims and records are real files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.claims import claim, process_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import BackupLife, Part, Services
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import Record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import Stage
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import Step
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Pause, Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+
+JOB = {
+    "name": "data",
+    "host": "web",
+    "src": ["/srv/data", "/etc"],
+    "repository": {"host": "vault", "path": "/b"},
+    "keep": {"last": 2},
+    "check_subset": "1/7",
+}
+BEGUN = {"path": "/b/web/data/.unfinished/data", "link_dest": [], "resumed": False, "changed": True}
+COMPLETE = {"name": "2026-01-01T000000Z", "state": "complete", "time": "2026-01-01T00:00:00Z"}
+ASIDE = {"name": "aside-2026", "state": "aside", "time": "2026-01-01T00:00:00Z", "reason": "lost much"}
+GOOD: Mapping[str, Mapping[str, Any]] = {
+    "begin": BEGUN,
+    "finish": {"name": COMPLETE["name"], "figures": {"bytes": 5}, "changed": True},
+    "list": {"snapshots": [COMPLETE]},
+    "prune": {"kept": {}, "removed": []},
+    "check": {"checked": {"entries": 3}, "sound": True},
+}
+WHOLE = list(GOOD)
+MOVED = {"state": "finished", "files_total": 3, "bytes_total": 5, "vanished": 0, "unstable": 0, "changed": True}
+
+
+class World:
+    """Hosts, transfers and a folder of records; remembers what it was asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.answers: dict[str, Any] = dict(GOOD)  # or what is raised, or a list of either
+        self.transfers: list[dict[str, Any] | Exception] = [MOVED, MOVED]
+        self.unreachable: HostFailed | None = None  # when a transfer begins
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.jobs: list[Mapping[str, Any]] = []
+        self.said: list[str] = []
+        self.reports: list[Record] = []
+        self.paused: list[float] = []
+        self.open = 0
+        self._clock = itertools.count()
+
+    # What Hosts and Session offer
+
+    def snapshot(self, action: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.asked.append((action, options))
+        answer = self.answers[action]
+        if isinstance(answer, list):
+            answer = answer.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return {"changed": False, "warnings": [], "diff": None, **answer}
+
+    def close(self) -> None:
+        self.open -= 1
+
+    def begin(self) -> World:
+        if self.unreachable is not None:
+            raise self.unreachable
+        return self
+
+    status = Status("running", alive=True)
+    places = ()
+
+    def finish(self, _running: World, status: Status) -> dict[str, Any]:
+        assert status.state == "finished"
+        ended = self.transfers.pop(0)
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
+
+    def _hosts(self, _run: object) -> World:
+        self.open += 1
+        return self
+
+    def _transfer(self, job: Mapping[str, Any], _hosts: object) -> World:
+        self.jobs.append(job)
+        return self
+
+    # Runs
+
+    def live(
+        self,
+        part: Part = Part.WHOLE,
+        progress: Progress | None = None,
+        check_mode: bool = False,
+        makes_source: bool = False,
+        **job: Any,
+    ) -> BackupLife:
+        """Let a backup live to its end."""
+        (run,) = make_runs([{**JOB, **job}], {"all": ["web", "vault"]})
+        store = Store(str(self.folder), writes=not check_mode)
+        services = Services(
+            self._hosts, self._transfer, (TransferError, HostFailed), store, process_of(os.getpid()),
+            lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append,
+        )  # fmt: skip
+        progress = progress or Progress("2026-01-01T00:00:00Z")
+        life = BackupLife(run, progress, services, part, makes_source=makes_source)
+        steps = life.live()
+        wanted_next = next(steps, None)
+        while wanted_next is not None:
+            try:
+                value = None
+                if isinstance(wanted_next, Call):
+                    try:
+                        value = wanted_next.do()
+                    except Exception as error:
+                        wanted_next = steps.throw(error)
+                        continue
+                elif isinstance(wanted_next, Watch):
+                    value = Status("finished", alive=False)
+                else:
+                    assert isinstance(wanted_next, Pause)
+                    self.paused.append(wanted_next.seconds)
+                wanted_next = steps.send(value)
+            except StopIteration:
+                break
+        assert self.open == 0
+        return life
+
+    @property
+    def actions(self) -> list[str]:
+        return [action for action, _options in self.asked]
+
+    @property
+    def failures(self) -> list[str]:
+        return [f"{one['step']}: {one['reason']}" for one in self.reports[-1]["failures"]]
+
+    @property
+    def holder(self) -> Any:
+        return json.loads((self.folder / "state/web/data.json").read_text())["process"]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "longhaul-backup")
+
+
+def lost(host: str = "web") -> HostFailed:
+    return HostFailed("No route to host", host, unreachable=True)
+
+
+def test_a_backup_is_made_as_a_whole_and_written_down(world: World):
+    life = world.live()
+    assert world.actions == WHOLE and life.changed and world.failures == []
+    assert [job["src"] for job in world.jobs] == ["/srv/data/", "/etc/"]
+    asked = dict(world.asked)
+    assert asked["begin"] == {"run": life.progress.run}
+    # Both paths and the folder that holds them.
+    assert asked["finish"] == {"run": life.progress.run, "shrink_limit": 50.0, "expected_entries": 7}
+    assert asked["prune"] == {"keep": {"last": 2}, "timezone": "UTC"}
+    record = json.loads((world.folder / "jobs/web/data.json").read_text())
+    assert record == world.reports[0] and record["snapshot"] == COMPLETE["name"] and record["check"]["sound"]
+    assert world.holder is None, "another run may begin"
+
+
+def test_another_run_that_makes_it_stops_it_and_keeps_its_claim(world: World):
+    other = process_of(os.getppid())
+    claim(Store(str(world.folder), writes=True).claim_path("web/data"), other)
+    world.live()
+    assert world.actions == ["list"] and "begin: another run (process" in world.failures[0]
+    assert world.holder == other._asdict()
+
+
+def test_what_an_earlier_run_left_is_taken_over(world: World):
+    path = Store(str(world.folder), writes=True).claim_path("web/data")
+    before = claim(path, process_of(os.getpid())._replace(pid=2**22 + 1))
+    life = world.live()
+    assert dict(world.asked)["begin"] == {"run": life.progress.run, "ended_run": before.run}
+
+
+@pytest.mark.parametrize(
+    "action, asked, stage",
+    [
+        ("begin", ["begin", "list"], "begin"),
+        ("finish", ["begin", "finish", "list"], "finish"),
+        ("list", ["begin", "finish", "list"], "finish"),
+        ("prune", ["begin", "finish", "list", "prune"], "prune"),
+        ("check", WHOLE, "check"),
+    ],
+)
+def test_each_action_may_fail_and_what_follows_is_decided(world: World, action: str, asked: list[str], stage: str):
+    world.answers[action] = HostFailed("no space", "vault")
+    world.live()
+    assert world.actions == asked and world.failures == [f"{stage}: no space"] and not world.paused
+    assert world.holder is None
+
+
+def test_while_a_snapshot_is_set_aside_nothing_is_pruned(world: World):
+    world.answers["list"] = {"snapshots": [COMPLETE, ASIDE]}
+    world.live()
+    assert "prune" not in world.actions and "check" in world.actions
+    assert world.reports[0]["aside"].startswith("aside-2026 lost suspiciously much")
+
+
+def test_a_transfer_that_fails_leaves_the_snapshot_unfinished(world: World):
+    world.transfers = [MOVED, TransferError("disk is full", {"changed": True})]
+    world.live()
+    assert world.actions == ["begin", "list"] and world.failures == ["transfer: disk is full"]
+    assert len(world.reports[0]["transfers"]) == 1
+
+
+def test_a_host_that_was_never_reached_is_not_tried_again(world: World):
+    world.unreachable = lost()
+    world.live()
+    assert world.failures == ["transfer: web: No route to host"] and not world.paused
+
+
+def test_a_line_that_was_lost_is_tried_again_and_what_has_arrived_stays(world: World):
+    world.transfers = [MOVED, TransferError("the line broke", may_pass=True), MOVED]
+    world.live()
+    assert world.failures == [] and world.paused == [DELAYS[0]] and world.actions == WHOLE
+    assert [job["src"] for job in world.jobs] == ["/srv/data/", "/etc/", "/etc/"]
+    assert "web/data: the line broke. Trying again in 30 s" in world.said
+
+
+def test_a_repository_host_that_went_away_is_tried_again_up_to_a_point(world: World):
+    world.answers["finish"] = [lost("vault")] * (len(DELAYS) + 1)
+    world.live()
+    assert world.paused == list(DELAYS)
+    assert world.failures == ["finish: vault cannot be reached: No route to host"]
+
+
+def test_the_snapshots_that_cannot_be_listed_after_a_failure_are_no_failure_of_their_own(world: World):
+    world.transfers = [TransferError("disk is full")]
+    world.answers["list"] = lost("vault")
+    world.live()
+    assert world.failures == ["transfer: disk is full"] and not world.paused
+    assert "the snapshots cannot be listed: vault cannot be reached" in world.said[0]
+
+
+def test_what_changed_at_the_source_meanwhile_is_a_note(world: World):
+    differs = {"unstable": 1, "differences": [{"path": "log"}], "differences_total": 1}
+    world.transfers = [MOVED, TransferError("1 entry differs", {**MOVED, **differs})]
+    world.live()
+    assert world.failures == [] and "1 entries changed at the source" in world.reports[0]["notes"][0]
+    assert "expected_entries" not in dict(world.asked)["finish"]
+
+
+@pytest.mark.parametrize("makes_source", [True, False])
+def test_check_mode_writes_nothing_and_knows_that_no_hook_made_the_source(world: World, makes_source: bool):
+    world.transfers = [MOVED, TransferError("there is no /etc", {"source_missing": True, "changed": False})]
+    world.live(check_mode=True, makes_source=makes_source)
+    assert not world.folder.exists()
+    assert (world.failures == []) == makes_source
+
+
+def test_the_parts_between_the_hooks_make_the_same_backup(world: World):
+    progress = Progress("2026-01-01T00:00:00Z")
+    for part, left in ((Part.BEGIN, Step.HOOKS_BEFORE), (Part.FILL, Step.HOOKS_AFTER), (Part.COMPLETE, None)):
+        life = world.live(part, progress)
+        assert left is None or left in life.left
+        progress = parse_progress(json.loads(json.dumps(life.progress.dump())))
+    assert world.actions == WHOLE and world.failures == [] and world.holder is None
+
+
+def test_what_a_hook_stopped_does_not_wait_for_another_try(world: World):
+    progress = world.live(Part.BEGIN).progress
+    world.transfers = [TransferError("the line broke", may_pass=True)]
+    progress = world.live(Part.FILL, progress).progress
+    assert progress.stage is Stage.TRANSFER and not world.paused
+    world.live(Part.COMPLETE, progress)
+    assert world.actions == ["begin", "list"] and world.failures == ["transfer: the line broke"]
+
+
+def test_a_hook_after_that_failed_does_not_spoil_the_snapshot(world: World):
+    progress = world.live(Part.FILL, world.live(Part.BEGIN).progress).progress
+    progress.fail("hook after", "rc 1")
+    world.live(Part.COMPLETE, progress)
+    assert world.actions == WHOLE and world.failures == ["hook after: rc 1"]
+
+
+def test_after_a_host_was_lost_in_a_hook_there_is_only_a_record(world: World):
+    progress = world.live(Part.BEGIN).progress
+    progress.lost = True
+    progress.fail("hook before", "a host could not be reached any more")
+    world.live(Part.COMPLETE, progress)
+    assert world.actions == ["begin", "list"] and world.holder is None
+
+
+def test_changes_are_shown_as_a_diff(world: World):
+    world.answers["finish"] = {**GOOD["finish"], "diff": {"before": "old\n", "after": "old\nnew\n"}}
+    world.transfers = [{**MOVED, "changes": ["<f x"]}, MOVED]
+    assert world.live().diff == ["<f x", "+new"]

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which backups of a run have hooks, under which limits the others wait, and what is refused before anything begins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.planning import Plan, plan
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import LimitError
+
+HOOK = [{"command": ["/usr/bin/true"]}]
+
+
+def job(name: str, **options: Any) -> dict[str, Any]:
+    return {"name": name, "host": "web", "src": "/srv", **options}
+
+
+def planned(folder: Path, *jobs: Any, hostvars: dict[str, Any] | None = None, **options: Any) -> Plan:
+    given = {
+        "jobs": list(jobs), "defaults": {"repository": {"host": "vault", "path": "/b"}, "keep": {"last": 1}},
+        "only": [], "repository_host": "", "direction": "pull", "concurrency": 2, "bwlimit": "0", "before": [],
+        "after": [], "limits": {}, **options,
+    }  # fmt: skip
+    variables = {
+        "groups": {"all": ["web", "db", "vault", "store"]},
+        "hostvars": {"web": {}, "db": {}, "vault": {}, "store": {}, **(hostvars or {})},
+    }
+    return plan(given, variables, Store(str(folder), writes=True))
+
+
+def names(runs: Any) -> list[str]:
+    return [run["name"] for run in runs]
+
+
+def test_backups_with_hooks_are_left_to_lanes(tmp_path: Path):
+    found = planned(tmp_path, job("a"), job("b", before=HOOK), job("c", after=HOOK), job("d", before=HOOK))
+    assert names(found.runs) == ["a"] and sorted(names(found.hooked)) == ["b", "c", "d"]
+    assert sorted(found.wanted) == ["web/a", "web/b", "web/c", "web/d"]
+    assert [lane["name"] for lane in found.lanes] == ["vault.backup-lane-1", "vault.backup-lane-2"]
+    assert sorted(name for lane in found.lanes for name in lane["runs"]) == ["web/b", "web/c", "web/d"]
+    # Each kind has all of the bandwidth, since both are never made at once.
+    found = planned(tmp_path, job("a"), job("b", before=HOOK), job("c", before=HOOK), bwlimit="100")
+    assert [run["transfer"]["bwlimit"] for run in (*found.runs, *found.hooked)] == ["100", "50", "50"]
+
+
+def test_hooks_of_all_jobs_are_hooks_of_each(tmp_path: Path):
+    found = planned(tmp_path, job("a"), job("b"), after=HOOK)
+    assert not found.runs and sorted(names(found.hooked)) == ["a", "b"]
+
+
+def test_what_is_not_asked_for_is_not_planned(tmp_path: Path):
+    store = {"host": "store", "path": "/b"}
+    jobs = [job("a"), job("b", host="db"), job("c", repository=store)]
+    assert planned(tmp_path, *jobs, only=["b", "web/c"]).wanted == ["web/c", "db/b"]
+    own = planned(tmp_path, *jobs, repository_host="vault")
+    assert sorted(own.wanted) == ["db/b", "web/a"] and own.limits.per_dest == 1
+
+
+def test_the_order_is_by_priority_and_then_by_what_took_longest(tmp_path: Path):
+    for name, seconds in (("short", 3), ("long", 300)):
+        (tmp_path / "jobs/web").mkdir(parents=True, exist_ok=True)
+        record = {"id": f"web/{name}", "duration": seconds}
+        (tmp_path / f"jobs/web/{name}.json").write_text(json.dumps(record))
+    found = planned(tmp_path, job("short"), job("new"), job("long"), job("first", priority=1))
+    assert [one.name for one in sorted(found.waiting)][0] == "web/first"
+    assert [one.name for one in sorted(found.waiting)][-1] == "web/short"
+
+
+def test_limits_and_links(tmp_path: Path):
+    limits = {"running": 7, "per_dest": 9, "links": {"site-b": {"running": 1}}}
+    found = planned(
+        tmp_path, job("a"), job("b", link="site-b"), limits=limits, concurrency=3, hostvars={"web": {"x": 1}}
+    )
+    assert (found.limits.running, found.limits.per_dest, found.limits.per_source) == (7, 3, 2)
+    assert {one.name: one.pair.links for one in found.waiting} == {"web/a": (), "web/b": ("site-b",)}
+    with pytest.raises(LimitError, match="job web/a uses the link site-c"):
+        planned(tmp_path, job("a"), limits=limits, hostvars={"web": {"longhaul_link": "site-c"}})
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path):
+    with pytest.raises(Refusal, match=r"(?s)backup_jobs is not valid.*\n- job a: .*\n- job number 2: "):
+        planned(tmp_path, job("a", host="nowhere"), "no job")
+
+
+def test_a_record_that_cannot_be_read_stops_the_run_before_it_begins(tmp_path: Path):
+    (tmp_path / "jobs/web").mkdir(parents=True)
+    (tmp_path / "jobs/web/a.json").write_text("[]")
+    with pytest.raises(Refusal, match=r"a\.json cannot be read: .* is no record of a backup\. Restore it, or remove it"):
+        planned(tmp_path, job("a"))
