@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.backup_conduct: all backups without hooks in one task. See plugin_utils/backup/life."""
+"""The action behind longhaul.fleet.backup_conduct: all backups without hooks in one task."""
 
 from __future__ import annotations
 

@@ -41,9 +41,7 @@ class ActionModule(ControlNodeAction):
             others = store.read_all(run["id"] for run in runs if run["id"] not in set(made))
         except Refusal as error:
             return {"failed": True, "msg": str(error)}
-        health = judge(
-            runs, [*others, *options["records"]], options["wanted"], made, time.time(), predicted=not write
-        )
+        health = judge(runs, [*others, *options["records"]], options["wanted"], made, time.time(), predicted=not write)
         at = now()
         store.report({"at": at, "jobs": health}, render("backup", "report.md.j2", health=health, at=at))
         if options["textfile"] and write:

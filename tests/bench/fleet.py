@@ -95,7 +95,9 @@ class Fleet:
             {"name": "tree", "host": source, "src": "/data/tree", "repository": {"host": dest, "path": REPOSITORY}}
             for source, dest in zip(self.bed.hosts[::2], self.bed.hosts[1::2])
         ]
-        return self.run(BACKUP, *options, backup_jobs=jobs, backup_defaults={"keep": {"last": 2}, "check_subset": "1/7"})
+        return self.run(
+            BACKUP, *options, backup_jobs=jobs, backup_defaults={"keep": {"last": 2}, "check_subset": "1/7"}
+        )
 
     def _used_by_hosts(self) -> float:
         return sum(_used_in(self.bed.root(host) / "proc") for host in self.bed.hosts)

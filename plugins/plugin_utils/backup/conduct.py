@@ -67,7 +67,7 @@ class Conduct:
             transfer=self._transfer,
             errors=FAILURES,
             store=self._store,
-            process=process_of(os.getppid()),  # this is a worker; its parent is ansible-playbook, which lives for the run
+            process=process_of(os.getppid()),  # of ansible-playbook, which lives for the run; this is a worker of it
             now=now,
             tell=self._say,
             report=self._report,

@@ -194,9 +194,7 @@ class BackupLife:
         yield from self._snapshot("finish", run=self.progress.run, shrink_limit=run["shrink_limit"], **known)
 
     def _check_contents(self) -> Life:
-        yield from self._snapshot(
-            "check", check_level=self._run["check_level"], check_subset=self._run["check_subset"]
-        )
+        yield from self._snapshot("check", check_level=self._run["check_level"], check_subset=self._run["check_subset"])
 
     def _snapshot(self, action: str, **options: object) -> Life:
         """Do something with the snapshots, and keep the answer."""

@@ -14,7 +14,7 @@ from ..endpoint import Refusal
 from ..fleet.driving import pair_of
 from ..fleet.limits import Limits, check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
-from .jobs import Groups, Run
+from .jobs import Run
 from .old_keys import find_problems, make_runs
 from .record import Record
 from .store import Store
@@ -69,7 +69,8 @@ def plan(options: Mapping[str, Any], variables: Mapping[str, Any], store: Store)
     every = make_runs(jobs, groups, only=options["only"])
     every = [run for run in every if own in ("", run["repository"]["host"])]
     known = {record["id"]: record for record in store.read_all(run["id"] for run in every)}
-    has_hooks = {run["id"]: bool(options["before"] or options["after"] or run["before"] or run["after"]) for run in every}
+    of_all = bool(options["before"] or options["after"])
+    has_hooks = {run["id"]: of_all or bool(run["before"] or run["after"]) for run in every}
 
     def those(hooked: bool) -> list[Run]:
         """Return the runs with hooks or without: they never run at once, so each have all lanes and all bandwidth."""

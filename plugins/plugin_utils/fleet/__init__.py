@@ -10,7 +10,7 @@
 * ``looking``: when the hosts are asked again how far their jobs are;
 * ``source_changes``: what changed at the source while a transfer read it;
 * ``conductor``: the loop that drives all jobs with a few threads, and holds none for a job that waits;
-* ``life``, ``pair_hosts``, ``sessions``: what the lives of all jobs use: a step that is tried again, both hosts, a transfer;
+* ``life``, ``pair_hosts``, ``sessions``: what the lives of all jobs use: steps that are tried again, hosts, transfers;
 * ``folder``, ``render``, ``telling``: what is known of jobs on the control node, and what people read;
 * ``driving``, ``conduct_action``: how an action drives the jobs of a role.
 

@@ -75,7 +75,9 @@ class Run:
 
     def conduct(self) -> list[JobRecord]:
         """Drive all jobs, and return what was done with each, in the order of the list."""
-        pairs = {name: pair_of(job, job["src_host"], job["dest_host"], self._variables) for name, job in self._jobs.items()}
+        pairs = {
+            name: pair_of(job, job["src_host"], job["dest_host"], self._variables) for name, job in self._jobs.items()
+        }
         check_pairs(pairs, self._limits, _LIMITS)
         jobs = [
             Waiting(rank(int(self._jobs[name].get("priority") or 0), self._size(name), number), name, pair)

@@ -13,8 +13,8 @@ import jinja2
 import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.filter import backup_logic, migrate_logic, nic_logic, rsyncd_logic
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.old_keys import find_problems
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import old_names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.old_keys import find_problems
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 FILTERS = (migrate_logic, nic_logic, rsyncd_logic)

@@ -93,5 +93,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path):
 def test_a_record_that_cannot_be_read_stops_the_run_before_it_begins(tmp_path: Path):
     (tmp_path / "jobs/web").mkdir(parents=True)
     (tmp_path / "jobs/web/a.json").write_text("[]")
-    with pytest.raises(Refusal, match=r"a\.json cannot be read: .* is no record of a backup\. Restore it, or remove it"):
+    with pytest.raises(
+        Refusal, match=r"a\.json cannot be read: .* is no record of a backup\. Restore it, or remove it"
+    ):
         planned(tmp_path, job("a"))

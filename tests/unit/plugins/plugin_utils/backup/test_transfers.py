@@ -62,4 +62,6 @@ def test_a_path_goes_into_its_folder_of_the_snapshot_and_links_to_that_of_the_on
     assert (job["src_host"], job["src"], job["dest_host"]) == ("web", "/etc/", "vault")
     assert job["dest"] == f"/b/web/data/.unfinished/data{place}"
     assert job["link_dest"] == [f"/b/web/data/2026/data{place}"] and job["delete"] and job["trust"] == "none"
-    assert job["owner_warnings"] and not job_of({**run, "transfer": {}}, begun, {"src": "/", "part": ""})["owner_warnings"]
+    assert (
+        job["owner_warnings"] and not job_of({**run, "transfer": {}}, begun, {"src": "/", "part": ""})["owner_warnings"]
+    )
