@@ -304,6 +304,25 @@ def test_wrong_jobs_are_refused_together_before_anything_begins(hosts: Testbed, 
     assert refusal.everything(hosts) == before and not backups.folder.exists()
 
 
+def test_a_repository_host_makes_its_own_backups_with_hooks_and_without(hosts: Testbed, backups: Backups) -> None:
+    touch = {"command": ["/usr/bin/touch", "/data/src/of the hook"]}
+    backups.jobs = [
+        backups.job("plain"),
+        backups.job("hooked", before=[touch], after=[{**touch, "host": "repository", "command": ["/bin/false"]}]),
+        backups.job("elsewhere", repository={"host": "alpha", "path": "/data/none"}, host="gamma"),
+    ]
+    play = [{"hosts": "beta", "gather_facts": False, "roles": ["longhaul.fleet.backup"]}]
+    ran = backups.playbooks.run(play, backup_jobs=backups.jobs)
+    assert ran.rc != 0 and "undefined" not in ran.output, ran.output
+    assert "alpha/hooked failed: hook after: hook /bin/false on beta failed" in ran.failures[-1]
+    for job in ("plain", "hooked"):
+        assert len(backups.snapshots(job)) == 1
+    assert (backups.snapshots("hooked")[0] / "of the hook").exists()
+    states = {name: one["state"] for name, one in backups.health().items()}
+    assert states == {"alpha/plain": "ok", "alpha/hooked": "failed", "gamma/elsewhere": "never"}
+    assert not (backups.snapshots("plain")[0] / "of the hook").exists()
+
+
 def _size(tree: Path) -> int:
     return sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..fleet.source_changes import tell_changes
+from .jobs import Source
 
 # What the report keeps of a transfer.
 KEPT = (
@@ -49,7 +50,7 @@ class Expected(NamedTuple):
     bytes: int
 
 
-def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Mapping[str, str]) -> Mapping[str, Any]:
+def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
     """Return the transfer of one path of a run; ``begun`` is what the module snapshot said of the snapshot to fill.
 
     Deleting makes an unfinished snapshot of an interrupted run what the source is now.
