@@ -121,6 +121,13 @@ def _control(step: steps.Control, _given: Given) -> object:
     return {"told": [one._asdict() for one in told], "missing": missing}
 
 
+def _overview(step: steps.Overview, _given: Given) -> object:
+    """Return what all transfers of this user do at the moment."""
+    from .overview import look
+
+    return look(float(step["interval"]))
+
+
 def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
@@ -155,6 +162,7 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "stop": _stop,
     "clear": _clear,
     "control": _control,
+    "overview": _overview,
     "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,

@@ -67,8 +67,10 @@ if TYPE_CHECKING:
         state: str  # interrupted where the job died
         pid: int
         started: float
+        updated: float  # when it last wrote its status
         paused: bool
         bwlimit: int  # bytes a second
+        failure: str  # why it failed
         progress: Progress
 
     class Progress(ProgressData, total=False):
@@ -351,8 +353,10 @@ def list_jobs() -> list[JobInfo]:
                 "state": state,
                 "pid": status.get("pid", 0),
                 "started": status.get("started", 0),
+                "updated": status.get("updated", 0),
                 "paused": runs and status.get("paused", False),
                 "bwlimit": status.get("bwlimit", 0),
+                "failure": status.get("failure", ""),
                 "progress": cast(Progress, status.get("progress", {})),
             }
         )

@@ -81,6 +81,10 @@ if TYPE_CHECKING:
         do: Literal["control"]
         ids: list[str] | None  # of transfers; None: all of this user on this host
 
+    class Overview(TypedDict):
+        do: Literal["overview"]
+        interval: float  # seconds between two looks at what runs, for its rate; 0: one look
+
     class QuickDigest(TypedDict):
         do: Literal["quick_digest"]
         request: DigestRequest
@@ -105,7 +109,7 @@ if TYPE_CHECKING:
         ask: str  # listing, absent, explain or details
 
     Names = Mapping[str, list[str]]  # of users and groups
-    Step = Union[Probe, Describe, Start, Poll, Stop, Clear, Control, QuickDigest, LookUpOwners, DrillDown]
+    Step = Union[Probe, Describe, Start, Poll, Stop, Clear, Control, Overview, QuickDigest, LookUpOwners, DrillDown]
 else:  # making such classes takes time at each execution
     Step = dict
 
@@ -118,6 +122,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "stop": {**_FOLDER, "succeeded": bool},
     "clear": _FOLDER,
     "control": {},
+    "overview": {},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},
     "drill_down": {**_FOLDER, "ask": str},
