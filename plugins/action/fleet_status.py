@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,12 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.overview impo
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import Job, Row, Standing, State
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.table import render_table
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.standing import standing_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.standing import (
+    merged,
+    standing_of,
+    standing_of_record,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import transfer_id
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
@@ -49,6 +55,7 @@ class ActionModule(ControlNodeAction):
             jobs,
             options["hosts"],
             partial(HostRunner, self, task_vars=self.variables),
+            read_record,
             int(self.variables.get("ansible_forks") or 5),
             options["interval"],
         )
@@ -103,6 +110,16 @@ def read_jobs(options: Mapping[str, Any]) -> list[Job]:
         identity = transfer_id(*ends)
         jobs[name] = Job(name, *ends, identity, comparison_id(identity), _standing(store, name))
     return list(jobs.values())
+
+
+def read_record(job: Job, found: object) -> Standing:
+    """Return where a job stands by what is kept of it here, and by the record that its destination has."""
+    kept = job.standing
+    try:
+        record = parse_record(job.dest_host, {name: getattr(job, name) for name in _NEEDED[1:]}, found)
+    except ValueError as error:
+        return replace(kept, error=kept.error or str(error))
+    return kept if record is None else merged(kept, standing_of_record(record), job.dest_host)
 
 
 def _standing(store: Store | None, name: str) -> Standing:

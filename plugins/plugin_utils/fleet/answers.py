@@ -10,8 +10,8 @@ A host may be hostile. Each value has its type and its bounds here, and no host 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
@@ -60,14 +60,23 @@ class Seen:
         return self.state in RUNNING
 
 
-def parse_answer(host: str, value: object) -> tuple[Seen, ...]:
+@dataclass(frozen=True)
+class Answer:
+    """What a host says."""
+
+    transfers: Sequence[Seen] = ()
+    records: Mapping[str, object] = field(default_factory=dict)  # of jobs, by their ids, which nobody has read yet
+
+
+def parse_answer(host: str, value: object) -> Answer:
     """Return what a host says of its transfers; raise ValueError if that cannot be read."""
     try:
         values = as_object(value, "the answer")
         now, transfers = _finite(values, "now"), list_of(values.get("transfers"), "transfers", dict)
         if len(transfers) > _MOST_TRANSFERS:
             raise WrongShape(f"it names {len(transfers)} transfers, and {_MOST_TRANSFERS} are the most")
-        return tuple(_parse_one(host, now, one) for one in transfers)
+        records = {_identity(one): one for one in list_of(values.get("records", []), "records", dict)}
+        return Answer(tuple(_parse_one(host, now, one) for one in transfers), records)
     except WrongShape as error:
         raise ValueError(
             f"{host} returned no list of transfers ({error}). If it runs what this collection sent, report a defect"

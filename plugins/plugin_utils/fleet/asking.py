@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from ansible.errors import AnsibleError
 
 from ..host_runner import ControllerGone, HostRunner
-from .answers import Seen, parse_answer
+from ..host_text import one_line
+from .answers import Answer, parse_answer
 
 
 class Asked:
@@ -22,15 +23,15 @@ class Asked:
     def __init__(self, runner: Callable[[str], HostRunner], threads: int, interval: float) -> None:
         """Take what makes the runner of an inventory host, how many are asked at once, and see ``steps.Overview``."""
         self._runner, self._threads, self._interval = runner, threads, interval
-        self.seen: dict[str, Sequence[Seen]] = {}
+        self.answers: dict[str, Answer] = {}
         self.failed: dict[str, str] = {}  # hosts that did not answer, and why
 
     def ask(self, hosts: Iterable[str]) -> None:
         """Ask those that were not asked yet."""
-        begun: dict[Future[Sequence[Seen]], str] = {}
+        begun: dict[Future[Answer], str] = {}
         with ThreadPoolExecutor(self._threads, thread_name_prefix="host") as pool:
             for host in dict.fromkeys(hosts):
-                if host in self.seen or host in self.failed:
+                if host in self.answers or host in self.failed:
                     continue
                 while len(begun) >= self._threads:
                     self._take(begun)
@@ -43,20 +44,20 @@ class Asked:
             while begun:
                 self._take(begun)
 
-    def _one(self, runner: HostRunner) -> Sequence[Seen]:
+    def _one(self, runner: HostRunner) -> Answer:
         try:
             (said,) = runner.run({"do": "overview", "interval": self._interval})
             return parse_answer(runner.name, said)
         finally:
             runner.close()
 
-    def _take(self, begun: dict[Future[Sequence[Seen]], str]) -> None:
+    def _take(self, begun: dict[Future[Answer], str]) -> None:
         """Wait until a host has answered, and keep what it said."""
         for future in wait(begun, return_when=FIRST_COMPLETED).done:
             host = begun.pop(future)
             error = future.exception()
             if error is None:
-                self.seen[host] = future.result()
+                self.answers[host] = future.result()
             elif isinstance(error, ControllerGone) or not isinstance(error, (AnsibleError, ValueError)):
                 raise error
             else:
@@ -64,4 +65,4 @@ class Asked:
 
 
 def _reason(error: BaseException) -> str:
-    return str(getattr(error, "reason", None) or error)
+    return one_line(str(getattr(error, "reason", None) or error))

@@ -185,7 +185,7 @@ def _row(job: Job, seen: Mapping[str, Sequence[Seen]], failed: Mapping[str, str]
         next=standing.next,
     )
     gone = [f"{host}: {failed[host]}" for host in (job.dest_host, job.src_host) if host in failed]
-    if sides and (any(one.runs for one in sides) or standing.state not in FINAL):
+    if sides and (any(one.runs for one in sides) or standing.state not in (*FINAL, State.FAILED)):
         row = _with_sides(replace(row, phase=standing.running_phase or row.phase), sides)
         return replace(row, error=row.error or "; ".join(gone))
     if gone:
@@ -206,6 +206,7 @@ def _with_sides(row: Row, sides: Sequence[Seen]) -> Row:
     running = [one for one in sides if one.runs]
     best = max(running or sides, key=lambda one: (one.bytes_total > 0, one.part == "drive", one.bytes_done))
     wrong = next((one for one in sides if one.failure and not running), None)
+    rates = [one.rate for one in (best, *running) if one.rate is not None]
     return replace(
         row,
         phase="verify" if best.part == "compare" else row.phase,
@@ -215,7 +216,7 @@ def _with_sides(row: Row, sides: Sequence[Seen]) -> Row:
         bytes_total=best.bytes_total or row.bytes_total,
         files_done=best.files_done,
         files_total=best.files_total,
-        rate=best.rate if running else None,
+        rate=rates[0] if running and rates else None,
         age=best.age,
         error=f"{wrong.host}: {wrong.failure}" if wrong else "",
         next="Run the same command again: it resumes" if wrong else "",

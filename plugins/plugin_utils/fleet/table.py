@@ -26,7 +26,7 @@ class _Column(NamedTuple):
 
 
 def _share(row: Row) -> str:
-    return f"{min(100, 100 * row.bytes_done // row.bytes_total)} %" if row.bytes_total else ""
+    return f"{min(100, 100 * row.bytes_done // row.bytes_total)}%" if row.bytes_total else ""
 
 
 def _size(row: Row) -> str:
@@ -42,7 +42,7 @@ def _rate(row: Row) -> str:
 
 
 def _eta(row: Row) -> str:
-    return "" if row.eta is None else format_seconds(row.eta)
+    return "" if row.eta is None else short_time(row.eta)
 
 
 def _age(row: Row) -> str:
@@ -52,14 +52,24 @@ def _age(row: Row) -> str:
 _COLUMNS = (
     _Column("phase", 9, lambda row: row.phase, right=False),
     _Column("state", 11, lambda row: row.state.value, right=False),
-    _Column("done", 5, _share),
+    _Column("done", 4, _share),
     _Column("size", 10, _size),
     _Column("rate", 12, _rate),
-    _Column("eta", 10, _eta),
+    _Column("eta", 6, _eta),
     _Column("age", 4, _age),
 )
 _WIDER = {3: _Column("bytes", 10, _done)}  # where there is room: what comes before which column
 _PAIR = 24  # columns for the two hosts, at least
+
+
+def short_time(seconds: float) -> str:
+    """Return how long something takes, in six characters at most: ``10m05s``, ``5h12m``, ``2d03h``."""
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if hours < 1:
+        return f"{minutes}m{int(seconds % 60):02d}s"
+    if days < 1:
+        return f"{hours}h{minutes % 60:02d}m"
+    return f"{days}d{hours % 24:02d}h" if days < 100 else f"{min(days, 99999)}d"
 
 
 def short_age(seconds: float) -> str:

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..fleet.rows import Standing, State
 from ..host_text import one_line
 from .advice import advice
+from .record import Record
 from .stages import Stage, is_compared, is_seeded, stage_of
 
 
@@ -24,6 +26,41 @@ def standing_of(state: Mapping[str, Any], age: float) -> Standing:
         return _standing(state, age)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"it is no state of a job ({type(error).__name__}: {error})") from error
+
+
+def standing_of_record(record: Record) -> Standing:
+    """Return where a job stands by what its destination says of it, where nothing else is known."""
+    word = State.SWITCHING if record.stage is Stage.SWITCHING else State.WAITING
+    if record.stage is Stage.SWITCHED:
+        word = State.DONE if record.compared else State.SWITCHED
+    elif record.failure:
+        word = State.FAILED
+    return Standing(
+        phase="verify" if word is State.DONE else record.phase,
+        state=word,
+        running_phase=record.phase,
+        bytes_done=0 if record.phase in ("preflight", "seed") else record.bytes_total,
+        bytes_total=record.bytes_total,
+        age=record.age,
+        error=record.failure,
+        next=record.next,
+    )
+
+
+def merged(kept: Standing, recorded: Standing, host: str) -> Standing:
+    """Return where a job stands: by the copy here, or by the record at the destination where that was written later.
+
+    The record marks no job as switched over that the copy here denies. It says so as an error.
+    """
+    if kept.age is None:
+        return recorded
+    switched = (State.SWITCHING, State.SWITCHED, State.DONE)
+    if recorded.state in switched and kept.state not in switched:
+        said = f"{host} has a record that this job is {recorded.state.value}, and the copy here does not say so"
+        remedy = "Look at it from where it was switched over, or copy the state of the job from there"
+        return replace(kept, error=kept.error or said, next=kept.next or remedy)
+    is_older = recorded.age is None or recorded.age >= kept.age
+    return kept if is_older or recorded.state in switched or kept.state in switched else recorded
 
 
 def _standing(state: Mapping[str, Any], age: float) -> Standing:

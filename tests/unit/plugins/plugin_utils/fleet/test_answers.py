@@ -35,7 +35,7 @@ def answer(**changes):
 
 
 def test_an_honest_answer():
-    (one,) = parse_answer("old", answer())
+    (one,) = parse_answer("old", answer()).transfers
     assert (one.host, one.id, one.side, one.method, one.peer) == ("old", "5f3c0d2a9b17e846", "source", "rsync", "new")
     assert (one.bytes_done, one.bytes_total, one.files_done, one.files_total) == (5, 10, 1, 2)
     assert one.runs and one.age == 5.0 and one.rate == 2.5
@@ -80,14 +80,20 @@ def test_a_host_that_names_too_many_is_refused():
 
 def test_texts_and_numbers_are_bounded_and_harmless():
     huge = {"bytes_done": -5, "bytes_total": 10**30, "files_done": 0, "files_total": 1}
-    (one,) = parse_answer(
-        "old", answer(failure="\x1b[2Jno\nspace\u202e" + "x" * 5000, root="/a\udcff", progress=huge, rate=-1.0)
-    )
+    lies = answer(failure="\x1b[2Jno\nspace\u202e" + "x" * 5000, root="/a\udcff", progress=huge, rate=-1.0)
+    (one,) = parse_answer("old", lies).transfers
     assert one.failure.startswith("\\x1b[2Jno space\\u202exx") and len(one.failure) == 1000
     assert one.root == "/a\\udcff"
     assert (one.bytes_done, one.bytes_total, one.rate) == (0, 2**63 - 1, 0.0)
 
 
 def test_a_clock_that_was_set_back_makes_no_figure_younger_than_now():
-    (one,) = parse_answer("old", answer(updated=900.0))
+    (one,) = parse_answer("old", answer(updated=900.0)).transfers
     assert one.age == 0.0
+
+
+def test_records_are_found_by_their_ids_which_are_ids():
+    record = {"id": "aa", "age": 1.0, "record": {"phase": "seed"}}
+    assert parse_answer("old", {**answer(), "records": [record]}).records == {"aa": record}
+    with pytest.raises(ValueError, match="id is"):
+        parse_answer("old", {**answer(), "records": [{**record, "id": "../x"}]})

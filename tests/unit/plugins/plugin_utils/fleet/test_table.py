@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.columns import cells, cut, fit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import Row, State, sum_up
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.table import render_table, short_age, wrap
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.table import render_table, short_age, short_time, wrap
 
 GIB = 2**30
 RUNNING = Row(
@@ -28,9 +28,9 @@ def table(rows, width=79, most=50):
 
 def test_a_narrow_table():
     assert table([RUNNING, FAILED]) == [
-        "job            phase     state        done       size         rate        eta  age",
-        "n02            seed      failed       35 %  100.0 GiB                           2s",
-        "n01            seed      running      35 %  100.0 GiB  110.0 MiB/s    0:10:05   2s",
+        "job            phase     state       done       size         rate    eta  age",
+        "n02            seed      failed       35%  100.0 GiB                       2s",
+        "n01            seed      running      35%  100.0 GiB  110.0 MiB/s 10m05s   2s",
         "",
         "2 in all: 1 failed, 1 running; 70.0 GiB of 200.0 GiB, 110.0 MiB/s, 0:10:05 left",
         "",
@@ -80,6 +80,13 @@ def test_an_empty_fleet():
 )
 def test_ages(seconds, said):
     assert short_age(seconds) == said
+
+
+@pytest.mark.parametrize(
+    "seconds, said", [(0, "0m00s"), (3599, "59m59s"), (3600, "1h00m"), (90000, "1d01h"), (1e7, "115d"), (1e12, "99999d")]
+)
+def test_times(seconds, said):
+    assert short_time(seconds) == said
 
 
 def test_columns_of_other_scripts():
