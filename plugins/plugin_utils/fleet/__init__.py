@@ -8,7 +8,16 @@
 * ``queue``: which job starts next under these limits;
 * ``retries``: which failures may pass, and when a job is tried again;
 * ``looking``: when the hosts are asked again how far their jobs are;
+* ``telling``: what a run says while it runs; ``live``: that for a window; ``snapshot``: for the callback that shows it;
 * ``conductor``: the loop that drives all jobs with a few threads, and holds none for a job that waits.
 
-All but ``conductor`` are pure. Nothing here knows what a job does: ``migrate/life.py`` says what a migration does.
+What an overview of a fleet needs, which any machine can ask for:
+
+* ``answers``: what a host says of its transfers, read as what nobody can be trusted with;
+* ``rows``: where each pair stands, and the sums;
+* ``table``, ``columns``: that for people; ``exposition``: for Prometheus;
+* ``asking``: asks many hosts; ``overview``: all of it.
+
+All but ``conductor``, ``snapshot``, ``asking`` and ``overview`` are pure. Nothing here knows what a job does:
+``migrate/life.py`` says what a migration does.
 """

@@ -20,6 +20,7 @@ from ..endpoint import Refusal
 from ..fleet.conductor import Conductor
 from ..fleet.limits import Pair, check_pairs, links_of, parse_limits
 from ..fleet.queue import Queue, Waiting, rank
+from ..fleet.snapshot import Publisher
 from ..fleet.telling import Teller
 from ..host_runner import HostRunner
 from ..interruption import Interruption
@@ -80,7 +81,8 @@ class Run:
         self._limits = parse_limits(options["limits"], _LIMITS)
         self._memory = Memory()
         self._store = Store(options["folder"], writes=not self._check)
-        self._teller = Teller(say, time.monotonic, len(self._jobs))
+        self._lives: dict[str, JobLife] = {}
+        self._teller = Teller(say, time.monotonic, len(self._jobs), self._phase_of, Publisher())
         self._many = len(self._jobs) > _MANY
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
@@ -94,15 +96,22 @@ class Run:
             job = self._jobs[name]
             jobs.add(Waiting(rank(int(job.get("priority") or 0), self._size(name), number), name, pair))
         lives = {name: JobLife(job, self._run_options(), self._services()) for name, job in self._jobs.items()}
+        self._lives = lives
         self._interruption.words = (
             "Interrupted. Transfers that run go on, on the hosts, without Ansible. Run the same command again: it "
             "attaches to them, and continues with all jobs"
         )
         threads = max(1, min(_MOST_THREADS, self._limits.running, int(self._variables.get("ansible_forks") or 5) * 2))
         conductor = Conductor(jobs, threads, self._teller.progress)
-        conductor.run({name: partial(self._live, life) for name, life in lives.items()})
+        try:
+            conductor.run({name: partial(self._live, life) for name, life in lives.items()})
+        finally:
+            self._teller.close()
         self.diffs = {name: life.record.diff for name, life in lives.items()}
         return [self._record(life) for life in lives.values()]
+
+    def _phase_of(self, name: str) -> str:
+        return self._lives[name].step.value
 
     def _live(self, life: JobLife) -> Any:
         yield from life.live()
