@@ -69,7 +69,7 @@ class ActionModule(ControlNodeAction):
             result.update(self._textfile(options["textfile"], overview, write))
         if overview.unreachable and options["on_unreachable"] == "fail":
             names = ", ".join(overview.unreachable)
-            result.update(failed=True, msg=f"hosts did not answer: {names}. See unreachable for what each said")
+            result.update(failed=True, msg=f"hosts did not answer: {names}. See unreachable_hosts for what each said")
         return result
 
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
@@ -106,9 +106,10 @@ def read_jobs(options: Mapping[str, Any]) -> list[Job]:
             raise Refusal(f"job {name} has no {' and no '.join(missing)}: give the jobs as in migrate_jobs")
         if name in jobs:
             raise Refusal(f"two jobs have the name {name}: give each a name of its own")
-        ends = [str(job[key]) for key in _NEEDED[1:]]
-        identity = transfer_id(*ends)
-        jobs[name] = Job(name, *ends, identity, comparison_id(identity), _standing(store, name))
+        src_host, src, dest_host, dest = (str(job[key]) for key in _NEEDED[1:])
+        identity = transfer_id(src_host, src, dest_host, dest)
+        known = (identity, comparison_id(identity), _standing(store, name))
+        jobs[name] = Job(name, src_host, src, dest_host, dest, *known)
     return list(jobs.values())
 
 
@@ -147,7 +148,7 @@ def _as_data(overview: Overview) -> Mapping[str, object]:
             "rate": int(sums.rate),
             "eta": None if sums.eta is None else int(sums.eta),
         },
-        "unreachable": [{"host": host, "reason": reason} for host, reason in overview.unreachable.items()],
+        "unreachable_hosts": [{"host": host, "reason": reason} for host, reason in overview.unreachable.items()],
     }
 
 

@@ -230,7 +230,7 @@ sums:
       description: Estimated seconds until the rest of all trees is sent at this rate. V(null) if nothing runs.
       type: int
       sample: 13
-unreachable:
+unreachable_hosts:
   description: The hosts that did not answer.
   returned: success
   type: list

@@ -36,7 +36,7 @@ _LONGEST = 10.0  # seconds between two looks
 
 
 def look(interval: float) -> Overview:
-    """Return the transfers; those that run are looked at again after ``interval`` seconds, so that their rate is known."""
+    """Return the transfers; what runs is looked at again after ``interval`` seconds, so that its rate is known."""
     first = list_jobs()
     jobs = first
     if interval > 0 and any(job["state"] in RUNNING for job in first):

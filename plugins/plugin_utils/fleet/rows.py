@@ -137,7 +137,7 @@ def make_rows(jobs: Sequence[Job], seen: Mapping[str, Sequence[Seen]], failed: M
         if (one.host, one.id, one.side) not in ours and one.part != "owners":
             ends = (one.host, one.peer) if one.side == "source" else (one.peer, one.host)
             others.setdefault((one.id, *ends), []).append(one)
-    return rows + [_other_row(identity, *ends, sides) for (identity, *ends), sides in others.items()]
+    return rows + [_other_row(*key, sides) for key, sides in others.items()]
 
 
 def sum_up(rows: Sequence[Row]) -> Sums:

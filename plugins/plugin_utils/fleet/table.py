@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..host_text import one_line
-from ..units import format_bytes, format_seconds
-from .columns import cells, cut, fit
+from ..units import format_bytes, format_seconds, short_time
+from .columns import cells, fit
 from .rows import Row, Sums, in_order
 
 _NARROWEST = 60  # columns
@@ -62,16 +62,6 @@ _WIDER = {3: _Column("bytes", 10, _done)}  # where there is room: what comes bef
 _PAIR = 24  # columns for the two hosts, at least
 
 
-def short_time(seconds: float) -> str:
-    """Return how long something takes, in six characters at most: ``10m05s``, ``5h12m``, ``2d03h``."""
-    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
-    if hours < 1:
-        return f"{minutes}m{int(seconds % 60):02d}s"
-    if days < 1:
-        return f"{hours}h{minutes % 60:02d}m"
-    return f"{days}d{hours % 24:02d}h" if days < 100 else f"{min(days, 99999)}d"
-
-
 def short_age(seconds: float) -> str:
     """Return how old something is, in four characters at most."""
     for unit, length, most in (("s", 1, 100), ("m", 60, 100), ("h", 3600, 48), ("d", 86400, 1000)):
@@ -91,7 +81,7 @@ def render_table(rows: Sequence[Row], sums: Sums, width: int, most: int) -> list
         lines.append(_line([one_line(row.name), *ends], columns, name, pair, [one.of(row) for one in columns]))
     left = shown[most:]
     if left:
-        lines.append(f"... and {len(left)} more: {_counts(left)}")
+        lines += wrap(f"... and {len(left)} more: {_counts(left)}", width)
     lines += ["", *_sum_lines(rows, sums, width)]
     return [line.rstrip() for line in lines] + _problems(shown, width)
 
@@ -135,13 +125,8 @@ def _sum_lines(rows: Sequence[Row], sums: Sums, width: int) -> list[str]:
         words.append(f"{format_seconds(sums.eta)} left{' at least' if sums.unknown else ''}")
     if sums.unknown:
         words.append(f"{sums.unknown} of unknown size")
-    lines = [words[0]]
-    for word in words[1:]:
-        if cells(lines[-1]) + 2 + cells(word) <= width:
-            lines[-1] += f"; {word}" if len(lines) == 1 else f", {word}"
-        else:
-            lines.append(f"  {word}")
-    return [cut(line, width) for line in lines]
+    first, *more = wrap(f"{words[0]}; {', '.join(words[1:])}", width)
+    return [first, *wrap(" ".join(more), width - 2, "  ")]
 
 
 def _problems(rows: Sequence[Row], width: int) -> list[str]:

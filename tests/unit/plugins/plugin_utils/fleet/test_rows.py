@@ -111,7 +111,8 @@ def test_what_was_left_of_a_job_that_is_done_changes_nothing():
 
 
 def test_a_failed_job_keeps_its_reason_beside_what_was_left_of_its_transfer():
-    failed = replace(JOB, standing=Standing("seed", State.FAILED, "seed", 0, 100, 5.0, error="no space", next="Make room"))
+    standing = Standing("seed", State.FAILED, "seed", 0, 100, 5.0, error="no space", next="Make room")
+    failed = replace(JOB, standing=standing)
     row = row_of(failed, [seen("new01", "dest", state="served")])
     assert (row.state, row.error, row.next) == (State.FAILED, "no space", "Make room")
     assert row_of(failed, [seen("old01", "source")]).state is State.RUNNING
