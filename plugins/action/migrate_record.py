@@ -41,5 +41,5 @@ class ActionModule(ControlNodeAction):
         return {"kept": True}
 
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Nothing is written on the control node."""
-        return "", ""
+        """Return the job: nothing is written on the control node."""
+        return str(options["state"]["name"]), "migrate_jobs"

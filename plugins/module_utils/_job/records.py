@@ -4,9 +4,9 @@
 
 """What the control node keeps at a destination about a job, so that another control node finds it there.
 
-Private to the collection. One small file a job, ``<state root>/records/<id of its transfer>.json``, mode 0600 in a folder
-of mode 0700. What stands in it, the control node decides; nothing on the host reads it. It outlives transfers, and holds
-no secret.
+Private to the collection. One small file a job, ``<state root>/records/<id of its transfer>.json``, mode 0600 in a
+folder of mode 0700. What stands in it, the control node decides; nothing on the host reads it. It outlives transfers,
+and holds no secret.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def keep_record(identity: str, record: Mapping[str, object]) -> None:
     """Replace the record of a job, on the disk when this returns. Raises StateError."""
     text = json.dumps(record)
     if not identity.isalnum() or len(text) > LARGEST:
-        raise StateError(f"the record of job {identity} is not one that can be kept")
+        raise StateError(f"the record of job {identity} cannot be kept: its id is none, or it is too large")
     private_folder(state_root())
     folder = private_folder(_folder())
     path = os.path.join(folder, f"{identity}.json")

@@ -422,4 +422,3 @@ class JobLife:
             self._saved, self._warnings, self._options.check_mode, self._predicted, self._deletions["told"]
         )
         self._services.report(report)
-

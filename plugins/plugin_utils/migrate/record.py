@@ -4,8 +4,8 @@
 
 """What is kept of a job at its destination, where another control node finds it. Pure.
 
-The copy beside the inventory decides what is done with a job. The record can never mark a step done: it only tells other
-control nodes where the job is, and stops a run whose copy knows less than it, or that finds it gone.
+The copy beside the inventory decides what is done with a job. The record can never mark a step done: it only tells
+other control nodes where the job is, and stops a run whose copy knows less than it, or that finds it gone.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
         if not state.get("kept"):
             return ""
         return (
-            f"{host} has no record of job {name} any more, which an earlier run kept there. It may be another host than "
-            "before, or was installed anew, or become is another user. Nothing was done. Correct the inventory, or, to "
-            f"begin the job again with this host: {again}"
+            f"{host} has no record of job {name} any more, which an earlier run kept there. It may be another host "
+            "than before, or was installed anew, or become is another user. Nothing was done. Correct the inventory, "
+            f"or begin the job again with this host: {again}"
         )
     begun_again = str(state.get("begun_again", ""))
     is_older = bool(begun_again) and record.at <= begun_again
@@ -118,8 +118,8 @@ def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
         return ""
     what = "was switched over" if record.stage is Stage.SWITCHED else "was being switched over"
     return (
-        f"{host} holds a record that job {name} {what} ({record.at}, by {record.by or 'somebody'}), and {path} does not "
-        f"say so. Nothing was done, since a transfer would overwrite a tree that may be in use. If that is right, run "
-        "the migration from where it was switched over, or copy that file from there. To begin the job again "
+        f"{host} holds a record that job {name} {what} ({record.at}, by {record.by or 'somebody'}), and {path} does "
+        f"not say so. Nothing was done, since a transfer would overwrite a tree that may be in use. If that is right, "
+        "run the migration from where it was switched over, or copy that file from there. To begin the job again "
         f"nevertheless: {again}"
     )
