@@ -4,8 +4,9 @@
 
 """Live progress of the pairs of a fleet, in the terminal of ansible-playbook.
 
-The task that drives the pairs says how far they are in a file (plugin_utils/fleet/snapshot). A thread reads it and draws
-below what Ansible prints. Without a terminal, or without the library rich, this shows nothing, and the task prints lines.
+The task that drives the pairs says how far they are in a file (plugin_utils/fleet/snapshot). A thread reads it and
+draws below what Ansible prints. Without a terminal, or without the library rich, this shows nothing, and the task
+prints lines.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
+from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.live import live_lines
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import progress_folder, read_snapshots
 
@@ -32,10 +34,10 @@ version_added: 0.2.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - While the role P(longhaul.fleet.migrate#role) copies trees, shows a line for each running transfer, as many as the window
-    has room for, and one for the whole fleet, below what Ansible prints.
-  - It needs a terminal and the Python library C(rich) on the control node. Without either, the task prints plain lines, as it
-    does without this callback. They come less often the longer it takes.
+  - While the role P(longhaul.fleet.migrate#role) copies trees, shows a line for each running transfer, as many as the
+    window has room for, and one for the whole fleet, below what Ansible prints.
+  - It needs a terminal and the Python library C(rich) on the control node. Without either, the task prints plain lines,
+    as it does without this callback. They come less often the longer it takes.
 requirements:
   - enabling it, for example with C(ANSIBLE_CALLBACKS_ENABLED=longhaul.fleet.progress)
   - rich 13 or newer, for live lines
@@ -51,7 +53,8 @@ options:
         key: interval
 """
 
-_SLOWEST, _FASTEST = 10.0, 0.1  # seconds between two drawings
+_SLOWEST = 10.0  # seconds between two drawings
+_FASTEST = 0.1
 
 
 class CallbackModule(CallbackBase):
@@ -66,14 +69,14 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self._screen: Screen | None = None
 
-    def v2_playbook_on_start(self, playbook: Any) -> None:
+    def v2_playbook_on_start(self, playbook: Any) -> None:  # noqa: ARG002  # Ansible calls it so
         """Let runs know that they are shown, if they can be."""
         if self._screen is None and can_draw():
             interval = min(_SLOWEST, max(_FASTEST, float(self.get_option("interval"))))
             self._screen = Screen(progress_folder(), interval)
             self._screen.start()
 
-    def v2_playbook_on_stats(self, stats: Any) -> None:
+    def v2_playbook_on_stats(self, stats: Any) -> None:  # noqa: ARG002  # Ansible calls it so
         """Draw no more: the recap comes."""
         if self._screen is not None:
             self._screen.stop()
@@ -102,9 +105,6 @@ class Screen:
     def start(self) -> None:
         """Begin to look for runs."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        # Workers are forked while this draws; what they print must not wait for a lock that nobody there holds.
-        stdout, stderr = sys.stdout, sys.stderr
-        os.register_at_fork(after_in_child=lambda: _print_to(stdout, stderr))
         atexit.register(self.stop)  # where ansible-playbook is interrupted
         self._thread.start()
 
@@ -123,36 +123,34 @@ class Screen:
 
     def _draw(self) -> None:
         """Draw until the run has ended."""
-        with _live() as live:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        # What others print, rich prints above the lines.
+        console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+        live = Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        with _nobody_prints():
+            live.start()
+            console.show_cursor(True)  # a run that is killed must not leave it hidden
+        try:
             while not self._over.wait(self._interval):
                 snapshot = read_snapshots(self._folder)
                 if snapshot is None:
                     return
-                size = live.console.size
-                live.update(_as_text(live_lines(snapshot, size.width, size.height, time.monotonic())), refresh=True)
+                lines = live_lines(snapshot, console.size.width, console.size.height, time.monotonic())
+                with _nobody_prints():
+                    live.update(Text("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
+        finally:
+            with _nobody_prints():
+                live.stop()
 
 
-@contextlib.contextmanager
-def _live() -> Iterator[Any]:
-    """Return rich's live display, which prints what others print above itself, and is gone afterwards."""
-    from rich.console import Console
-    from rich.live import Live
+def _nobody_prints() -> AbstractContextManager[Any]:
+    """Return the lock that Ansible holds while it prints, and while it forks a worker.
 
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
-    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
-        console.show_cursor(True)  # a run that is killed must not leave it hidden
-        yield live
-
-
-def _as_text(lines: list[str]) -> Any:
-    from rich.text import Text
-
-    return Text("\n".join(lines), no_wrap=True, overflow="crop")
-
-
-def _print_to(stdout: Any, stderr: Any) -> None:
-    """Let this process print as if nothing was drawn, where it would print through what draws."""
-    if type(sys.stdout).__name__ == "FileProxy":
-        sys.stdout = stdout
-    if type(sys.stderr).__name__ == "FileProxy":
-        sys.stderr = stderr
+    Without it, a worker would be born with locks of rich that nobody there lets go of, and the two could wait for each
+    other.
+    """
+    lock: AbstractContextManager[Any] = getattr(Display(), "_lock", contextlib.nullcontext())
+    return lock

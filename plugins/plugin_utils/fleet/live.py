@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 from ..host_text import one_line
-from ..units import format_bytes, format_seconds
+from ..units import format_bytes, format_seconds, short_time
 from .columns import cells, cut, fit
 from .snapshot import Pair, Snapshot
 
 _NAME, _LONGEST_NAME = 12, 32  # columns
 _BAR, _WIDEST_BAR = 8, 40  # columns of a bar, with its ends
-_FIXED = (9, 5, 10, 12, 10)  # phase, share, size, rate, time left
+_FIXED = (9, 5, 10, 12, 6)  # phase, share, size, rate, time left
 _STALE = 20.0  # seconds after which a figure's age is shown in place of its rate
 
 
@@ -30,24 +30,28 @@ def live_lines(snapshot: Snapshot, width: int, height: int, now: float) -> list[
     lines = [_pair_line(one, width, name, now) for one in shown]
     if len(shown) < len(pairs):
         lines.append(f"... and {len(pairs) - len(shown)} more run")
-    return [cut(line, width) for line in [*lines, fleet_line(snapshot)]]
+    return [cut(line, width) for line in [*lines, fleet_line(snapshot, width)]]
 
 
-def fleet_line(snapshot: Snapshot) -> str:
-    """Return the line for all pairs together."""
+def fleet_line(snapshot: Snapshot, width: int | None = None) -> str:
+    """Return the line for all pairs together: as much as fits into the width, all without one."""
+    ended = f"{snapshot.ended} of {snapshot.total} jobs have ended, {snapshot.failed} of them failed"
+    shorter = f"{snapshot.ended} of {snapshot.total} ended, {snapshot.failed} failed"
     pairs = snapshot.pairs
-    words = [f"{snapshot.ended} of {snapshot.total} jobs have ended, {snapshot.failed} of them failed"]
     if not pairs:
-        return words[0]
+        return ended if width is None or cells(ended) <= width else shorter
     done, rate = sum(one.bytes_done for one in pairs), sum(one.rate or 0.0 for one in pairs)
-    known = [one for one in pairs if one.bytes_total]
-    total = sum(one.bytes_total for one in known)
-    amount = f"{format_bytes(done)} of {format_bytes(total)}" if len(known) == len(pairs) else format_bytes(done)
-    words.append(f"{len(pairs)} run: {amount}, {format_bytes(rate)}/s")
+    total = sum(one.bytes_total for one in pairs) if all(one.bytes_total for one in pairs) else 0
+    amount = f"{format_bytes(done)} of {format_bytes(total)}" if total else f"{format_bytes(done)} so far"
     left = [one.left for one in pairs if one.left is not None]
-    if left:
-        words[-1] += f", {format_seconds(max(left))} left"
-    return "; ".join(words)
+    speed = f"{format_bytes(rate)}/s" + (f", {format_seconds(max(left))} left" if left else "")
+    running = "1 transfer runs" if len(pairs) == 1 else f"{len(pairs)} transfers run"
+    lines = (
+        f"{ended}; {running}: {amount}, {speed}",
+        f"{shorter}; {len(pairs)} run: {amount}, {speed}",
+        f"{shorter}; {len(pairs)} run: {speed}",
+    )
+    return next((line for line in lines if width is None or cells(line) <= width), shorter)
 
 
 def _weight(pair: Pair) -> tuple[bool, float, str]:
@@ -61,7 +65,7 @@ def _pair_line(pair: Pair, width: int, name: int, now: float) -> str:
     if pair.paused:
         rate = "paused"
     elif age > _STALE:
-        rate = f"{format_seconds(age)} ago"
+        rate = f"{short_time(age)} ago"
     else:
         rate = "" if pair.rate is None else f"{format_bytes(pair.rate)}/s"
     size = format_bytes(pair.bytes_total or pair.bytes_done)
@@ -70,7 +74,7 @@ def _pair_line(pair: Pair, width: int, name: int, now: float) -> str:
         "" if share is None else f"{share} %",
         size,
         rate,
-        "" if pair.left is None else format_seconds(max(0.0, pair.left - age)),
+        "" if pair.left is None else short_time(max(0.0, pair.left - age)),
     )
     rest = width - sum(_FIXED) - len(_FIXED)
     name = min(name, max(_NAME, rest))

@@ -4,8 +4,8 @@
 
 """What a run of many pairs says while it runs: a line for each pair as long as they are few, else one for all.
 
-The lines come less often the longer the run takes, so that their number is bounded whatever its length. Where the callback
-longhaul.fleet.progress shows the run, it is told instead.
+The lines come less often the longer the run takes, so that their number is bounded whatever its length. Where the
+callback longhaul.fleet.progress shows the run, it is told instead.
 """
 
 from __future__ import annotations

@@ -37,21 +37,22 @@ def run_of(count):
     return Snapshot(2000, 12, 1, [pair(number) for number in range(count)])
 
 
-@pytest.mark.parametrize("width, height", itertools.product((20, 60, 80, 200), (2, 24, 50)))
+@pytest.mark.parametrize("width, height", [*itertools.product((20, 60, 80, 200), (2, 24, 50))])
 @pytest.mark.parametrize("count", [0, 1, 12, 1000])
 def test_the_lines_fit_into_the_window(width, height, count):
     lines = live_lines(run_of(count), width, height, 51.0)
     assert len(lines) <= max(2, height - 1) and max(cells(line) for line in lines) <= width
-    assert lines[-1].startswith("12 of 2000 jobs have")
+    assert lines[-1].startswith("12 of 2000 jobs have" if width > (80 if count else 40) else "12 of 2000 ended")
 
 
 def test_a_narrow_and_a_wide_line():
     narrow, _fleet = live_lines(run_of(1), 80, 24, 50.0)
-    assert narrow.startswith("n0000") and narrow.endswith("110.0 MiB/s    0:10:05") and cells(narrow) <= 80
+    assert narrow.startswith("n0000") and narrow.endswith("110.0 MiB/s 10m05s") and cells(narrow) <= 80
     wide, fleet = live_lines(run_of(1), 200, 24, 50.0)
     assert f"[{'#' * 13}{'.' * 25}]" in wide
     assert fleet == (
-        "12 of 2000 jobs have ended, 1 of them failed; 1 run: 35.0 GiB of 100.0 GiB, 110.0 MiB/s, 0:10:05 left"
+        "12 of 2000 jobs have ended, 1 of them failed; "
+        "1 transfer runs: 35.0 GiB of 100.0 GiB, 110.0 MiB/s, 0:10:05 left"
     )
 
 
@@ -63,7 +64,7 @@ def test_what_needs_longest_comes_first_and_the_rest_is_counted():
 
 def test_a_pause_and_an_old_figure_are_told():
     lines = live_lines(Snapshot(2, 0, 0, [pair(1, paused=True), pair(2, at=0.0)]), 80, 24, 60.0)
-    assert "paused" in lines[0] and "0:01:00 ago" in lines[1]
+    assert "paused" in lines[0] and "1m00s ago" in lines[1]
 
 
 def test_names_are_harmless():
@@ -143,7 +144,7 @@ def test_a_transfer_that_nobody_looked_at_again_keeps_its_figures():
     for clock.now in (0.0, 10.0, 20.0):
         one = status(100 + int(clock.now) * 10) if clock.now < 15 else one
         teller.progress({"one": one, "other": other})
-    assert "100 B/s" in lines[-2] or "100 B/s" in lines[-1]
+    assert "one: starting, 200 B, 1 files, 10 B/s" in lines[-2:]
 
 
 def test_several_runs_are_one(tmp_path: Path):
