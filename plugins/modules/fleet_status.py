@@ -76,7 +76,7 @@ options:
     type: bool
     default: true
   width:
-    description: Width of the table in columns, 60 at least. V(0) means that of the terminal, or 79 where there is none.
+    description: Width of the table in columns, 60 at least. V(0) means that of the terminal, or 79 without a terminal.
     type: int
     default: 0
   max_rows:

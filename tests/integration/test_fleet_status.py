@@ -106,7 +106,7 @@ def test_a_host_that_is_gone_is_a_row(migration: Migration, elsewhere: Elsewhere
     folder = elsewhere.folder / "longhaul-migrate"
     shutil.copytree(migration.folder, folder)
     inventory = json.loads(elsewhere.playbooks.inventory.read_text())
-    inventory["all"]["hosts"]["beta"]["ansible_port"] = 9  # where nobody listens
+    inventory["all"]["hosts"]["beta"]["ansible_port"] = 9  # a closed port
     elsewhere.playbooks.inventory.write_text(json.dumps(inventory))
     (row,) = elsewhere.rows().values()
     assert (row["state"], row["phase"]) == ("unreachable", "seed") and row["age"] >= 0

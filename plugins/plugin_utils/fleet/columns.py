@@ -17,7 +17,7 @@ def cells(text: str) -> int:
 
 
 def fit(text: str, width: int, right: bool = False) -> str:
-    """Return a text that takes just this many columns: filled with spaces (on the left with ``right``), or cut."""
+    """Return a text in just this many columns: filled with spaces (on the left with ``right``), or cut."""
     missing = width - cells(text)
     if missing < 0:
         text = cut(text, width)
@@ -26,7 +26,7 @@ def fit(text: str, width: int, right: bool = False) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text that takes no more columns; what is cut ends in a ``~``."""
+    """Return as much of a text as fits into so many columns; what is cut ends in a ``~``."""
     if cells(text) <= width:
         return text
     kept, used = [], 0

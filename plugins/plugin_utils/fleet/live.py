@@ -44,7 +44,9 @@ def fleet_line(snapshot: Snapshot, width: int | None = None) -> str:
     total = sum(one.bytes_total for one in pairs) if all(one.bytes_total for one in pairs) else 0
     amount = f"{format_bytes(done)} of {format_bytes(total)}" if total else f"{format_bytes(done)} so far"
     left = [one.left for one in pairs if one.left is not None]
-    speed = f"{format_bytes(rate)}/s" + (f", {format_seconds(max(left))} left" if left else "")
+    others_wait = snapshot.ended + len(pairs) < snapshot.total
+    time = f", {format_seconds(max(left))} {'for these' if others_wait else 'left'}" if left else ""
+    speed = f"{format_bytes(rate)}/s{time}"
     running = "1 transfer runs" if len(pairs) == 1 else f"{len(pairs)} transfers run"
     lines = (
         f"{ended}; {running}: {amount}, {speed}",

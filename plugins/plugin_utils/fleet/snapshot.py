@@ -67,7 +67,7 @@ def progress_folder() -> str:
 
 
 class Publisher:
-    """The file of one run; nothing is written where nobody shows it."""
+    """The file of one run, which is written only if somebody shows it."""
 
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder or progress_folder()

@@ -109,7 +109,7 @@ def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
             return ""
         return (
             f"{host} has no record of job {name} any more, which an earlier run kept there. It may be another host "
-            "than before, or was installed anew, or become is another user. Nothing was done. Correct the inventory, "
+            "than before, or was reinstalled, or become is another user. Nothing was done. Correct the inventory, "
             f"or begin the job again with this host: {again}"
         )
     begun_again = str(state.get("begun_again", ""))

@@ -52,8 +52,13 @@ def test_a_narrow_and_a_wide_line():
     assert f"[{'#' * 13}{'.' * 25}]" in wide
     assert fleet == (
         "12 of 2000 jobs have ended, 1 of them failed; "
-        "1 transfer runs: 35.0 GiB of 100.0 GiB, 110.0 MiB/s, 0:10:05 left"
+        "1 transfer runs: 35.0 GiB of 100.0 GiB, 110.0 MiB/s, 0:10:05 for these"
     )
+
+
+def test_what_is_left_is_told_only_where_no_job_waits():
+    assert live_lines(Snapshot(3, 2, 0, [pair(1)]), 200, 24, 50.0)[-1].endswith(", 0:10:05 left")
+    assert live_lines(Snapshot(4, 2, 0, [pair(1)]), 200, 24, 50.0)[-1].endswith(", 0:10:05 for these")
 
 
 def test_what_needs_longest_comes_first_and_the_rest_is_counted():
