@@ -75,6 +75,8 @@ def start(playbooks: Playbooks, count: int, size: tuple[int, int], **more: str) 
         "TERM": "xterm",
         **more,
     }
+    for name in ("COLUMNS", "LINES"):  # which pytest-xdist sets, and which win over the size of the window
+        environment.pop(name, None)
     return Terminal(argv, environment, size)
 
 
