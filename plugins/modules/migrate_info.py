@@ -37,6 +37,10 @@ options:
     description: The port that is tried there.
     type: int
     default: 22
+  transfer_id:
+    description: The id of the job's transfer, whose record is looked for. Without it none is.
+    type: str
+    default: ""
 seealso:
   - module: longhaul.fleet.transfer
 """
@@ -51,12 +55,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 found:
-  description: What was found, with C(problems) and C(warnings), which are sentences.
+  description:
+    - What was found, with C(problems) and C(warnings), which are sentences, and C(record), what the control node that drove
+      the job kept here.
   returned: success
   type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.records import find_record
 from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import discover
 
 
@@ -67,10 +74,13 @@ def main() -> None:
             "path": {"type": "str", "required": True},
             "peer": {"type": "str", "default": ""},
             "port": {"type": "int", "default": 22},
+            "transfer_id": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
-    module.exit_json(changed=False, found=discover(**module.params))
+    identity = module.params.pop("transfer_id")
+    found = discover(**module.params)
+    module.exit_json(changed=False, found={**found, "record": find_record(identity) if identity else None})
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ options:
 seealso:
   - module: longhaul.fleet.transfer
   - module: longhaul.fleet.transfer_control
+  - module: longhaul.fleet.fleet_status
 """
 
 EXAMPLES = r"""
@@ -106,6 +107,16 @@ transfers:
       description: When the transfer started, in seconds since 1970.
       type: float
       sample: 1795201234.5
+    updated:
+      description: When the transfer last reported its progress, in seconds since 1970.
+      type: float
+      sample: 1795201299.5
+      version_added: 0.2.0
+    failure:
+      description: Why the transfer failed. Empty if it did not.
+      type: str
+      sample: ""
+      version_added: 0.2.0
     progress:
       description: Progress of the transfer.
       type: dict

@@ -117,6 +117,11 @@ def parse_after(value: object) -> list[object]:
     return optional(as_object(value, "the answer to quick_digest"), "then", list) or []
 
 
+def comparison_id(identity: str) -> str:
+    """Return the id of the comparison of the trees of a transfer with this id: it names its state folders."""
+    return hashlib.sha256(f"compare {identity}".encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What is compared, and how."""
@@ -198,7 +203,7 @@ class Comparison:
         return self.runners[side].run(*own, *after)[len(own) :]
 
     def _folder(self, side: str) -> Folder:
-        return {"id": hashlib.sha256(f"compare {self.identity}".encode()).hexdigest()[:16], "side": side}
+        return {"id": comparison_id(self.identity), "side": side}
 
     def _digests(self, say: Callable[[str], None], before: Steps) -> dict[str, Digest]:
         started = run_parallel(

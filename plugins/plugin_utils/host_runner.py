@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -114,6 +115,7 @@ class HostRunner:
         self._guesses_pipelining = self._may_guess_pipelining(action, inventory)
         if self._guesses_pipelining:
             self._action._connection.set_option("pipelining", True)
+        self._riders: deque[tuple[Step, Callable[[object], None]]] = deque()
         self._pace = Pace(constants.DEFAULT_LOCAL_TMP, str(self.variables.get("ansible_host", host)))
 
     def _bind(self, action: ActionBase) -> ActionBase:
@@ -175,12 +177,32 @@ class HostRunner:
 
         Only their texts are made harmless. Raises HostFailed with the host's name, what it said, and what that means.
         """
-        _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in steps)}")
-        asked: _Arguments = {"steps": list(steps), "secrets": secrets or {}}
-        result = self._checked(lambda: dict(self._execute_with_engine(asked)))
-        if "results" not in result:
-            raise HostFailed(_reason(result), self.name)
-        return list(harmless_data(result["results"]))
+        riders = [self._riders.popleft() for _ in range(len(self._riders))]
+        asked: _Arguments = {"steps": [*steps, *(step for step, _told in riders)], "secrets": secrets or {}}
+        _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in asked['steps'])}")
+        try:
+            result = self._checked(lambda: dict(self._execute_with_engine(asked)))
+            if "results" not in result:
+                raise HostFailed(_reason(result), self.name)
+        except BaseException:
+            self._riders.extendleft(reversed(riders))
+            raise
+        said = list(harmless_data(result["results"]))
+        for (_step, told), answer in zip(riders, said[len(steps) :]):
+            told(answer)
+        return said[: len(steps)]
+
+    def ride(self, step: Step, told: Callable[[object], None]) -> None:
+        """Let a step ride along with the next execution, after the steps of that; ``told`` is called with its result.
+
+        It must be one that can be done twice, and that does not fail.
+        """
+        self._riders.append((step, told))
+
+    @property
+    def riders(self) -> int:
+        """How many steps wait for an execution that they can ride along with."""
+        return len(self._riders)
 
     def run_module(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run another module on the host and return its result, made harmless. Raises HostFailed."""

@@ -33,9 +33,14 @@ def harmless_data(value: Any) -> Any:
     return [harmless_data(item) for item in value] if isinstance(value, list) else value
 
 
+def one_line(text: str) -> str:
+    """Return a text as one harmless line that every encoding of Unicode can write."""
+    return " ".join(harmless(text).split()).encode("utf-8", "backslashreplace").decode()
+
+
 def markdown_text(text: str) -> str:
     """Return a text as Markdown on one line that shows just this text, also in a cell of a table."""
-    return _MARKUP.sub(r"\\\1", " ".join(harmless(text).split()))
+    return _MARKUP.sub(r"\\\1", one_line(text))
 
 
 def markdown_code(text: str) -> str:

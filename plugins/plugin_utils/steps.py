@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Clear, Folder, Poll, Step, Stop
+    from collections.abc import Mapping
+
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import (
+        Clear,
+        Folder,
+        KeepRecord,
+        Poll,
+        Step,
+        Stop,
+    )
 
 
 def poll(folder: Folder, seconds: float) -> Poll:
@@ -25,6 +34,11 @@ def stop(folder: Folder, succeeded: bool = True) -> Stop:
 def clear(folder: Folder) -> Clear:
     """Return the step that removes what a job left in the state folder."""
     return {"do": "clear", **folder}
+
+
+def keep_record(identity: str, record: Mapping[str, object]) -> KeepRecord:
+    """Return the step that keeps a record of a job at its destination; ``identity`` is that of its transfer."""
+    return {"do": "keep_record", "id": identity, "record": record}
 
 
 def end(folder: Folder) -> list[Step]:

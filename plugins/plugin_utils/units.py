@@ -31,6 +31,16 @@ def format_seconds(seconds: float) -> str:
     return f"{days}d {clock}" if days else clock
 
 
+def short_time(seconds: float) -> str:
+    """Return how long something takes, in six characters at most: ``10m05s``, ``5h12m``, ``2d03h``."""
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if hours < 1:
+        return f"{minutes}m{int(seconds % 60):02d}s"
+    if days < 1:
+        return f"{hours}h{minutes % 60:02d}m"
+    return f"{days}d{hours % 24:02d}h" if days < 100 else f"{min(days, 99999)}d"
+
+
 def seconds_of(text: str | None) -> int | None:
     """Return the seconds since 1970 of a time as reports have it, ``2026-11-21T12:00:00Z``; None for none."""
     return calendar.timegm(time.strptime(text, _ISO)) if text else None

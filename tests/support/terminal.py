@@ -10,6 +10,7 @@ import fcntl
 import os
 import pty
 import signal
+import struct
 import subprocess
 import termios
 import threading
@@ -20,8 +21,13 @@ from collections.abc import Mapping, Sequence
 class Terminal:
     """Runs a program as the foreground of a new pseudo-terminal; a context manager that ends it."""
 
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, argv: Sequence[str], environment: Mapping[str, str], size: tuple[int, int] | None = None
+    ) -> None:
+        """Start the program; ``size`` is the columns and the lines of the window."""
         self._master, slave = pty.openpty()
+        if size:
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         self.process = subprocess.Popen(
             argv,
             env=dict(environment),

@@ -39,7 +39,7 @@ class Case(NamedTuple):
     cannot: str  # why it cannot be made, or nothing
 
 
-Ran = dict[str, dict[str, list[results.Case]]]  # by file and function, and by parameters: what the parts say of it, if it ran
+Ran = dict[str, dict[str, list[results.Case]]]  # by file and function, and by parameters: what the parts say of it
 
 
 def read(path: Path = FILE) -> list[Case]:
@@ -148,7 +148,8 @@ def _line(section: str, *columns: object) -> str:
 
 def main() -> int:
     """Print the table of the last run; the exit code is 1 where a case failed."""
-    lines, good = table([*read(), *read_promises()], by_name(results.read(), results.read_left_out()), "--complete" in sys.argv[1:])
+    ran = by_name(results.read(), results.read_left_out())
+    lines, good = table([*read(), *read_promises()], ran, "--complete" in sys.argv[1:])
     print("\n".join(lines))
     return int(not good)
 

@@ -12,6 +12,7 @@
 * ``search_path``: where programs are looked for.
 * ``subprocesses``: find a program and start it; the only place that starts any.
 * ``files``: the hash of a file, and what exists of a path.
+* ``state_folder``: where jobs keep what they must remember.
 * ``archives``: archives that Python runs.
 * ``die_with_parent``: programs that end with the process that started them.
 * ``confinement``: what a process of a transfer gives up before the peer can say anything to it.

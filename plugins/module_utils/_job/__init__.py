@@ -11,6 +11,8 @@
 * ``main``: what such a process does. ``transfer_job``, ``digest_job``, ``owner_census``: its kinds.
 * ``owner_check``: whether a destination keeps owners, found out before a transfer.
 * ``state``: the folder of a job, its locks. ``reporter``: its status file.
+* ``overview``: what all transfers of a host do at the moment.
+* ``records``: what the control node keeps of its jobs at their destinations.
 * ``controlling``: pause, slow or cancel jobs from outside. ``control``: what a job does about that; ``governor`` stops
   its programs, and lets them go on.
 * ``bytecode_cache``: the engine as this host's Python compiled it.

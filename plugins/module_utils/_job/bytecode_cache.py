@@ -22,7 +22,7 @@ import time
 import zipfile
 
 from .._core.archives import build_archive
-from .state import StateError, private_folder
+from .._core.state_folder import StateError, private_folder
 
 _UNUSED = 30 * 86400  # seconds after which another version, or that of another Python, is removed
 _HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # PEP 552: by hash, and not to be checked

@@ -19,7 +19,8 @@ import signal
 from .._core import subprocesses
 from .._core.context import Serve
 from .._core.errors import TransferFailed
-from .state import JobFolder, StateError, all_folders
+from .._core.state_folder import StateError
+from .state import JobFolder, all_folders
 
 _FORGOTTEN = 30 * 86400  # seconds without a change, after which nobody comes back for the state of a transfer
 

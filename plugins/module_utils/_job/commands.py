@@ -13,8 +13,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence
 
+from .._core.state_folder import StateError
 from . import launcher
-from .state import JobFolder, JobStatus, StateError, list_jobs
+from .state import JobFolder, JobStatus, list_jobs
 from .steps import parse_step
 
 if TYPE_CHECKING:
@@ -121,6 +122,24 @@ def _control(step: steps.Control, _given: Given) -> object:
     return {"told": [one._asdict() for one in told], "missing": missing}
 
 
+def _overview(step: steps.Overview, _given: Given) -> object:
+    """Return what all transfers of this user do at the moment."""
+    from .overview import look
+
+    return look(float(step["interval"]))
+
+
+def _keep_record(step: steps.KeepRecord, _given: Given) -> Mapping[str, object]:
+    """Keep the record of a job; return the ``problem`` if that failed, since the steps before it have not."""
+    from .records import keep_record
+
+    try:
+        keep_record(step["id"], step["record"])
+    except StateError as error:
+        return {"problem": str(error)}
+    return {"problem": ""}
+
+
 def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
@@ -155,6 +174,8 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "stop": _stop,
     "clear": _clear,
     "control": _control,
+    "overview": _overview,
+    "keep_record": _keep_record,
     "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,

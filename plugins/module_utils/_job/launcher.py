@@ -20,10 +20,11 @@ import time
 from typing import Mapping
 
 from .._core import subprocesses
+from .._core.state_folder import StateError
 from .._core.subprocesses import pipe
 from .._engine.net.ticket_file import OWN, PEER
 from .cleanup import clean_up, remove_forgotten
-from .state import RUNNING, JobFolder, JobStatus, StateError
+from .state import RUNNING, JobFolder, JobStatus
 
 _POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
 

@@ -16,12 +16,11 @@ import fcntl
 import hashlib
 import json
 import os
-import stat
-import sys
 import time
 from typing import TYPE_CHECKING, Iterator, Mapping, cast
 
 from .._core.json_shape import well_formed
+from .._core.state_folder import StateError, private_folder, state_root
 from .request import Request, parse_request
 
 if TYPE_CHECKING:
@@ -67,8 +66,10 @@ if TYPE_CHECKING:
         state: str  # interrupted where the job died
         pid: int
         started: float
+        updated: float  # when it last wrote its status
         paused: bool
         bwlimit: int  # bytes a second
+        failure: str  # why it failed
         progress: Progress
 
     class Progress(ProgressData, total=False):
@@ -83,35 +84,6 @@ else:  # making such classes takes time at each job's start
 SIDES = ("source", "dest")
 RUNNING = ("starting", "running", "serving")  # states of a job that has not ended
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
-
-
-class StateError(Exception):
-    """The state folder cannot be used; the text says why and what to do."""
-
-
-def state_root() -> str:
-    """Return this user's state root: /var/lib/longhaul for root (/var/db on FreeBSD), else below the home folder."""
-    if os.geteuid() == 0:
-        return "/var/db/longhaul" if sys.platform.startswith("freebsd") else "/var/lib/longhaul"
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "longhaul")
-
-
-def private_folder(path: str) -> str:
-    """Make the folder where it is missing; refuse one that another user could have put there or can write to."""
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        found = os.lstat(path)
-    except OSError as error:
-        raise StateError(
-            f"the state folder {path} cannot be made: {error.strerror}. A transfer keeps its lock and progress there; "
-            "make it writable for this user, or run the task with become"
-        ) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise StateError(f"{path} is not a folder of this user, so it is not safe to keep a transfer's state there")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        os.chmod(path, 0o700)
-    return path
 
 
 def _write_json(path: str, data: Mapping[str, object]) -> None:
@@ -351,8 +323,10 @@ def list_jobs() -> list[JobInfo]:
                 "state": state,
                 "pid": status.get("pid", 0),
                 "started": status.get("started", 0),
+                "updated": status.get("updated", 0),
                 "paused": runs and status.get("paused", False),
                 "bwlimit": status.get("bwlimit", 0),
+                "failure": status.get("failure", ""),
                 "progress": cast(Progress, status.get("progress", {})),
             }
         )

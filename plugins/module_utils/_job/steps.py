@@ -81,6 +81,15 @@ if TYPE_CHECKING:
         do: Literal["control"]
         ids: list[str] | None  # of transfers; None: all of this user on this host
 
+    class Overview(TypedDict):
+        do: Literal["overview"]
+        interval: float  # seconds between two looks at what runs, for its rate; 0: one look
+
+    class KeepRecord(TypedDict):
+        do: Literal["keep_record"]
+        id: str  # of the job's transfer
+        record: Mapping[str, object]
+
     class QuickDigest(TypedDict):
         do: Literal["quick_digest"]
         request: DigestRequest
@@ -105,7 +114,9 @@ if TYPE_CHECKING:
         ask: str  # listing, absent, explain or details
 
     Names = Mapping[str, list[str]]  # of users and groups
-    Step = Union[Probe, Describe, Start, Poll, Stop, Clear, Control, QuickDigest, LookUpOwners, DrillDown]
+    Step = Union[
+        Probe, Describe, Start, Poll, Stop, Clear, Control, Overview, KeepRecord, QuickDigest, LookUpOwners, DrillDown
+    ]
 else:  # making such classes takes time at each execution
     Step = dict
 
@@ -118,6 +129,8 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "stop": {**_FOLDER, "succeeded": bool},
     "clear": _FOLDER,
     "control": {},
+    "overview": {},
+    "keep_record": {"id": str, "record": dict},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},
     "drill_down": {**_FOLDER, "ask": str},

@@ -8,12 +8,20 @@
 * ``queue``: which job starts next under these limits;
 * ``retries``: which failures may pass, and when a job is tried again;
 * ``looking``: when the hosts are asked again how far their jobs are;
-* ``source_changes``: what changed at the source while a transfer read it;
+* ``telling``: what a run says while it runs; ``live``: that for a window; ``snapshot``: for the callback that shows it;
 * ``conductor``: the loop that drives all jobs with a few threads, and holds none for a job that waits;
+* ``source_changes``: what changed at the source while a transfer read it;
 * ``life``, ``pair_hosts``, ``sessions``: what the lives of all jobs use: steps that are tried again, hosts, transfers;
-* ``folder``, ``render``, ``telling``: what is known of jobs on the control node, and what people read;
+* ``folder``, ``render``: what is known of jobs on the control node, and their reports;
 * ``driving``, ``conduct_action``: how an action drives the jobs of a role.
 
-The first five are pure. Nothing here knows what a job does: ``migrate/life.py`` says what a migration does, and
-``backup/life.py`` what a backup does.
+What an overview of a fleet needs, which any machine can ask for:
+
+* ``answers``: what a host says of its transfers, read as what nobody can be trusted with;
+* ``rows``: where each pair stands, and the sums;
+* ``table``, ``columns``: that for people; ``exposition``: for Prometheus;
+* ``asking``: asks many hosts; ``overview``: all of it.
+
+Nothing here knows what a job does: ``migrate/life.py`` says what a migration does, and ``backup/life.py`` what a
+backup does.
 """

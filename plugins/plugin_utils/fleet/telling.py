@@ -2,67 +2,98 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run of many pairs says while it runs: a line for each pair as long as they are few, else one for all."""
+"""What a run of many pairs says while it runs: a line for each pair as long as they are few, else one for all.
+
+The lines come less often the longer the run takes, so that their number is bounded whatever its length. Where the
+callback longhaul.fleet.progress shows the run, it is told instead.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from ..status import Status
-from ..units import format_bytes, progress_line
+from ..units import progress_line
+from .live import fleet_line
+from .snapshot import Pair, Publisher, Snapshot
 
 FEW = 8  # running pairs, of which each has a line of its own
-_SOONEST, _LATEST, _GROWTH = 15.0, 300.0, 1.3  # seconds between two lines for all, and how that grows
+_SHORT = 20  # jobs in all, of whose transfers each has a line when it is first seen
+_SOONEST, _LATEST = 5.0, 3600.0  # seconds between two times at which lines are shown
+_SHARE = 0.05  # of the time that the run has taken so far, that passes between them
+_TOO_SOON = 0.5  # seconds between two figures, from which no rate can be told
+_PUBLISHED = 1.0  # seconds between two snapshots, at least
 
 
 class Teller:
-    """Shows how far the running transfers are. ``now`` are the seconds of any clock."""
+    """Shows how far the running transfers are. ``now`` are the seconds of the machine's monotonic clock."""
 
-    def __init__(self, say: Callable[[str], None], now: Callable[[], float], total: int) -> None:
-        """Take where lines go, a clock, and how many jobs there are."""
-        self._say, self._now, self._total = say, now, total
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        now: Callable[[], float],
+        total: int,
+        phase_of: Callable[[str], str] = lambda _name: "",
+        publisher: Publisher | None = None,
+    ) -> None:
+        """Take where lines go, a clock, how many jobs there are, the phase of each, and where snapshots go."""
+        self._say, self._now, self._total, self._phase_of = say, now, total, phase_of
+        self._publisher = publisher if publisher and publisher.is_watched else None
         self._ended = self._failed = 0
-        self._interval = _SOONEST
-        self._next = now() + _SOONEST
-        self._before: dict[str, tuple[float, int]] = {}  # when, and how many bytes were there
+        self._began, self._next = now(), now() + _SOONEST
+        self._published = 0.0
+        self._running: Mapping[str, Status] = {}
+        self._pairs: dict[str, tuple[Status, Pair]] = {}  # by name: the status that was last told, and as what
+        self._told: set[str] = set()
 
     def ended(self, failed: bool) -> None:
         """Count a job that has ended."""
         self._ended += 1
         self._failed += failed
+        if self._publisher:
+            self._publish()
 
     def progress(self, running: Mapping[str, Status]) -> None:
         """Show how far the transfers are, by their names, if it is time to."""
+        self._running = dict(running)
+        self._pairs = {name: one for name, one in self._pairs.items() if name in running}
+        if self._publisher:
+            self._publish()
+            return
+        is_time = self._now() >= self._next
+        if is_time:
+            self._next = self._now() + min(_LATEST, max(_SOONEST, _SHARE * (self._now() - self._began)))
         if len(running) <= FEW:
             for name, status in running.items():
-                self._tell_one(name, status)
-        elif self._now() >= self._next:
-            self._tell_all(running)
-            self._interval = min(self._interval * _GROWTH, _LATEST)
-            self._next = self._now() + self._interval
-        self._before = {name: one for name, one in self._before.items() if name in running}
+                pair = self._pair(name, status)
+                if is_time or (name not in self._told and self._total <= _SHORT):
+                    self._told.add(name)
+                    self._say(progress_line(name, status.progress, pair.rate, pair.paused))
+        elif is_time:
+            self._say(fleet_line(self._snapshot()))
 
-    def _tell_one(self, name: str, status: Status) -> None:
-        rate = self._rate(name, status)
-        if rate is not None or name not in self._before:
-            self._say(progress_line(name, status.progress, rate))
-            self._note(name, status)
+    def close(self) -> None:
+        """Show no more: the run has ended."""
+        if self._publisher:
+            self._publisher.close()
 
-    def _tell_all(self, running: Mapping[str, Status]) -> None:
-        rates = [self._rate(name, status) or 0.0 for name, status in running.items()]
-        for name, status in running.items():
-            self._note(name, status)
-        done = sum(status.progress.bytes_done for status in running.values())
-        self._say(
-            f"{self._ended} of {self._total} jobs have ended, {self._failed} of them failed; {len(running)} transfers "
-            f"run: {format_bytes(done)} so far, {format_bytes(sum(rates))}/s"
-        )
+    def _publish(self) -> None:
+        if self._publisher and self._now() - self._published >= _PUBLISHED:
+            self._published = self._now()
+            self._publisher.publish(self._snapshot())
 
-    def _note(self, name: str, status: Status) -> None:
-        self._before[name] = (self._now(), status.progress.bytes_done)
+    def _snapshot(self) -> Snapshot:
+        pairs = [self._pair(name, status) for name, status in self._running.items()]
+        return Snapshot(self._total, self._ended, self._failed, pairs)
 
-    def _rate(self, name: str, status: Status) -> float | None:
-        """Return the bytes a second since the last line about a transfer; None before the first one, or at once."""
-        at, count = self._before.get(name, (self._now(), 0))
-        seconds = self._now() - at
-        return max(0, status.progress.bytes_done - count) / seconds if seconds > 0.5 else None
+    def _pair(self, name: str, status: Status) -> Pair:
+        """Return how far a transfer is; its rate is that since it was told before."""
+        now, progress = self._now(), status.progress
+        before, pair = self._pairs.get(name, (None, None))
+        if pair is not None and (before is status or now - pair.at < _TOO_SOON):
+            return pair
+        rate = None if pair is None else max(0, progress.bytes_done - pair.bytes_done) / (now - pair.at)
+        totals = (progress.bytes_done, progress.bytes_total, progress.files_done)
+        pair = Pair(name, self._phase_of(name), *totals, rate, status.paused, now)
+        self._pairs[name] = (status, pair)
+        return pair

@@ -13,6 +13,8 @@ Typed, pure functions of the state that is kept of a job:
 * ``deletions``: what would be deleted, and whether that was agreed to;
 * ``transfers``: a job as a transfer, and what is kept of its result;
 * ``remedies``: what a run does after a failure, as a table;
+* ``record``: what is kept of a job at its destination, and where that stops a run;
+* ``standing``: where a job stands, for an overview;
 * ``switch``: which hooks of the switch have run;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state.
 

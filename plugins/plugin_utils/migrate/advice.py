@@ -6,12 +6,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from .stages import Stage, is_compared, stage_of
 
 GOES_ON = "and run the same command again; it goes on from here"
+
+
+def begin_again(name: str) -> str:
+    """Return what to type where a job is to begin again."""
+    return f"-e migrate_reset=true -e '{json.dumps({'migrate_only': [name]})}'"
 
 
 def advice(state: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from ..fleet.driving import MANY, WORDS, drive, pair_of
 from ..fleet.limits import check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
 from ..fleet.sessions import FAILURES, session_of
+from ..fleet.snapshot import Publisher
 from ..fleet.telling import Teller
 from ..host_runner import HostRunner
 from ..interruption import Interruption
@@ -68,7 +69,8 @@ class Run:
         self._limits = parse_limits(options["limits"], _LIMITS)
         self._memory = Memory()
         self._store = Store(options["folder"], writes=not self._check)
-        self._teller = Teller(say, time.monotonic, len(self._jobs))
+        self._lives: dict[str, JobLife] = {}
+        self._teller = Teller(say, time.monotonic, len(self._jobs), self._phase_of, Publisher())
         self._many = len(self._jobs) > MANY
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
@@ -84,11 +86,18 @@ class Run:
             for number, (name, pair) in enumerate(pairs.items())
         ]
         lives = {name: JobLife(job, self._run_options(), self._services()) for name, job in self._jobs.items()}
+        self._lives = lives
         self._interruption.words = WORDS
         by_name = {name: partial(self._live, life) for name, life in lives.items()}
-        drive(by_name, jobs, self._limits, self._variables, self._teller.progress)
+        try:
+            drive(by_name, jobs, self._limits, self._variables, self._teller.progress)
+        finally:
+            self._teller.close()
         self.diffs = {name: life.record.diff for name, life in lives.items()}
         return [self._record(life) for life in lives.values()]
+
+    def _phase_of(self, name: str) -> str:
+        return self._lives[name].step.value
 
     def _live(self, life: JobLife) -> Any:
         yield from life.live()

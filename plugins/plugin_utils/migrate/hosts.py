@@ -13,8 +13,11 @@ from typing import Any
 from ..endpoint import inventory_address, ssh_port
 from ..fleet.pair_hosts import PairHosts
 from ..host_runner import ControllerGone, HostFailed, HostRunner
+from ..host_text import one_line
 from ..parallel import run_parallel
+from ..steps import keep_record
 from .programs import packages_of
+from .record import record_id
 
 SIDES = ("source", "dest")
 Found = Mapping[str, Any]  # what a host said of itself
@@ -27,6 +30,9 @@ class Hosts(PairHosts):
         """Take the job, and what makes the runner of an inventory host."""
         super().__init__(job["src_host"], job["dest_host"], runner)
         self._paths = {"source": job["src"], "dest": job["dest"]}
+        self._record = record_id(job)
+        self.has_kept = False  # whether the destination has said that it keeps a record
+        self.not_kept = ""  # why it does not
 
     def probe(self) -> dict[str, Found]:
         """Return what both hosts have. Raises HostFailed, which names all that cannot be used."""
@@ -56,6 +62,23 @@ class Hosts(PairHosts):
             return [], f"{runner.name}: could not install {', '.join(packages or programs)}: {error.reason}"
         return packages, ""
 
+    def keep(self, record: Mapping[str, object]) -> None:
+        """Have the destination keep a record of the job, with the next execution there that is made anyhow."""
+        self.runners["dest"].ride(keep_record(self._record, record), self._take_kept)
+
+    def keep_now(self, record: Mapping[str, object]) -> None:
+        """Have the destination keep a record of the job at once, if it can be reached."""
+        try:
+            self._take_kept(self.runners["dest"].run(keep_record(self._record, record))[0])
+        except ControllerGone:
+            raise
+        except HostFailed as error:
+            self.not_kept = str(error)
+
+    def _take_kept(self, answer: object) -> None:
+        problem = answer.get("problem") if isinstance(answer, dict) else "it gave no answer"
+        self.has_kept, self.not_kept = not problem, one_line(str(problem or ""))
+
     def _probe(self, side: str) -> Found | HostFailed:
         runner, peer = self.runners[side], self.runners["dest" if side == "source" else "source"]
         try:
@@ -65,6 +88,7 @@ class Hosts(PairHosts):
                 # A local connection or a container has no ssh port to try, unless the inventory names an address.
                 "peer": inventory_address(peer.variables, peer.name, peer.connection),
                 "port": ssh_port(peer.variables, peer.connection),
+                "transfer_id": self._record if side == "dest" else "",
             }
             return dict(runner.run_module("longhaul.fleet.migrate_info", arguments)["found"])
         except ControllerGone:

@@ -10,7 +10,6 @@ first hook on, is in the role's tasks, since hooks are the user's own tasks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,11 +19,12 @@ from ..fleet.conductor import Call, Life
 from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
 from ..fleet.source_changes import tell_changes
 from ..host_runner import HostFailed
-from .advice import advice
+from .advice import advice, begin_again
 from .deletions import agreement, tell_deletions
 from .hosts import SIDES, Found, Hosts
 from .preflight import judge_preflight
 from .programs import lacking, needed_programs
+from .record import find_conflict, make_record
 from .report import make_report
 from .stages import is_seeded
 from .steps import Decision, Phase, Step, decide
@@ -94,7 +94,7 @@ class JobLife:
         self._deletions = {"told": "", "problem": ""}
         self._seeded: Mapping[str, Any] | None = None  # by this run, from its beginning
         self._hosts: Any = None  # once a step needs them
-        self._step = Step.PREFLIGHT
+        self.step = Step.PREFLIGHT  # that is made now, or was made last
 
     def live(self) -> Life:
         """Make the steps of this run, one after the other, and report."""
@@ -111,14 +111,16 @@ class JobLife:
         if self.state["switch"].get("done"):
             self._services.tell(
                 f"{self._job['name']} was switched over on {self.state['switch']['at']}, so nothing is transferred. To "
-                f"begin it again: {_begin_again(self._job['name'])}"
+                f"begin it again: {begin_again(self._job['name'])}"
             )
         try:
             yield from self._make_steps()
         except Stopped as stopped:
             reason = str(stopped) + self._how_to_agree(str(stopped))
-            self.state["failure"] = {"phase": self._step.value, "at": self._services.now(), "reason": reason}
-            self.record.failure = Failure(self._job["name"], self._step.value, reason, advice(self.state))
+            self.state["failure"] = {"phase": self.step.value, "at": self._services.now(), "reason": reason}
+            self.record.failure = Failure(self._job["name"], self.step.value, reason, advice(self.state))
+            if self.step is not Step.PREFLIGHT and not (stopped.may_pass or self._options.check_mode):
+                yield Call(partial(self._hosts.keep_now, self._made_record(advice(self.state))))
         finally:
             if self._hosts is not None:
                 self._hosts.close()
@@ -148,9 +150,11 @@ class JobLife:
             raise Stopped(
                 f"{store.state_path(job['name'])} was written for {was['src_host']}:{was['src']} to "
                 f"{was['dest_host']}:{was['dest']}, which is not what this job moves. Use another name for the job, or "
-                f"begin it again with {_begin_again(job['name'])}"
+                f"begin it again with {begin_again(job['name'])}"
             )
         self._warnings = list(state.get("warnings", []))
+        if self._options.reset:
+            state["begun_again"] = self._services.now()
         state["run"] = {
             "at": self._services.now(),
             "by": self._options.started_by,
@@ -178,7 +182,7 @@ class JobLife:
         }
         for step in wanted:
             if step in self._decide().steps:  # which the state after the step before decides
-                self._step = step
+                self.step = step
                 yield from made[step]()
 
     def _persist(self, step: Callable[[], Life]) -> Life:
@@ -194,6 +198,10 @@ class JobLife:
         needed = needed_programs(self._job)
         self._warnings = []
         probes = yield from self._probe()
+        path = self._services.store.state_path(self._job["name"])
+        conflict = "" if self._options.reset else find_conflict(self.state, probes["dest"].get("record"), path)
+        if conflict:
+            raise Stopped(conflict)
         if self._options.installs and (yield from self._install(probes, needed)):
             probes = yield from self._probe()
         problems: list[str] = []
@@ -304,7 +312,13 @@ class JobLife:
         """
         services = self._services
         predicts = check or self._options.check_mode
-        make = partial(services.transfer, self._job, self._hosts, predicts, limit, collect)
+
+        def make() -> Transfer:
+            transfer = services.transfer(self._job, self._hosts, predicts, limit, collect)
+            if not predicts:
+                self._hosts.keep(self._made_record())
+            return transfer
+
         result, _begun, may_pass = yield from transfer_to_end(self._job, make, services.errors)
         changes = tell_changes(result)
         if not check or self._options.check_mode:  # the preflight of a real run predicts for itself only
@@ -329,7 +343,7 @@ class JobLife:
 
     def _how_to_agree(self, reason: str) -> str:
         """Return what to type where the limit of a first copy that nobody predicted was in the way."""
-        is_limited = self._step is Step.SEED and int(self.state.get("seeding", {}).get("limit", -1)) == 0
+        is_limited = self.step is Step.SEED and int(self.state.get("seeding", {}).get("limit", -1)) == 0
         if not is_limited or self._may_delete or "max_delete" not in reason:
             return ""
         return f". Where the first copy may delete them: {agreement(self._job['name'])}"
@@ -343,18 +357,21 @@ class JobLife:
     def _save(self) -> None:
         self._services.store.save(self._job["name"], self._saved)
 
+    def _made_record(self, advised: str = "") -> Mapping[str, object]:
+        """Return what the destination is to keep of the job as it is now."""
+        return make_record(self.state, self.step.value, self._services.now(), advised)
+
     @property
     def _saved(self) -> Mapping[str, Any]:
+        if self._hosts is not None and self._hosts.has_kept:
+            self.state["kept"] = True  # so that a run notices where it is gone
         return {**self.state, "warnings": self._warnings, "hooks": self.state.get("hooks", [])}
 
     def _report(self) -> None:
+        if self._hosts is not None and self._hosts.not_kept:
+            self._warn([f"{self._job['dest_host']} keeps no record of this job: {self._hosts.not_kept}"])
         self._save()
         report = make_report(
             self._saved, self._warnings, self._options.check_mode, self._predicted, self._deletions["told"]
         )
         self._services.report(report)
-
-
-def _begin_again(name: str) -> str:
-    """Return what to type where a job is to begin again."""
-    return f"-e migrate_reset=true -e '{json.dumps({'migrate_only': [name]})}'"

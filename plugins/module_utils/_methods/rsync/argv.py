@@ -213,7 +213,7 @@ def filter_options(settings: Settings) -> list[str]:
 def withheld_rules(settings: Settings, side: str) -> tuple[str, ...]:
     """Return the rules by which a destination leaves out what it believes of its own files, from who is not trusted.
 
-    They are for the receiver alone (``r``): rsync tells the other end nothing of them, which before 3.2.0 took a rule
+    They are for the receiver alone (``r``), so rsync tells the sender nothing of them, which before 3.2.0 took a rule
     for attributes for one for files (its NEWS).
     """
     if side != "dest" or settings["trust"] != "none" or "xattrs" not in settings["preserve"]:

@@ -66,9 +66,7 @@ def chrooting(context: Context) -> Callable[[Sequence[bytes]], ChrootedRsync]:
     conf, rules = (os.path.join(context.folder, f"rsync-module.{kind}") for kind in ("conf", "rules"))
     held_to = module_rules(context.settings)
     try:
-        text = module_conf(
-            path, context.side, rules if held_to else "", withheld_rules(context.settings, context.side)
-        )
+        text = module_conf(path, context.side, rules if held_to else "", withheld_rules(context.settings, context.side))
     except ValueError as error:
         raise TransferFailed(f"{error}: rsync cannot be confined to this path. Rename the folder") from error
     for name, content in ((rules, held_to), (conf, text)):

@@ -163,7 +163,7 @@ def config_text(
         "UseDNS no",
         "LogLevel INFO",
         "LoginGraceTime 30",
-        # Who has not logged in: one address cannot take all places from the peer, which needs one for each stream at most.
+        # Who has not logged in: one address cannot take all places from the peer, which needs one a stream at most.
         "MaxStartups 200",
         *(["PerSourceMaxStartups 50", "PerSourceNetBlockSize 32:64"] if version >= (8, 5) else []),
         "IPQoS none",

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -137,6 +138,7 @@ def _runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
         made._memory, made._identity, made._guesses_pipelining = Memory(str(tmp_path / "memory")), ["old"], False
         made._known = made._memory.recall("host", made._identity)
         made._pace = Pace(str(tmp_path), "old")
+        made._riders = deque()
         return made
 
     monkeypatch.setattr(host_runner, "PAUSE", 0)
@@ -321,3 +323,28 @@ def test_the_name_of_a_connection_that_ansible_itself_wrote_is_understood() -> N
     for written, name in ((module, "ansible.builtin.ssh"), ("ssh", "ssh"), ("a.b.docker", "a.b.docker")):
         made.variables = {"ansible_connection": written}
         assert made.connection == name
+
+
+def test_a_step_rides_along_with_the_next_execution(runner: Runner) -> None:
+    made, told = runner(["probed", "kept"], ["polled"]), []
+    made.ride({"do": "keep_record"}, told.append)
+    assert made.run({"do": "probe"}) == ["probed"] and told == ["kept"]
+    assert made.run({"do": "poll"}) == ["polled"] and told == ["kept"]
+    asked = [one.kwargs["module_args"]["steps"] for one in made._action._execute_module.call_args_list]
+    assert asked == [[{"do": "probe"}, {"do": "keep_record"}], [{"do": "poll"}]]
+
+
+def test_a_step_that_did_not_come_along_rides_with_the_one_after(runner: Runner) -> None:
+    made, told = runner(AnsibleConnectionFailure("gone"), {"failed": True, "msg": "no"}, ["probed", "kept"]), []
+    made.ride({"do": "keep_record", "id": "1"}, told.append)
+    for _try in range(2):
+        with pytest.raises(HostFailed):
+            made.run({"do": "start"})
+    assert not told and made.riders == 1
+    assert made.run({"do": "probe"}) == ["probed"] and told == ["kept"] and made.riders == 0
+
+
+def test_a_host_that_answers_too_little_keeps_nobody_waiting(runner: Runner) -> None:
+    made, told = runner(["probed"]), []
+    made.ride({"do": "keep_record"}, told.append)
+    assert made.run({"do": "probe"}) == ["probed"] and told == []

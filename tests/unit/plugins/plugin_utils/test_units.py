@@ -34,3 +34,11 @@ def test_progress_promises_nothing_that_is_not_known():
     known = parse_progress({"bytes_done": 5, "bytes_total": 9})
     assert units.progress_line("a -> b", known, 0.0) == "a -> b: 5 B of 9 B (55 %), 0 files, 0 B/s"
     assert units.progress_line("a -> b", known, None) == "a -> b: 5 B of 9 B (55 %), 0 files"
+
+
+@pytest.mark.parametrize(
+    "seconds, said",
+    [(0, "0m00s"), (3599, "59m59s"), (3600, "1h00m"), (90000, "1d01h"), (1e7, "115d"), (1e12, "99999d")],
+)
+def test_times_are_written_in_six_characters(seconds, said):
+    assert units.short_time(seconds) == said

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 INTRUDER, OWNER = 54322, 4242  # users of no host
 
-# Looks for what it can read below a folder, over and over, until its input ends; then says what, and how often it looked.
+# Looks for what it can read below a folder, over and over, until its input ends; then says what, and how often.
 LOOKS = """
 import json, os, select, sys
 user, root = int(sys.argv[1]), sys.argv[2]

@@ -60,6 +60,8 @@ class World:
         self.reports: list[dict[str, Any]] = []
         self.paused: list[float] = []
         self.closed = 0
+        self.kept: list[dict[str, Any]] = []  # records, as they reached the destination
+        self.riding: dict[str, Any] | None = None
         self._clock = itertools.count()
 
     # What Hosts and Session offer
@@ -67,7 +69,8 @@ class World:
     def probe(self) -> dict[str, Any]:
         if self.unreachable is not None:
             raise self.unreachable
-        return self.found
+        record = {"id": "x", "age": 5.0, "record": self.kept[-1]} if self.kept else None
+        return {**self.found, "dest": {"record": record, **self.found["dest"]}}
 
     def install(self, side: str, programs: list[str]) -> tuple[list[str], str]:
         self.installed.append((side, programs))
@@ -77,6 +80,9 @@ class World:
         self.closed += 1
 
     def begin(self) -> World:
+        if self.riding:
+            self.keep_now(self.riding)
+            self.riding = None
         return self
 
     status = Status("running", alive=True)
@@ -92,6 +98,17 @@ class World:
     def _transfer(self, _job: object, _hosts: object, check: bool, limit: int | None, _collect: bool) -> World:
         self.began.append((check, limit))
         return self
+
+    # What the destination keeps
+
+    has_kept, not_kept = False, ""
+
+    def keep(self, record: dict[str, Any]) -> None:
+        self.riding = record
+
+    def keep_now(self, record: dict[str, Any]) -> None:
+        self.kept.append(record)
+        self.has_kept = True
 
     # Runs
 
@@ -308,3 +325,77 @@ def test_a_job_that_was_switched_over_is_left_alone(world: World):
     life = world.live(phase=Phase.CUTOVER)
     assert len(world.began) == 2 and life.left == (Step.VERIFY,)
     assert any("was switched over on yesterday" in line for line in world.said)
+
+
+def record_of(world: World, **changes: Any) -> dict[str, Any]:
+    """Return what the module migrate_info finds of the last record."""
+    return {"id": "x", "age": 5.0, "record": {**world.kept[-1], **changes}}
+
+
+def test_the_destination_keeps_each_phase_with_executions_that_are_made_anyhow(world: World):
+    world.transfers = [result(), result(), result(duration=20.0)]
+    world.live(short_enough=5.0, max_passes=1)
+    assert [(one["phase"], one["stage"]) for one in world.kept] == [("seed", "serving"), ("sync", "serving")]
+    assert world.kept[0]["identity"] == {"src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}
+    assert world.state["kept"] is True
+
+
+def test_a_failure_is_kept_and_one_that_may_pass_or_before_any_copy_is_not(world: World):
+    world.transfers = [result(), TransferError("no space left")]
+    world.live()
+    assert [one["failure"] for one in world.kept] == ["", "no space left"]
+    assert "old still serves" in world.kept[-1]["next"]
+    world.kept.clear()
+    world.found["dest"] = {**FOUND, "problems": ["/srv is a file"]}
+    world.live()
+    assert not world.kept
+
+
+def test_nothing_is_kept_in_check_mode(world: World):
+    world.transfers = [result()]
+    world.live(check_mode=True)
+    assert not world.kept
+
+
+@pytest.mark.parametrize("stage, said", [("switched", "was switched over"), ("switching", "was being switched over")])
+def test_a_run_that_does_not_know_of_a_switch_stops_and_asks(world: World, stage: str, said: str):
+    world.transfers = [result(), result()]
+    world.live(phase=Phase.SEED)
+    world.found["dest"] = {**FOUND, "record": record_of(world, stage=stage)}
+    began = len(world.began)
+    life = world.live()
+    assert life.record.failure and said in life.record.failure.reason and "migrate_reset" in life.record.failure.reason
+    assert len(world.began) == began and len(world.kept) == 1
+    # Begun again by name, what was kept before counts no more, also in later runs.
+    world.transfers = [result(), result()]
+    assert world.live(reset=True).record.failure is None
+    world.found["dest"] = {**FOUND, "record": {"id": "x", "age": 5.0, "record": {**world.kept[0], "stage": stage}}}
+    world.transfers = [NOTHING]
+    assert world.live().record.failure is None
+
+
+def test_a_run_whose_record_is_gone_stops_and_asks(world: World):
+    world.transfers = [result(), result()]
+    world.live(phase=Phase.SEED)
+    world.found["dest"] = {**FOUND, "record": None}
+    life = world.live()
+    assert life.record.failure and "new has no record of job data any more" in life.record.failure.reason
+
+
+def test_what_is_no_record_stops_a_run_and_marks_nothing_done(world: World):
+    world.transfers = [result(), result()]
+    world.live(phase=Phase.SEED)
+    for lie in ({"phase": "done"}, {"identity": {}}, {"bytes_total": "x"}, {"stage": ["switched"]}):
+        world.found["dest"] = {**FOUND, "record": record_of(world, **lie)}
+        life = world.live()
+        assert life.record.failure and "cannot be read" in life.record.failure.reason
+
+
+def test_another_control_node_goes_on_with_what_was_not_switched_over(world: World, tmp_path: Path):
+    world.transfers = [result(), result()]
+    world.live(phase=Phase.SEED)
+    world.found["dest"] = {**FOUND, "record": record_of(world, phase="sync")}
+    world.folder = tmp_path / "another"
+    world.transfers = [result(), result()]
+    life = world.live()
+    assert life.record.failure is None and list(world.state["phases"]) == ["preflight", "seed", "sync"]

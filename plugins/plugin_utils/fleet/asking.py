@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ask many hosts, a few at once, each in one execution."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from ansible.errors import AnsibleError
+
+from ..host_runner import ControllerGone, HostRunner
+from ..host_text import one_line
+from .answers import Answer, parse_answer
+
+
+class Asked:
+    """What hosts have said; a host is asked once."""
+
+    def __init__(self, runner: Callable[[str], HostRunner], threads: int, interval: float) -> None:
+        """Take what makes the runner of an inventory host, how many are asked at once, and see ``steps.Overview``."""
+        self._runner, self._threads, self._interval = runner, threads, interval
+        self.answers: dict[str, Answer] = {}
+        self.failed: dict[str, str] = {}  # hosts that did not answer, and why
+
+    def ask(self, hosts: Iterable[str]) -> None:
+        """Ask those that were not asked yet."""
+        begun: dict[Future[Answer], str] = {}
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="host") as pool:
+            for host in dict.fromkeys(hosts):
+                if host in self.answers or host in self.failed:
+                    continue
+                while len(begun) >= self._threads:
+                    self._take(begun)
+                try:
+                    runner = self._runner(host)  # here, since Ansible's variables are not made for threads
+                except AnsibleError as error:
+                    self.failed[host] = _reason(error)
+                else:
+                    begun[pool.submit(contextvars.copy_context().run, self._one, runner)] = host
+            while begun:
+                self._take(begun)
+
+    def _one(self, runner: HostRunner) -> Answer:
+        try:
+            (said,) = runner.run({"do": "overview", "interval": self._interval})
+            return parse_answer(runner.name, said)
+        finally:
+            runner.close()
+
+    def _take(self, begun: dict[Future[Answer], str]) -> None:
+        """Wait until a host has answered, and keep what it said."""
+        for future in wait(begun, return_when=FIRST_COMPLETED).done:
+            host = begun.pop(future)
+            error = future.exception()
+            if error is None:
+                self.answers[host] = future.result()
+            elif isinstance(error, ControllerGone) or not isinstance(error, (AnsibleError, ValueError)):
+                raise error
+            else:
+                self.failed[host] = _reason(error)
+
+
+def _reason(error: BaseException) -> str:
+    return one_line(str(getattr(error, "reason", None) or error))

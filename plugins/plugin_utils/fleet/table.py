@@ -1,0 +1,158 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where a fleet stands, as a table for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..host_text import one_line
+from ..units import format_bytes, format_seconds, short_time
+from .columns import cells, fit
+from .rows import Row, Sums, in_order
+
+_NARROWEST = 60  # columns
+_NAME = 14  # the columns of a name, at least
+
+
+class _Column(NamedTuple):
+    title: str
+    width: int
+    of: Callable[[Row], str]
+    right: bool = True
+
+
+def _share(row: Row) -> str:
+    return f"{min(100, 100 * row.bytes_done // row.bytes_total)}%" if row.bytes_total else ""
+
+
+def _size(row: Row) -> str:
+    return format_bytes(row.bytes_total) if row.bytes_total else ""
+
+
+def _done(row: Row) -> str:
+    return format_bytes(row.bytes_done) if row.bytes_done or row.bytes_total else ""
+
+
+def _rate(row: Row) -> str:
+    return "" if row.rate is None else f"{format_bytes(row.rate)}/s"
+
+
+def _eta(row: Row) -> str:
+    return "" if row.eta is None else short_time(row.eta)
+
+
+def _age(row: Row) -> str:
+    return "" if row.age is None else short_age(row.age)
+
+
+_COLUMNS = (
+    _Column("phase", 9, lambda row: row.phase, right=False),
+    _Column("state", 11, lambda row: row.state.value, right=False),
+    _Column("done", 4, _share),
+    _Column("size", 10, _size),
+    _Column("rate", 12, _rate),
+    _Column("eta", 6, _eta),
+    _Column("age", 4, _age),
+)
+_WIDER = {3: _Column("bytes", 10, _done)}  # where there is room: what comes before which column
+_PAIR = 24  # columns for the two hosts, at least
+
+
+def short_age(seconds: float) -> str:
+    """Return how old something is, in four characters at most."""
+    for unit, length, most in (("s", 1, 100), ("m", 60, 100), ("h", 3600, 48), ("d", 86400, 1000)):
+        if seconds < most * length:
+            return f"{int(seconds // length)}{unit}"
+    return "old"
+
+
+def render_table(rows: Sequence[Row], sums: Sums, width: int, most: int) -> list[str]:
+    """Return the lines of a table, none longer than ``width``; of the rows only the ``most`` that come first."""
+    width = max(width, _NARROWEST)
+    columns, name, pair = _layout(width, rows)
+    shown = in_order(rows)
+    lines = [_line(["job", *(["hosts"] if pair else [])], columns, name, pair, [one.title for one in columns])]
+    for row in shown[:most]:
+        ends = [f"{row.src_host} -> {row.dest_host}"] if pair else []
+        lines.append(_line([one_line(row.name), *ends], columns, name, pair, [one.of(row) for one in columns]))
+    left = shown[most:]
+    if left:
+        lines += wrap(f"... and {len(left)} more: {_counts(left)}", width)
+    lines += ["", *_sum_lines(rows, sums, width)]
+    return [line.rstrip() for line in lines] + _problems(shown, width)
+
+
+def _layout(width: int, rows: Sequence[Row]) -> tuple[list[_Column], int, int]:
+    """Return the columns for which there is room, the width of the names, and that of the hosts (0: not shown)."""
+    columns = list(_COLUMNS)
+    rest = width - sum(one.width + 1 for one in columns)
+    name = max((cells(one_line(row.name)) for row in rows), default=_NAME)
+    for place, column in _WIDER.items():
+        if rest - max(name, _NAME) > column.width:
+            columns.insert(place, column)
+            rest -= column.width + 1
+    while rest < _NAME:  # a very narrow window
+        rest += columns.pop().width + 1
+    longest = max((cells(f"{row.src_host} -> {row.dest_host}") for row in rows), default=_PAIR)
+    if rest - max(name, _NAME) - 1 >= min(longest, _PAIR):
+        return columns, max(name, 3), min(longest, rest - max(name, 3) - 1)
+    return columns, min(rest, max(name, _NAME)), 0
+
+
+def _line(first: Sequence[str], columns: Sequence[_Column], name: int, pair: int, values: Sequence[str]) -> str:
+    beginning = [fit(text, width) for text, width in zip(first, (name, pair))]
+    return " ".join([*beginning, *(fit(value, one.width, one.right) for one, value in zip(columns, values))])
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    states: dict[str, int] = {}
+    for row in rows:
+        states[row.state.value] = states.get(row.state.value, 0) + 1
+    return ", ".join(f"{count} {state}" for state, count in states.items())
+
+
+def _sum_lines(rows: Sequence[Row], sums: Sums, width: int) -> list[str]:
+    """Return what all rows come to, in as few lines as there is room for."""
+    words = [f"{len(rows)} in all: {', '.join(f'{count} {state}' for state, count in sums.states.items()) or 'none'}"]
+    words.append(f"{format_bytes(sums.bytes_done)} of {format_bytes(sums.bytes_total)}")
+    if sums.rate:
+        words.append(f"{format_bytes(sums.rate)}/s")
+    if sums.eta is not None:
+        words.append(f"{format_seconds(sums.eta)} left{' at least' if sums.unknown else ''}")
+    if sums.unknown:
+        words.append(f"{sums.unknown} of unknown size")
+    first, *more = wrap(f"{words[0]}; {', '.join(words[1:])}", width)
+    return [first, *wrap(" ".join(more), width - 2, "  ")]
+
+
+def _problems(rows: Sequence[Row], width: int) -> list[str]:
+    """Return what is wrong, each cause once, with the jobs that have it and what to do."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.error:
+            names.setdefault((one_line(row.error), one_line(row.next)), []).append(one_line(row.name))
+    lines = []
+    for (error, remedy), jobs in names.items():
+        more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
+        lines += ["", *wrap(f"{', '.join(jobs[:3])}{more}: {error}", width)]
+        lines += wrap(remedy, width - 2, "  ")
+    return lines
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a text as lines of this many columns; words that are longer are cut into pieces."""
+    lines: list[str] = []
+    for word in text.split():
+        while cells(word) > width:
+            piece = word[: max(1, width // 2)] if not word.isascii() else word[:width]
+            lines.append(piece)
+            word = word[len(piece) :]
+        if lines and cells(lines[-1]) + 1 + cells(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [f"{indent}{line}" for line in lines]

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where a job stands, for an overview of the fleet. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..fleet.rows import Standing, State
+from ..host_text import one_line
+from .advice import advice
+from .record import Record
+from .stages import Stage, is_compared, is_seeded, stage_of
+
+
+def standing_of(state: Mapping[str, Any], age: float) -> Standing:
+    """Return where a job stands by the state that the control node keeps of it, written ``age`` seconds ago.
+
+    Raises ValueError if that is no state.
+    """
+    try:
+        return _standing(state, age)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"it is no state of a job ({type(error).__name__}: {error})") from error
+
+
+def standing_of_record(record: Record) -> Standing:
+    """Return where a job stands by what its destination says of it, where nothing else is known."""
+    word = State.SWITCHING if record.stage is Stage.SWITCHING else State.WAITING
+    if record.stage is Stage.SWITCHED:
+        word = State.DONE if record.compared else State.SWITCHED
+    elif record.failure:
+        word = State.FAILED
+    return Standing(
+        phase="verify" if word is State.DONE else record.phase,
+        state=word,
+        running_phase=record.phase,
+        bytes_done=0 if record.phase in ("preflight", "seed") else record.bytes_total,
+        bytes_total=record.bytes_total,
+        age=record.age,
+        error=record.failure,
+        next=record.next,
+    )
+
+
+def merged(kept: Standing, recorded: Standing, host: str) -> Standing:
+    """Return where a job stands: by the copy here, or by the record at the destination where that was written later.
+
+    The record marks no job as switched over that the copy here denies. It says so as an error.
+    """
+    if kept.age is None:
+        return recorded
+    switched = (State.SWITCHING, State.SWITCHED, State.DONE)
+    if recorded.state in switched and kept.state not in switched:
+        said = f"{host} has a record that this job is {recorded.state.value}, and the copy here does not say so"
+        remedy = "Look at it from where it was switched over, or copy the state of the job from there"
+        return replace(kept, error=kept.error or said, next=kept.next or remedy)
+    is_older = recorded.age is None or recorded.age >= kept.age
+    return kept if is_older or recorded.state in switched or kept.state in switched else recorded
+
+
+def _standing(state: Mapping[str, Any], age: float) -> Standing:
+    phases, failure, stage = state["phases"], state["failure"], stage_of(state)
+    phase, word = _of_stage(state, stage)
+    done, total = _size(phases)
+    if stage in (Stage.SWITCHING, Stage.SWITCHED):
+        running = "verify"
+    elif stage is Stage.STOPPED:
+        running = "cutover"
+    else:
+        running = "sync" if is_seeded(state) else "seed"
+    if failure:
+        phase, word = str(failure["phase"]), State.FAILED
+    return Standing(
+        phase=phase,
+        state=word,
+        running_phase=running,
+        bytes_done=done,
+        bytes_total=total,
+        age=age,
+        error=one_line(str(failure["reason"])) if failure else "",
+        next=one_line(advice(state)) if failure else "",
+    )
+
+
+def _of_stage(state: Mapping[str, Any], stage: Stage) -> tuple[str, State]:
+    """Return the phase and the state of a job that did not fail, and whose transfer does not run."""
+    if stage is Stage.SWITCHED:
+        return ("verify", State.DONE) if is_compared(state) else ("switch", State.SWITCHED)
+    if stage is Stage.SWITCHING:
+        return "switch", State.SWITCHING
+    if stage is Stage.STOPPED:
+        return "cutover", State.STOPPED
+    made = [phase for phase in ("preflight", "seed", "sync") if phase in state["phases"]]
+    if state.get("seeding") and not is_seeded(state):
+        return "seed", State.WAITING
+    return (made[-1], State.WAITING) if made else ("", State.NOT_BEGUN)
+
+
+def _size(phases: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many bytes of the tree are at the destination, and how many there are, by the last transfer."""
+    passes = [phases.get("seed"), *phases.get("sync", {}).get("passes", []), phases.get("cutover")]
+    made = [one for one in passes if one]
+    if made:
+        total = int(made[-1].get("bytes_total", 0))
+        return total, total
+    predicted = phases.get("preflight", {}).get("predicted", {})
+    return 0, int(predicted.get("bytes_total", 0))
