@@ -18,6 +18,7 @@ from ..wire.ranges import STEP, share
 MUCH_FASTER = 4  # times as fast, so that a slower one leaves the end to it
 END_SECONDS = 0.5
 _LONG_RTT = 0.01  # seconds
+_ALL = 1 << 62  # bytes: no range is longer
 _UNSENT_SECONDS = 0.1  # of what a connection carries, that wait in the kernel
 _LEAST_UNSENT = 32 << 10  # bytes
 
@@ -27,6 +28,7 @@ class LinkShare:
 
     The kernel makes room for what a connection once carried, and never takes it back. On a long line what waits there
     can take a connection longer that has become slow than all others need for the rest of the file. So it is bounded.
+    Where the round trip is short, a connection is given whole ranges, and nothing is measured.
     """
 
     def __init__(self, link: DataConnection) -> None:
@@ -38,19 +40,20 @@ class LinkShare:
 
     def next(self) -> int:
         """Return how many bytes the connection, which has done all that it was given, is given next."""
+        if not self._is_long:
+            return _ALL
         now, done = time.monotonic(), self._total - self._link.held()
         seconds = max(now - self._at, 1e-6)
         weight = 1 - 0.5**seconds if self._rate else 1.0  # what was a second ago counts half
         self._rate += weight * (max(0, done - self._done) / seconds - self._rate)
         self._at, self._done = now, done
         self._given = share(self._rate, self._given)
-        if self._is_long:
-            bound_unsent(self._link.socket, max(_LEAST_UNSENT, int(self._rate * _UNSENT_SECONDS)))
+        bound_unsent(self._link.socket, max(_LEAST_UNSENT, int(self._rate * _UNSENT_SECONDS)))
         return self._given
 
     @property
     def rate(self) -> float:
-        """The bytes a second that it lately got done."""
+        """The bytes a second that it lately got done; 0 where that is not known."""
         return self._rate
 
     def gave(self, count: int) -> None:
@@ -74,7 +77,8 @@ def prepare(link: DataConnection, congestion: str, limit: int) -> None:
 
     Raises TransferFailed where the congestion control that is named cannot be had.
     """
-    pace(link.socket, limit)
+    if limit:
+        pace(link.socket, limit)
     if congestion in (AUTO, NONE) or (congestion in offered_congestion() and set_congestion(link.socket, congestion)):
         return
     raise TransferFailed(
