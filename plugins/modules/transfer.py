@@ -204,6 +204,7 @@ options:
   bwlimit:
     description:
       - Maximum rate in bytes per second, over all streams together. V(0) means no limit.
+      - With V(stream), the kernel of the source also spaces out the packets of each connection.
       - Units are V(K), V(M), V(G) and V(T), powers of 1024, for example V(50M).
     type: str
     default: "0"
@@ -214,11 +215,23 @@ options:
         request more.
       - With V(stream), V(auto) begins with as many as the smaller host has cores, and four at most. If the network is
         the bottleneck while large files are being sent, it tries more, up to 16, and keeps them as long as the measured
-        rate grows by a tenth. A fixed number stays that number. The initial number is also that of the processes that
+        rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. A fixed number stays that number. The initial number is also that of the processes that
         write small files at the destination.
       - Hard links, the times of directories and deletions are correct for any number.
     type: str
     default: auto
+  congestion:
+    description:
+      - TCP congestion control of the connections that carry large files with the method V(stream). It is that of the
+        source that counts, since it sends.
+      - V(auto) tries BBR on two connections at most where packets are lost although the line is not full, and keeps it
+        where they then carry at least a fifth more. It does so only if BBR is loaded on the source and listed in the
+        sysctl C(net.ipv4.tcp_allowed_congestion_control). V(none) leaves the source's default alone.
+      - A name, such as V(bbr) or V(cubic), applies to all of these connections. The transfer fails if the source does
+        not offer it, and other methods refuse a name. A transfer never loads a kernel module or changes a sysctl.
+    type: str
+    default: auto
+    version_added: 0.2.0
   preserve:
     description:
       - Attributes to preserve. By default everything that the user on the destination may set; RV(warnings) says what

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion import AUTO, parse_congestion
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import FilterError, Filters
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 
@@ -54,6 +55,10 @@ def check_options(options: Mapping[str, Any]) -> None:
     streams = options.get("streams", "auto")
     if streams != "auto" and not (streams.isdigit() and 1 <= int(streams) <= _STREAMS_ALLOWED):
         raise Refusal(f"streams is {streams}: give auto or a number from 1 to {_STREAMS_ALLOWED}")
+    try:
+        parse_congestion(options.get("congestion", AUTO))
+    except ValueError as error:
+        raise Refusal(f"congestion: {error}") from error
     for option in ("rsyncd_user", "rsyncd_password"):
         if options.get(option) and not options["rsyncd_module"]:
             raise Refusal(

@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.context impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Compression, DaemonModule, Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
+from ansible_collections.longhaul.fleet.plugins.module_utils._model import congestion
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 
 from .endpoint import Endpoint, Refusal
@@ -162,6 +163,7 @@ def make_plan(
         "bwlimit": parse_rate(options["bwlimit"]),
         "streams": streams,
         "streams_max": STREAMS_TRIED if (options["streams"], choice.method) == ("auto", "stream") else streams,
+        "congestion": options["congestion"],
         "encrypt": options["encryption"] != "none",
         "preserve": list(preserve),
         "numeric_ids": options["numeric_ids"],
@@ -335,6 +337,8 @@ def _limiting(options: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]
             yield option, methods
     if options["delta"] in ("blocks", "rsync"):
         yield "delta", ("stream",)
+    if options["congestion"] not in (congestion.AUTO, congestion.NONE):
+        yield "congestion", ("stream",)
 
 
 def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) -> None:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ansible_collections.longhaul.fleet.tests.testbed import Process, Testbed
+from ansible_collections.longhaul.fleet.tests.testbed import Process, Testbed, network
 
 if TYPE_CHECKING:
     from typing import Self
@@ -56,8 +56,14 @@ def parse_private(text: str) -> int:
 
 
 def wire(bed: Testbed, host: str = "alpha") -> Wire:
-    """Return the traffic of a host's link to the data network."""
-    return parse_net_dev(Path(f"/proc/{bed.pid(host)}/net/dev").read_text(), "eth1")
+    """Return the traffic of a host's link to the data network, and of a long line that is in its place."""
+    text = Path(f"/proc/{bed.pid(host)}/net/dev").read_text()
+    direct = parse_net_dev(text, "eth1")
+    try:
+        far = parse_net_dev(text, network.LONG)
+    except KeyError:
+        return direct
+    return Wire(direct.count + far.count, direct.packets + far.packets)
 
 
 def used(bed: Testbed, host: str = "beta") -> int:

@@ -20,7 +20,7 @@ import pytest
 from ansible_collections.longhaul.fleet.tests.support import compiled
 from ansible_collections.longhaul.fleet.tests.support.leftovers import snapshot
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
-from ansible_collections.longhaul.fleet.tests.testbed import Listener, Testbed, TestbedError
+from ansible_collections.longhaul.fleet.tests.testbed import Line, Listener, Testbed, TestbedError
 from ansible_collections.longhaul.fleet.tests.testbed import bed as bed_module
 
 # Takes connections for ever, reads what comes, and answers with the number of bytes.
@@ -204,6 +204,54 @@ def test_shape(listening: Testbed) -> None:
     assert 1.4 < _send(listening, count, timeout=20) < 3
     listening.shape("beta", None)
     assert _send(listening, count, timeout=20) < 0.5
+
+
+ROUND_TRIPS = """
+import socket, sys, time
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10) as peer:
+    begun = time.monotonic()
+    peer.shutdown(socket.SHUT_WR)
+    assert peer.recv(100) == b"0"
+    print(time.monotonic() - begun)
+"""
+
+
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_a_long_line(listening: Testbed, ipv6: bool) -> None:
+    there = listening.data_address("beta", ipv6=ipv6)
+    assert listening.shorten() == []
+    listening.lengthen(Line(rtt=0.2, rate=40_000_000))
+    argv = ["/usr/bin/python3", "-c", ROUND_TRIPS, there, str(PORT)]
+    assert 0.2 <= float(listening.exec("alpha", argv).stdout) < 1
+    assert _send(listening, 4_000_000, timeout=20, address=there) > 0.8  # what 40 Mbit/s take
+    out, back = listening.shorten()
+    assert out["bytes"] > 4_000_000 and 0 < back["bytes"] < out["bytes"] / 10
+    assert out["lost"] == back["lost"] == 0
+    assert _send(listening, 4_000_000, timeout=20, address=there) < 0.8
+
+
+def test_a_lossy_line(listening: Testbed) -> None:
+    listening.lengthen(Line(rtt=0.02, rate=100_000_000, loss=0.02))
+    assert isinstance(_send(listening, 4_000_000, timeout=60), float)
+    out, _back = listening.shorten()
+    assert out["passed"] * 0.005 < out["lost"] < out["passed"] * 0.05
+
+
+def test_the_congestion_control_of_hosts(hosts: Testbed) -> None:
+    def found() -> set[str]:
+        shown = [hosts.exec(host, ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]).stdout for host in hosts.hosts]
+        return {line.strip() for line in shown}
+
+    assert found() == {"reno"}
+    with pytest.raises(TestbedError, match="not nosuchthing"):
+        hosts.set_congestion("nosuchthing")
+    other = [name for name in hosts.congestions() if name != "reno"]
+    if not other:
+        pytest.skip("cannot run here: the kernel offers reno alone")
+    hosts.set_congestion(other[0], "alpha")
+    assert found() == {"reno", other[0]}
+    hosts.restore()
+    assert found() == {"reno"}
 
 
 def test_cut_and_mend(listening: Testbed) -> None:

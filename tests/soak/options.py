@@ -49,6 +49,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "compress_level": (None, 1),
     "bwlimit": ("0", "200M"),
     "streams": ("auto", "1", "3"),
+    "congestion": ("auto", "none", "reno"),
     "preserve": (
         None,
         ("times",),

@@ -87,6 +87,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
         "streams": 1,
+        "congestion": "none",
         "preserve": ALL,
         "numeric_ids": True,
         "owner_map": {},

@@ -12,6 +12,9 @@ engine, a bridge or a firewall rule of the machine::
                      mgmt bridge ── eth0 of each host   10.99.N.1, .2, …   (fd99:N::1, …)    Ansible's way in
                      data bridge ── eth1 of each host   10.99.N.129, …     (fd99:N:1::1, …)  longhaul_address
 
+``lengthen`` puts a long line between the data addresses of the first two: TUN devices on both hosts, and a process of
+the machine that passes packets between them with delay, loss, rate and queue as they were asked for.
+
 The two networks are why a test can cut the wire between the hosts and still talk to both. All namespaces end with their
 processes, and those end when the program that made the testbed ends, however it ends.
 """
@@ -19,6 +22,7 @@ processes, and those end when the program that made the testbed ends, however it
 from __future__ import annotations
 
 from .bed import Testbed, why_not
+from .line import Line
 from .on_hosts import Listener, Process, TestbedError
 
-__all__ = ["Listener", "Process", "Testbed", "TestbedError", "why_not"]
+__all__ = ["Line", "Listener", "Process", "Testbed", "TestbedError", "why_not"]

@@ -11,7 +11,9 @@ import os
 import sys
 import time
 
+from . import network
 from .bed import Testbed
+from .line import Line
 from .on_hosts import ENVIRONMENT, TestbedError
 
 
@@ -28,6 +30,16 @@ def main() -> int:
     run = commands.add_parser("exec", help="run a program on a host")
     run.add_argument("host")
     run.add_argument("argv", nargs=argparse.REMAINDER)
+    line = commands.add_parser("line", help="put a long line between the first two hosts")
+    line.add_argument("--off", action="store_true", help="remove it, and show what became of the packets")
+    line.add_argument("--rtt", type=float, default=100, help="round-trip time in milliseconds (100)")
+    line.add_argument("--rate", default="20mbit", help="as tc writes it (20mbit)")
+    line.add_argument("--loss", type=float, default=0, help="percent of the packets (0)")
+    line.add_argument("--burst", type=float, default=1, help="packets lost in a row, on average (1)")
+    line.add_argument("--jitter", type=float, default=0, help="milliseconds (0)")
+    line.add_argument("--reorder", type=float, default=0, help="percent of the packets (0)")
+    line.add_argument("--queue", type=int, default=0, help="bytes (what the line carries in a round trip)")
+    line.add_argument("--congestion", default=network.FAIR, help=f"the hosts' congestion control ({network.FAIR})")
     given = parser.parse_args()
     try:
         if given.command == "up":
@@ -42,11 +54,34 @@ def main() -> int:
         if given.command == "down":
             bed.close()
             return 0
+        if given.command == "line":
+            set_line(bed, given)
+            return 0
         argv = bed.argv(given.host, given.argv)
         os.execvpe(argv[0], argv, {**ENVIRONMENT, "TERM": os.environ.get("TERM", "dumb")})
     except TestbedError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def set_line(bed: Testbed, given: argparse.Namespace) -> None:
+    """Put a long line between the hosts, or remove it."""
+    if given.off:
+        for host, counts in zip(bed.hosts, bed.shorten(), strict=False):
+            print(f"from {host}: {', '.join(f'{name} {count}' for name, count in counts.items())}")
+        return
+    bed.set_congestion(given.congestion)
+    bed.lengthen(
+        Line(
+            rtt=given.rtt / 1000,
+            rate=network.bits(given.rate),
+            loss=given.loss / 100,
+            burst=given.burst,
+            jitter=given.jitter / 1000,
+            reorder=given.reorder / 100,
+            queue=given.queue,
+        )
+    )
 
 
 def bring_up(hosts: list[str], data_size: str) -> int:

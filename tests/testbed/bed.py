@@ -21,7 +21,7 @@ from typing import Any, Sequence
 
 from . import network
 from .between_hosts import BetweenHosts
-from .on_hosts import PATH, TestbedError
+from .on_hosts import PATH, TestbedError, started, wait_until_gone
 
 STATE = Path("/run/longhaul-testbed")
 PROGRAMS = ("ip", "tc", "nft", "nsenter", "pivot_root", "mount", "ssh", "ssh-keygen", "sshd", "sudo")
@@ -118,11 +118,11 @@ class Testbed(BetweenHosts):
         self._ip("hub", network.hub_lines([self._pids[name] for name in self.hosts]))
         for index, name in enumerate(self.hosts):
             self._ip(name, network.host_lines(self.number, index))
-            self._run(name, network.FAIR)
+            self.set_congestion(network.FAIR, name)
         for name in self.hosts:
             self._host_keys[name] = self._report(name, reports[name])["host_key"]
         self._write_known_hosts()
-        record = {"hosts": self.hosts, "pids": self._pids, "started": {n: _started(p) for n, p in self._pids.items()}}
+        record = {"hosts": self.hosts, "pids": self._pids, "started": {n: started(p) for n, p in self._pids.items()}}
         (self.folder / "testbed.json").write_text(json.dumps(record))
         for name in self.hosts:
             self._wait_for_sshd(name)
@@ -168,14 +168,16 @@ class Testbed(BetweenHosts):
 
     def close(self) -> None:
         """Take everything down; harmless where it is down already."""
+        if self.number:
+            self.shorten()
         for master in (self.folder / "cp").glob("*") if self.number else ():
             subprocess.run(["ssh", "-S", str(master), "-O", "exit", "x"], check=False, capture_output=True)
         for name, pid in self._pids.items():
             with contextlib.suppress(ProcessLookupError):
-                begun = _started(pid)
+                begun = started(pid)
                 os.kill(pid, signal.SIGKILL)
                 if not self._starters:  # of another program, which does not wait for it here
-                    _wait_until_gone(name, pid, begun)
+                    wait_until_gone(name, pid, begun)
         for starter in self._starters:
             for pipe in (starter.stdin, starter.stdout):
                 if pipe:
@@ -202,7 +204,7 @@ class Testbed(BetweenHosts):
             record = json.loads((bed.folder / "testbed.json").read_text())
         except FileNotFoundError:
             raise TestbedError(f"there is no testbed {number}") from None
-        if {name: _started(pid) for name, pid in record["pids"].items()} != record["started"]:
+        if {name: started(pid) for name, pid in record["pids"].items()} != record["started"]:
             shutil.rmtree(bed.folder)
             raise TestbedError(f"testbed {number} had died; its folder is removed")
         bed.hosts, bed._pids = tuple(record["hosts"]), record["pids"]
@@ -270,19 +272,3 @@ class Testbed(BetweenHosts):
                 hosts[name]["longhaul_address"] = self.data_address(name, ipv6=ipv6)
         path.write_text(json.dumps({"all": {"hosts": hosts, "vars": {**variables, **(extra or {})}}}, indent=2))
         return path
-
-
-def _started(pid: int) -> str:
-    """Return when a process started (clock ticks since boot), to detect a reused pid."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
-
-
-def _wait_until_gone(name: str, pid: int, begun: str) -> None:
-    until = time.monotonic() + 10
-    while _started(pid) == begun:
-        if time.monotonic() > until:
-            raise TestbedError(f"{name} (process {pid}) does not end")
-        time.sleep(0.01)

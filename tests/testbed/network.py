@@ -13,7 +13,8 @@ SLOW = 16_000_000  # bits per second, and less
 
 # With BBR, which some machines have as their default, the first of several connections on a slow line starves the
 # rest. A network of its own may always have Reno.
-FAIR = ["sh", "-c", "echo reno >/proc/sys/net/ipv4/tcp_congestion_control"]
+FAIR = "reno"
+LONG = "long0"  # the device of a host at the end of a long line
 
 
 class Addresses(NamedTuple):
@@ -68,6 +69,21 @@ def host_lines(number: int, index: int) -> list[str]:
             f"link set {interface} up",
         ]
     return lines
+
+
+def congestion(algorithm: str) -> list[str]:
+    """Return the command by which new connections of a host get a congestion control, where nobody names another."""
+    return ["sh", "-c", f"echo {algorithm} >/proc/sys/net/ipv4/tcp_congestion_control"]
+
+
+def long_lines(number: int, index: int, other: int) -> list[str]:
+    """Return the commands that send over the long line what host ``index`` sends to the data addresses of another."""
+    here, there = data(number, index), data(number, other)
+    return [
+        f"link set {LONG} mtu 1500 txqueuelen 10000 addrgenmode none up",
+        f"route add {there.ipv4}/32 dev {LONG} src {here.ipv4}",
+        f"route add {there.ipv6}/128 dev {LONG} src {here.ipv6}",
+    ]
 
 
 def shaping(interface: str, rate: str | None) -> list[str]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any, NamedTuple, Sequence
 
@@ -37,6 +38,23 @@ class Listener(NamedTuple):
 
     protocol: str
     port: int
+
+
+def started(pid: int) -> str:
+    """Return when a process started (clock ticks since boot), to detect a reused pid."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def wait_until_gone(name: str, pid: int, begun: str) -> None:
+    """Wait until a process has ended that another program started; raise TestbedError if it does not."""
+    until = time.monotonic() + 10
+    while started(pid) == begun:
+        if time.monotonic() > until:
+            raise TestbedError(f"{name} (process {pid}) does not end")
+        time.sleep(0.01)
 
 
 class OnHosts:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         bwlimit: int
         streams: int
         streams_max: int
+        congestion: str
         encrypt: bool
         preserve: list[str]
         numeric_ids: bool
@@ -79,7 +80,7 @@ else:  # making such classes takes a millisecond of each job's start
     Compression = SftpTuning = DaemonModule = Settings = dict
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("id", "method", "trust", "delta", "ciphers"), (str,)),
+    **dict.fromkeys(("id", "method", "trust", "delta", "ciphers", "congestion"), (str,)),
     **dict.fromkeys(("bwlimit", "streams", "streams_max", "timeout", "changes_max"), (int,)),
     **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
     **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag", "scp_sftp_flag"), (bool,)),
@@ -105,6 +106,7 @@ def parse_settings(values: object) -> Settings:
         "suspects": [],
         "inplace": False,
         "delta": "auto",
+        "congestion": "none",
         "encrypt": False,
         "owner_map": {},
         "rsync": {},

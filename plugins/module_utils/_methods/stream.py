@@ -26,7 +26,7 @@ from .._engine.net.data_connection import DataConnection
 from .._engine.net.session import Session, SessionLost
 from .._engine.net.session_server import SessionServer
 from .._engine.wire.conversation import Contents
-from .._engine.wire.hello import CONTROL
+from .._engine.wire.hello import CONTROL, MAX_STREAMS
 from .._engine.wire.messages import Fewer
 from .._tree import xattr
 
@@ -159,18 +159,31 @@ class _StreamServer(SessionServer):
         _maker(context.side)  # imported before anybody waits for it
         self._parameters = ConnectionParameters(context)
         self._conversation: _Conversation | None = None
+        self._early: list[Connection] = []
         self._retries = _RetryBudget(_TIMEOUTS * self._parameters.timeout)
         self._port = Listener(context, self._parameters, self._arrived)
         self.ready = {"address": self._port.address, "port": self._port.port}
 
     def _arrived(self, connection: Connection) -> None:
         with self._lock:
-            if self._closing or (self._conversation is None and connection.number != CONTROL):
+            if self._closing:
                 connection.socket.close()
+            elif self._conversation is None and connection.number != CONTROL:
+                self._keep(connection)
             elif self._conversation is not None and connection.number != CONTROL:
                 self._conversation.streams.attach(self._conversation.link(connection))
             else:
                 self._converse(connection)
+
+    def _keep(self, connection: Connection) -> None:
+        """Keep a data connection until the conversation begins.
+
+        The peer makes it later, but on a line that loses packets it may be here first.
+        """
+        if len(self._early) < MAX_STREAMS:
+            self._early.append(connection)
+        else:
+            connection.socket.close()
 
     def _converse(self, connection: Connection) -> None:
         earlier = self._conversation
@@ -178,6 +191,9 @@ class _StreamServer(SessionServer):
             earlier.session.abort("the peer connected again")
             self._thread.join()
         self._conversation = _Conversation(self._context, self._parameters, connection, earlier)
+        for early in self._early:
+            self._conversation.streams.attach(self._conversation.link(early))
+        self._early.clear()
         self._begin(partial(self._hold, self._conversation))
 
     def _hold(self, conversation: _Conversation) -> Outcome:
@@ -197,3 +213,6 @@ class _StreamServer(SessionServer):
 
     def _stop_listening(self) -> None:
         self._port.close()
+        for early in self._early:
+            early.socket.close()
+        self._early.clear()

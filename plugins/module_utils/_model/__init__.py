@@ -9,6 +9,7 @@
 * ``entry_codec``: entries as bytes, for wires and files.
 * ``filters``: rules in rsync's syntax, and what they match.
 * ``ticket``: what a running transfer is told: pause, end, rate. ``rate``: rates as people write them.
+* ``congestion``: which congestion control connections get.
 * ``ids``: numbers of users and groups, in ACLs too, and what they become at the destination.
 
 It may import ``_core`` alone.

@@ -33,6 +33,7 @@ TRANSFER = (
     "compress",
     "compress_level",
     "streams",
+    "congestion",
     "preserve",
     "numeric_ids",
     "one_file_system",

@@ -7,10 +7,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import socket
 import ssl
+import sys
+import termios
 import threading
 import time
 from typing import Callable
@@ -214,6 +217,21 @@ class DataConnection:
         self.abort()
         reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
         return ConnectionLost(f"a data connection was lost while {doing}: {reason}")
+
+    @property
+    def socket(self) -> socket.socket:
+        """The socket, to ask the system about it."""
+        return self._socket
+
+    def held(self) -> int:
+        """Return how many bytes the system holds that the peer does not have yet; 0 where it does not say.
+
+        It takes them by the megabyte: what a connection really carries shows without them only.
+        """
+        try:
+            return int.from_bytes(fcntl.ioctl(self.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        except (OSError, ValueError):  # it was closed meanwhile, or the system has no such question for a socket
+            return 0
 
     def fileno(self) -> int:
         """Return the descriptor; -1 if it was closed."""

@@ -80,6 +80,18 @@ class ConnectionPool:
         with contextlib.suppress(TransferFailed):  # the conversation says that itself
             grow(self, self._over, self._context.side, most, limit)
 
+    def tune(self, congestion: str, limit: Callable[[], int]) -> None:
+        """Look after the congestion control and the pacing of what this end sends; see pool_tuner."""
+        self._spawn(self._tune, congestion, limit)
+
+    def _tune(self, congestion: str, limit: Callable[[], int]) -> None:
+        if self._over.wait(_PAUSE):
+            return
+        from .pool_tuner import tune
+
+        with contextlib.suppress(TransferFailed):  # as above
+            tune(self, self._over, self._context.log, congestion, limit)
+
     def links(self) -> list[DataConnection]:
         """Return the connections that there are now."""
         with self._lock:

@@ -9,15 +9,13 @@ Nothing of this is imported before a transfer has taken a moment: most are over 
 
 from __future__ import annotations
 
-import fcntl
-import sys
-import termios
 import threading
 import time
 from typing import TYPE_CHECKING
 
 from ..._core import time_accounting
-from .pool_scaling import Growth, Sample
+from .pool_scaling import NOTHING, Growth, Path, Sample, joined
+from .tcp_info import read_tcp_info
 
 if TYPE_CHECKING:
     from .data_connection import DataConnection
@@ -35,23 +33,13 @@ def grow(streams: ConnectionPool, over: threading.Event, side: str, most: int, l
         streams.proven = growth.kept
 
 
-def _held(link: DataConnection) -> int:
-    """Return how many bytes of a connection the system holds that the peer does not have yet.
-
-    It takes them by the megabyte: what a connection really carries shows without them only. 0 where it does not say.
-    """
-    try:
-        return int.from_bytes(fcntl.ioctl(link.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
-    except (OSError, ValueError):  # it was closed meanwhile, or the system has no such question for a socket
-        return 0
-
-
 class _Meter:
     """Takes samples; ``occupation`` is what the connections' threads do while they wait for the network."""
 
     def __init__(self, occupation: str) -> None:
         self._occupation = occupation
         self._passed: dict[DataConnection, int] = {}
+        self._paths: dict[DataConnection, Path] = {}
         self._at, self._waited, self._processor, _cores = self._look()
 
     def _look(self) -> tuple[float, float, float, int]:
@@ -64,7 +52,7 @@ class _Meter:
         at, waited, processor, cores = self._look()
         seconds = max(at - self._at, 1e-9)
         # Each link is looked at once: its thread goes on meanwhile.
-        looks = [(link, link.at_rest, link.passed - _held(link)) for link in links]
+        looks = [(link, link.at_rest, link.passed - link.held()) for link in links]
         moved = [passed - self._passed.get(link, 0) for link, _at_rest, passed in looks]
         engaged = all(count or not at_rest for count, (_link, at_rest, _passed) in zip(moved, looks))
         sample = Sample(
@@ -73,7 +61,17 @@ class _Meter:
             waiting=(waited - self._waited) / (seconds * max(1, len(links))),  # known when the waiting is over
             processor=(processor - self._processor) / (seconds * cores),
             engaged=engaged and len(links) == wanted,
+            path=self._look_at_path(links),
         )
         self._passed = {link: passed for link, _at_rest, passed in looks}
         self._at, self._waited, self._processor = at, waited, processor
         return sample
+
+    def _look_at_path(self, links: list[DataConnection]) -> Path:
+        """Return what happened to the packets since the last time, over all links together."""
+        before, self._paths = self._paths, {}
+        for link in links:
+            info = read_tcp_info(link.socket)
+            if info is not None:
+                self._paths[link] = Path(info.packets, info.lost, info.rtt, info.min_rtt)
+        return joined([path.since(before.get(link, NOTHING)) for link, path in self._paths.items()])

@@ -8,11 +8,15 @@ On a long line one connection carries no more than its window for each round tri
 load balancer leaves it; so more connections carry more. Nobody knows that beforehand: twice as many are tried, kept
 where the rate grew, and let go of where it did not. What is measured is disturbed by much else, so that only the second
 vain trial in a row is the last one.
+
+Where packets are lost although nothing waits in a queue, the losses and not the line hold each connection back. Then
+there are soon as many as there may be, and no trial on a line that is that noisy could tell more: what they carried
+together is compared once with what there was before, and they go again only where they carried clearly less.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 _WORTH = 1.1  # times the rate: what a trial must bring
 _VAIN_TRIALS = 2  # in a row; then it stays as it is
@@ -25,6 +29,52 @@ _MOST_PERIODS = 8
 _WAITS = 0.5  # share of its time that a connection waits for a network that is too slow for it
 _BUSY = 0.85  # share of the processors from which on more connections would only share them
 _LIMITED = 0.9  # share of bwlimit that counts as all of it
+_ROUND_TRIPS = 5  # in which a rate is measured, at least
+_COSTS = 0.85  # times the rate before: what is clearly less
+_LONG_RTT = 0.01  # seconds. On a shorter line a loss is made good at once
+_LOSSY = 0.0002  # share of the packets that are lost
+_QUEUEING = 1.25  # times the shortest round trip: below that nothing waits in a queue
+
+
+class Path(NamedTuple):
+    """What happened to packets: how many there were, how many of them were lost; round trips in seconds."""
+
+    packets: int
+    lost: int
+    rtt: float
+    min_rtt: float
+
+    def since(self, before: Path) -> Path:
+        """Return what happened since an earlier look at the same connection."""
+        return self._replace(packets=self.packets - before.packets, lost=self.lost - before.lost)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a loss, or a connection that comes or goes, costs time."""
+        return self.min_rtt >= _LONG_RTT
+
+    @property
+    def queues(self) -> bool:
+        """Whether packets wait for others."""
+        return self.rtt > _QUEUEING * self.min_rtt
+
+    @property
+    def starves(self) -> bool:
+        """Whether losses hold back those who use it, and no queue does."""
+        return self.is_long and not self.queues and self.lost > 0 and self.lost >= _LOSSY * self.packets
+
+
+NOTHING = Path(0, 0, 0.0, 0.0)
+
+
+def joined(paths: Sequence[Path]) -> Path:
+    """Return several connections, or one at several times, as one: all packets, and the round trip of most of them."""
+    packets, lost = sum(path.packets for path in paths), sum(path.lost for path in paths)
+    weighed = [(path.rtt, path.packets) for path in paths if path.rtt and path.packets > 0]
+    weight = sum(count for _rtt, count in weighed)
+    rtt = sum(rtt * count for rtt, count in weighed) / weight if weight else 0.0
+    shortest = [path.min_rtt for path in paths if path.min_rtt]
+    return Path(packets, lost, rtt, min(shortest) if shortest else 0.0)
 
 
 class Sample(NamedTuple):
@@ -35,6 +85,7 @@ class Sample(NamedTuple):
     waiting: float  # share of the connections' time that they waited for the network; may be 0 now and 2 then
     processor: float  # share of the processors that this end may use, and used
     engaged: bool  # all connections that there should be are there, and had something to do
+    path: Path = NOTHING
 
 
 class Growth:
@@ -48,34 +99,56 @@ class Growth:
         self._most, self._limit = most, limit
         self._rate = 0.0  # of those
         self._vain = 0
+        self._rtt = 0.0
+        self._noisy: list[Sample] = []  # since the number last changed, on a line that loses packets
+        self._fallback = 0  # how many there were before losses were seen; 0: none were, or that has been judged
         self._settle()
 
     @property
     def over(self) -> bool:
         """Whether nothing will be tried any more."""
-        return self._vain == _VAIN_TRIALS or self.kept == self._most
+        return self._vain == _VAIN_TRIALS or (self.kept == self._most and not self._fallback)
 
     def _settle(self) -> None:
-        self._settling = _SETTLING_SECONDS
+        self._settling = max(_SETTLING_SECONDS, _ROUND_TRIPS * self._rtt)
         self._periods = 0
         self._before: list[Sample] = []  # the period before
         self._samples: list[Sample] = []  # this one
 
     def take(self, sample: Sample) -> int:
         """Learn from a sample; gives how many connections there should be from now on."""
+        self._rtt = sample.path.rtt
         if self.over:
             pass
         elif not sample.engaged:
             self._settle()
+        elif self._is_starved(sample):
+            self._multiply()
         elif self._settling > 0:
             self._settling -= sample.seconds
         else:
             self._measure(sample)
         return self.count
 
+    def _is_starved(self, sample: Sample) -> bool:
+        """Whether losses have held all connections back for long enough since there were so many."""
+        if self.kept == self._most or (self._limit and sample.bytes >= _LIMITED * self._limit * sample.seconds):
+            return False
+        self._noisy.append(sample)
+        if sum(one.seconds for one in self._noisy) < max(_PERIOD_SECONDS, _ROUND_TRIPS * self._rtt):
+            return False
+        path, self._noisy = joined([one.path for one in self._noisy]), []
+        return path.starves
+
+    def _multiply(self) -> None:
+        if not self._fallback and self.count == self.kept and self._rate:
+            self._fallback = self.kept
+        self.count = self.kept = min(self._most, 2 * self.count)
+        self._settle()
+
     def _measure(self, sample: Sample) -> None:
         self._samples.append(sample)
-        if sum(one.seconds for one in self._samples) < _PERIOD_SECONDS:
+        if sum(one.seconds for one in self._samples) < max(_PERIOD_SECONDS, _ROUND_TRIPS * self._rtt):
             return
         before, now = self._before, self._samples
         self._before, self._samples = now, []
@@ -86,10 +159,18 @@ class Growth:
 
     def _decide(self, samples: list[Sample]) -> None:
         rate = _rate(samples)
+        if self._fallback:
+            if rate < _COSTS * self._rate:
+                self.count = self.kept = self._fallback
+                self._vain = _VAIN_TRIALS
+            self._fallback = 0
         if self.count == self.kept:
             self._rate = rate
         elif rate >= _WORTH * self._rate:
             self.kept, self._rate, self._vain = self.count, rate, 0
+        elif rate >= _COSTS * self._rate and joined([sample.path for sample in samples]).is_long:
+            # Those that go would leave a gap, into which the others grow by a packet in a round trip.
+            self.kept, self._vain = self.count, self._vain + 1
         else:
             self._vain += 1
             self.count = self.kept
@@ -102,6 +183,9 @@ class Growth:
     def _may_pay(self, samples: list[Sample], rate: float) -> bool:
         """Whether the network is what is waited for, and nothing else is in the way."""
         if self._limit and rate >= _LIMITED * self._limit:
+            return False
+        path = joined([sample.path for sample in samples])
+        if path.is_long and path.queues:  # the line is full, and those that go again leave a gap that lasts
             return False
         seconds = sum(sample.seconds for sample in samples)
         waiting = sum(sample.waiting * sample.seconds for sample in samples)

@@ -17,16 +17,17 @@ from ..._core import time_accounting
 from ..._core.errors import TransferFailed
 from .ticket_file import Tickets
 
-BURST = 4  # a burst is at most what may be sent in a second, divided by this
+BURST = 10  # a burst is at most what may be sent in a second, divided by this
 NAP = 0.1  # seconds between two looks while nothing may be sent
-_SHARE = 20  # of a second: how much of the rate is granted at once, at least
+_SHARE = 40  # of a second: how much of the rate is granted at once, at least
+_PIECES = 20  # a second, at least, that are sent under the limit: the kernel sends each at once, or at that rate
 _STORED = struct.Struct("!dd")
 
 
 def refill(tokens: float, since: float, rate: int, count: int) -> tuple[float, int]:
     """Return how many tokens are left of ``tokens`` after ``since`` seconds, and how many of ``count`` are granted.
 
-    Less than ``count`` is granted only where that is worth a twentieth of a second, so that pieces do not become small.
+    Less than ``count`` is granted only where that is worth a fortieth of a second, so that pieces do not become small.
     Pure.
     """
     burst = max(1.0, rate / BURST)
@@ -73,7 +74,7 @@ class _Shared:
 
 
 class TokenBucket:
-    """Lets so many bytes a second through as the limit in force says, and a quarter of a second's worth in a burst.
+    """Lets so many bytes a second through as the limit in force says, and a tenth of a second's worth in a burst.
 
     ``rate`` is the transfer's own limit (0: none), which ``tickets`` may overrule; they may let nothing through at all
     for a while. ``check`` is called while somebody waits: it raises what ends the waiting. Where ``shared`` names a
@@ -104,7 +105,7 @@ class TokenBucket:
     def piece(self, most: int, least: int) -> int:
         """Return how many bytes are sent at once: ``most``, or less where that would take long under the limit."""
         rate = self.rate
-        return max(least, min(most, rate // 8)) if rate else most
+        return max(least, min(most, rate // _PIECES)) if rate else most
 
     def grant(self, count: int) -> int:
         """Return how many of ``count`` bytes may be sent now, without waiting; 0: ask again soon."""

@@ -220,6 +220,9 @@ class Session:
 
     def _send_failure(self, reason: str) -> None:
         with contextlib.suppress(ChannelBroken, FrameError, TransferFailed):
+            own = self.tickets.own.read()
+            if own != self._told:  # where it ends since it was cancelled, the peer must not wait for it
+                self.channels[0].send(Pace(own))
             self.channels[0].send(Failed(reason))
 
     @contextlib.contextmanager
@@ -254,6 +257,8 @@ class Session:
             channel.abort("the conversation is over")
         for thread in self._threads:
             thread.join()
+        if self._peer_ticket != self._kept:  # it came with the last words
+            self._keep_peer_ticket(self._peer_ticket)
         for channel in self.channels:
             channel.close()
 

@@ -15,6 +15,7 @@ from collections import deque
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._model.congestion import NONE
 from ..._model.entry import REGULAR, Entry
 from ..._tree.dirfd import Root
 from ..content import bundles, delta
@@ -25,11 +26,13 @@ from ..net.data_connection import ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..wire.messages import BlockSums, Got, Want
-from ..wire.ranges import Range, cut, length, parse, unit
+from ..wire.ranges import STEP, Range, cut, first_part, length, parse, unit
 from ..wire.records import MAX_RECORD, Record, RecordKind
+from .link_share import LinkShare, is_too_slow, prepare
 from .sender import MOVED
 
 _POLL = 0.5  # seconds
+_FEW = 64  # ranges that wait: with more the end is far
 _LEAST = 64 << 10  # bytes of a record, however low the limit
 
 
@@ -41,7 +44,9 @@ class _File:
         self.size = file.entry.size
         needed = [(file.have, self.size)] if file.ranges is None else file.ranges
         self.known: delta.Known | None = file.known
-        self.waiting = set(cut(needed, max(unit(self.size, streams), self.known.blocks.size if self.known else 0)))
+        block = self.known.blocks.size if self.known else 0
+        self.step = block * max(1, STEP // block) if block else STEP  # a connection is given no less at once
+        self.waiting = set(cut(needed, max(unit(self.size, streams), block)))
         self.bytes = length(self.waiting)
         self.same: dict[Range, int] = {}  # bytes of each range that the destination has already
         self.is_sparse = file.entry.is_sparse
@@ -58,7 +63,9 @@ class StreamSource(SourceCarrier):
         self._hasher = delta.Hasher()
         self._known: dict[tuple[int, int], delta.Known] = {}  # old versions at the destination, of open shards
         self._count = max(1, int(context.settings["streams_max"]))
+        self._congestion = context.settings.get("congestion", NONE)
         self._local = threading.local()  # what each connection learns about packing
+        self._shares: dict[DataConnection, LinkShare] = {}
         self._changed = threading.Condition()
         self._queue: dict[_File, deque[Range]] = {}
         self._at: dict[DataConnection, _File] = {}  # what each connection sent of last
@@ -91,6 +98,11 @@ class StreamSource(SourceCarrier):
     def known(self, shard: int, index: int) -> delta.Known | None:
         """Return what is known of a file's old version at the destination, and will be."""
         return self._known.get((shard, index))
+
+    def tune(self) -> None:
+        """Begin to look after the connections."""
+        if self.streams is not None:
+            self.streams.tune(self._congestion, lambda: self._bucket.rate)
 
     # in the threads that answer the destination
 
@@ -180,6 +192,9 @@ class StreamSource(SourceCarrier):
 
     def feed(self, link: DataConnection) -> None:
         """Send what there is to send over a connection, until the end; raises ConnectionLost."""
+        prepare(link, self._congestion, self._bucket.rate)
+        with self._changed:
+            self._shares[link] = LinkShare(link)
         self._local.compressor = Compressor(self._context.settings["compress"])
         time_accounting.enter(time_accounting.LINK, time_accounting.IDLE)
         try:
@@ -197,10 +212,13 @@ class StreamSource(SourceCarrier):
         except ConnectionLost:
             self._hand_over(link)
             raise
+        finally:
+            with self._changed:
+                self._shares.pop(link, None)
 
     def _take(self, link: DataConnection) -> tuple[_File, Range] | None:
         with self._changed:
-            while link.spare or not self._queue:
+            while link.spare or not self._queue or self._leaves_the_end(link):
                 # A spare one stays until its ranges are confirmed: where it breaks before, others must send them.
                 if self._over or (link.spare and link not in self._on_its_way.values()):
                     return None
@@ -208,12 +226,33 @@ class StreamSource(SourceCarrier):
                 if link.is_lost():
                     raise ConnectionLost("a data connection was lost while it waited")
             item = self._choose(link)
-            piece = self._queue[item].popleft()
+            piece = self._first_part(link, item)
             if not self._queue[item]:
                 del self._queue[item]
             self._at[link] = item
             self._on_its_way[item, piece] = link
             return item, piece
+
+    def _leaves_the_end(self, link: DataConnection) -> bool:
+        """Whether so little is left that the other connections have sent it before this one has sent a part of it."""
+        if sum(len(queue) for queue in self._queue.values()) > _FEW:
+            return False
+        left = sum(length(queue) for queue in self._queue.values())
+        others = [share.rate for other, share in self._shares.items() if other is not link and not other.spare]
+        return is_too_slow(self._shares[link].rate, others, left)
+
+    def _first_part(self, link: DataConnection, item: _File) -> Range:
+        """Take from the queue of a file as much of its first range as a connection carries in a while."""
+        queue, share = self._queue[item], self._shares[link]
+        whole = queue.popleft()
+        piece = first_part(whole, share.next(), item.step)
+        share.gave(piece[1] - piece[0])
+        if piece != whole:
+            rest = piece[1], whole[1]
+            queue.appendleft(rest)
+            item.waiting.remove(whole)
+            item.waiting.update((piece, rest))
+        return piece
 
     def _choose(self, link: DataConnection) -> _File:
         """Return a file of which ranges wait: the same as before, else one that no other connection is at.

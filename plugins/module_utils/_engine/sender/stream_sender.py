@@ -172,6 +172,7 @@ class StreamSender(Sender):
     def run(self) -> Outcome:
         """Hold the conversation; raises TransferFailed."""
         try:
+            self._ranges.tune()
             return super().run()
         finally:
             self._files.close()

@@ -14,6 +14,9 @@ Range = Tuple[int, int]
 MAX_RANGES = 1 << 16  # of one file in one message
 
 _SMALLEST, _LARGEST = 4 << 20, 64 << 20
+STEP = 64 << 10  # bytes: a connection is given no less at once
+SHARE_SECONDS = 1.0
+SHARE_GROWTH = 8
 _UNIT = 1 << 20  # ranges end at multiples of it, so that no block of a file system is in two
 
 
@@ -67,6 +70,23 @@ def cut(ranges: Iterable[Range], most: int) -> Iterator[Range]:
             stop = min(end, start - start % _UNIT + most)
             yield start, stop
             start = stop
+
+
+def first_part(piece: Range, most: int, step: int = STEP) -> Range:
+    """Return the beginning of a range: about ``most`` bytes, up to a multiple of ``step``; all where that is less."""
+    start, end = piece
+    stop = start + max(most, step)
+    stop -= stop % step
+    return start, min(end, stop) if stop > start else end
+
+
+def share(rate: float, before: int) -> int:
+    """Choose how many bytes a connection is given next that carries ``rate`` bytes a second; ``before``: the last time.
+
+    What it carries in a second: so the end of a file does not wait long for the slowest one. It grows in steps, since
+    what a new connection seems to carry may have gone into buffers only.
+    """
+    return int(max(STEP, min(rate * SHARE_SECONDS, SHARE_GROWTH * max(before, STEP))))
 
 
 def parse(values: object, size: int) -> list[Range]:

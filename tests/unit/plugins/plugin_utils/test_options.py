@@ -65,6 +65,7 @@ def test_accepted(given):
         ({"port": 70000}, "port is 70000: give a number from 1 to 65535"),
         ({"port_range": "50-40"}, "port_range is '50-40'"),
         ({"bwlimit": "fast"}, "bwlimit: 'fast' is no rate"),
+        ({"congestion": "BBR; reboot"}, "congestion: 'BBR; reboot' is no name"),
         ({"filter": [". /etc/rules"]}, "merge files are not offered.*filter, include, exclude"),
         ({"exclude": [""]}, "has no pattern"),
         ({"exclude": ["+ a", "*"]}, r"exclude has '\+ a': in rsync's lists that is a rule"),

@@ -224,6 +224,7 @@ def test_a_daemon_of_ours_never_holds_older_copies():
         ({"delta": "rsync"}, ("stream", "rsync")),
         ({"delta": "rsync", "method": "sftp"}, ("sftp", "rsync")),
         ({"delta": "blocks"}, ("stream",)),
+        ({"congestion": "bbr"}, ("stream",)),
     ],
 )
 def test_the_first_probe_looks_at_no_more_than_is_likely_to_be_used(given, looked):

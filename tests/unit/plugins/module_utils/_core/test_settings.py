@@ -55,7 +55,18 @@ def test_what_is_whole_is_read_as_it_is():
 
 def test_a_request_of_an_earlier_version_means_what_it_meant_then():
     given = whole()
-    lacking = ("suspects", "inplace", "delta", "streams_max", "owner_map", "sftp", "only", "source_root", "encrypt")
+    lacking = (
+        "suspects",
+        "inplace",
+        "delta",
+        "streams_max",
+        "congestion",
+        "owner_map",
+        "sftp",
+        "only",
+        "source_root",
+        "encrypt",
+    )
     for name in lacking:
         del given[name]
     found = parse_settings({**given, "streams": 3})
@@ -64,6 +75,7 @@ def test_a_request_of_an_earlier_version_means_what_it_meant_then():
         "inplace": False,
         "delta": "auto",
         "streams_max": 3,
+        "congestion": "none",
         "owner_map": {},
         "sftp": {},
         "only": None,

@@ -47,6 +47,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "bwlimit": 0,
         "streams": 1,
         "streams_max": changes.get("streams", 1),
+        "congestion": "none",
         "preserve": ALL,
         "numeric_ids": True,
         "one_file_system": False,

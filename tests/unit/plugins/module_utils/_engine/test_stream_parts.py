@@ -349,3 +349,19 @@ def _segments(path):
         yield from sparse.segments(fd, 0, os.fstat(fd).st_size)
     finally:
         os.close(fd)
+
+
+@given(st.integers(0, 2**40), st.integers(1, 2**40), st.integers(0, 2**36), st.sampled_from([1, 3]))
+def test_the_first_part_of_a_range_ends_at_a_step_or_with_it(start, length, most, factor):
+    whole, step = (start, start + length), factor * ranges.STEP
+    first, end = ranges.first_part(whole, most, step)
+    assert first == start < end <= whole[1]
+    assert end == whole[1] or (end % step == 0 and end - start <= max(most, step))
+
+
+def test_a_connection_is_given_what_it_carries_in_a_second_but_not_at_once():
+    assert ranges.share(0, 0) == ranges.STEP
+    assert ranges.share(1e9, 0) == ranges.SHARE_GROWTH * ranges.STEP
+    assert ranges.share(1e9, 64 * MIB) == int(512 * MIB)
+    assert ranges.share(3 * MIB, 2 * MIB) == 3 * MIB
+    assert ranges.share(1000, 64 * MIB) == ranges.STEP

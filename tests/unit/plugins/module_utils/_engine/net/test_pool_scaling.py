@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Growth, Sample
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import (
+    NOTHING,
+    Growth,
+    Path,
+    Sample,
+    joined,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,6 +128,64 @@ def test_slow_start_is_waited_for():
     assert growth.count == 8
 
 
+LOSSY = Path(100, 1, 0.11, 0.1)
+CLEAN = Path(100, 0, 0.11, 0.1)
+QUEUED = Path(100, 1, 0.2, 0.1)
+SHORT = Path(100, 1, 0.001, 0.001)
+RARE = Path(100_000, 1, 0.11, 0.1)
+
+
+def test_where_losses_hold_all_back_there_are_soon_as_many_as_there_may_be():
+    assert run(Growth(1, 16), policed, seconds=5, path=LOSSY) == [1, 2, 4, 8, 16]
+
+
+def test_noise_does_not_mislead_where_packets_are_lost():
+    growth, rates = Growth(2, 16), [0.2, 1.4, 0.4, 1.0, 0.1, 0.7]
+    for tick in range(40):
+        rate = policed(growth.count) * rates[tick % len(rates)] * TICK
+        growth.take(Sample(TICK, int(rate), 0.0, 0.1, True, LOSSY))
+    assert growth.count == 16
+
+
+def test_losses_on_a_short_line_do_not_count():
+    assert run(Growth(2, 16), full, path=SHORT) == [2, 4, 2, 4, 2]
+
+
+@pytest.mark.parametrize("path", [CLEAN, RARE])
+def test_on_a_long_line_those_that_were_tried_stay_unless_they_cost(path):
+    growth = Growth(2, 16)
+    assert run(growth, full, path=path) == [2, 4, 8] and growth.over
+    assert run(Growth(2, 16), lambda count: full(count) / count, path=path) == [2, 4, 2, 4, 2]
+
+
+def test_on_a_long_line_with_a_queue_nothing_is_tried():
+    assert run(Growth(2, 16), policed, path=QUEUED) == [2]
+
+
+def test_what_carries_clearly_less_together_goes_again():
+    growth = Growth(2, 16)
+    said: dict[str, Any] = {"waiting": 0.1, "processor": 0.1, "engaged": True}
+    assert run(growth, full, seconds=10, waiting=0.1, path=CLEAN) == [2]
+    for _tick in range(60):
+        growth.take(Sample(TICK, int(TICK * full(1) / growth.count), path=LOSSY, **said))
+    assert growth.count == 2 and growth.over
+
+
+def test_what_carries_as_much_stays_where_packets_are_lost():
+    growth = Growth(2, 16)
+    assert run(growth, full, seconds=10, waiting=0.1, path=CLEAN) == [2]
+    assert run(growth, full, path=LOSSY)[-1] == 16 and growth.over
+
+
+def test_a_limit_that_is_reached_is_not_a_matter_of_losses():
+    assert run(Growth(2, 16, limit=10 * MB), policed, path=LOSSY) == [2]
+
+
+def test_several_connections_are_looked_at_as_one():
+    assert joined([]) == joined([NOTHING, NOTHING]) == NOTHING
+    assert joined([Path(300, 1, 0.1, 0.09), Path(100, 2, 0.2, 0.1), NOTHING]) == Path(400, 3, 0.125, 0.09)
+
+
 SAMPLES = st.builds(
     Sample,
     st.floats(0, 2),
@@ -129,6 +193,7 @@ SAMPLES = st.builds(
     st.floats(0, 4),
     st.floats(0, 1.5),
     st.sampled_from([True, True, False]),
+    st.sampled_from([NOTHING, LOSSY, CLEAN, QUEUED]),
 )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import ticket_file
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_limit import TokenBucket, refill
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_limit import BURST, TokenBucket, refill
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_file import (
     OWN,
     PEER,
@@ -123,7 +123,7 @@ def test_a_bucket_holds_back_while_it_is_paused(tmp_path: Path) -> None:
 
 def test_a_bucket_follows_its_ticket(tmp_path: Path) -> None:
     bucket = TokenBucket(1000, Tickets(str(tmp_path)))
-    assert bucket.rate == 1000 and bucket.piece(1 << 20, 10) == 125
+    assert bucket.rate == 1000 and bucket.piece(1 << 20, 10) == 50
     write_ticket(str(tmp_path), OWN, Ticket(rate=0))
     assert bucket.rate == 0 and bucket.piece(1 << 20, 10) == 1 << 20
     bucket.take(1 << 60)
@@ -167,5 +167,16 @@ def test_processes_share_one_limit(tmp_path: Path) -> None:
 def test_no_more_is_granted_than_there_is(tokens, since, rate, count):
     left, granted = refill(tokens, since, rate, count)
     assert 0 <= granted <= count
-    assert left + granted <= max(1.0, rate / 4) + 1e-3
+    assert left + granted <= max(1.0, rate / BURST) + 1e-3
     assert granted <= max(0.0, left + granted)
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=200), st.integers(10_000, 1 << 30))
+def test_in_no_two_seconds_is_more_granted_than_five_percent_above_the_limit(gaps, rate):
+    now, tokens, grants = 0.0, 0.0, []
+    for gap in gaps:
+        now += gap
+        tokens, granted = refill(tokens, gap, rate, 1 << 40)
+        grants.append((now, granted))
+    for first, (began, _granted) in enumerate(grants):
+        assert sum(granted for at, granted in grants[first:] if at - began <= 2) <= 2.1 * rate + 1

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which connections get another congestion control, by what was measured. Pure.
+
+Reno and Cubic take a lost packet for a full queue and slow down: on a long line that loses some whatever its load, each
+connection carries a fraction of it. BBR goes by the rate that arrives. It is unfair to others where queues are short,
+and brings nothing on a short clean line. So it is tried only where packets are lost while nothing waits in a queue,
+with two connections at most, and stays only where these then carry more.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple
+
+from .pool_scaling import NOTHING, Path, joined
+
+CANDIDATE = "bbr"
+MOST = 2  # connections that have it
+_LOOK_SECONDS, _LOOK_ROUND_TRIPS = 1.0, 5  # before a trial, at least
+_LOOK_PACKETS = 30
+_TRIAL_SECONDS, _TRIAL_ROUND_TRIPS = 4.0, 10
+_WORTH = 1.2  # times the rate before
+
+
+class Look(NamedTuple):
+    """One connection since the last time."""
+
+    seconds: float
+    acked: int  # bytes
+    path: Path
+    engaged: bool  # it had something to do
+
+
+class Change(NamedTuple):
+    """A connection that gets another congestion control; ``name`` is empty for the one it had before."""
+
+    number: int
+    name: str
+
+
+class _Record(NamedTuple):
+    seconds: float
+    acked: int
+    path: Path
+
+    @property
+    def rate(self) -> float:
+        return self.acked / self.seconds if self.seconds else 0.0
+
+
+_EMPTY = _Record(0.0, 0, NOTHING)
+
+
+class CongestionChoice:
+    """Decides after each look at all connections, by their numbers, which of them change over."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, _Record] = {}  # since a connection was last judged
+        self._before: dict[int, float] = {}  # rates of those that are on trial
+        self._kept: set[int] = set()
+        self._has_failed = False
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will change any more."""
+        return self._has_failed or len(self._kept) == MOST
+
+    def take(self, looks: Mapping[int, Look]) -> list[Change]:
+        """Learn from a look at the connections; return what changes."""
+        for number, look in looks.items():
+            if look.engaged:
+                seconds, acked, path = self._records.get(number, _EMPTY)
+                both = _Record(seconds + look.seconds, acked + look.acked, joined([path, look.path]))
+                self._records[number] = both
+        for number in self._records.keys() - looks.keys():  # it was lost
+            del self._records[number]
+        for number in self._before.keys() - looks.keys():
+            del self._before[number]
+        self._kept &= looks.keys()
+        return [*self._judge(), *([] if self.over else self._try())]
+
+    def _judge(self) -> list[Change]:
+        changes = []
+        for number, before in list(self._before.items()):
+            record = self._records.get(number, _EMPTY)
+            if record.seconds < max(_TRIAL_SECONDS, _TRIAL_ROUND_TRIPS * record.path.min_rtt):
+                continue
+            del self._before[number]
+            if record.rate >= _WORTH * before:
+                self._kept.add(number)
+            else:
+                self._has_failed = True
+                changes.append(Change(number, ""))
+            self._records.pop(number)
+        return changes
+
+    def _try(self) -> list[Change]:
+        changes = []
+        for number, record in sorted(self._records.items()):
+            if record.seconds < max(_LOOK_SECONDS, _LOOK_ROUND_TRIPS * record.path.min_rtt):
+                continue
+            if record.path.packets < _LOOK_PACKETS:
+                continue
+            if number in self._kept or number in self._before:
+                continue
+            self._records.pop(number)
+            if record.path.starves and len(self._kept) + len(self._before) < MOST:
+                self._before[number] = record.rate
+                changes.append(Change(number, CANDIDATE))
+        return changes

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Linux knows about a TCP connection: round-trip times, losses, congestion control.
+
+The layout is that of ``struct tcp_info`` in Linux's ``include/uapi/linux/tcp.h``, which only grows at its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import sys
+from typing import NamedTuple
+
+_SIZE = 256  # bytes asked for; a kernel that knows less gives less
+_U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
+_RTT, _RCV_RTT, _TOTAL_RETRANS, _BYTES_ACKED, _MIN_RTT = 68, 92, 100, 120, 148
+_DATA_SEGS_IN, _DATA_SEGS_OUT, _RCV_OOOPACK = 152, 156, 224
+_NO_RTT = 0xFFFFFFFF  # min_rtt before the first one
+_SO_MAX_PACING_RATE = 47
+_UNPACED = 0xFFFFFFFF
+_TCP_NOTSENT_LOWAT = 25
+_LISTS = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
+
+
+class TcpInfo(NamedTuple):
+    """One connection now; the counts are those since it was made. Times are in seconds, 0 where they are not known."""
+
+    rtt: float  # of what this end sends, smoothed; of what it receives, where it sends nothing
+    min_rtt: float
+    acked: int  # bytes
+    packets: int  # with data, in the direction that carries more
+    lost: int  # of those: sent again, or not received in their turn
+
+
+def parse_tcp_info(data: bytes) -> TcpInfo | None:
+    """Read ``struct tcp_info``; None where the kernel is too old for it."""
+    if len(data) < _DATA_SEGS_OUT + _U32.size:
+        return None
+
+    def u32(offset: int) -> int:
+        return int(_U32.unpack_from(data, offset)[0])
+
+    sent, received = u32(_DATA_SEGS_OUT), u32(_DATA_SEGS_IN)
+    lowest = u32(_MIN_RTT)
+    rtt, lost = u32(_RTT), u32(_TOTAL_RETRANS)
+    if received > sent:
+        rtt = u32(_RCV_RTT) or rtt
+        lost = u32(_RCV_OOOPACK) if len(data) >= _RCV_OOOPACK + _U32.size else 0
+    min_rtt = rtt if lowest == _NO_RTT else lowest
+    acked = int(_U64.unpack_from(data, _BYTES_ACKED)[0])
+    return TcpInfo(rtt / 1e6, min_rtt / 1e6, acked, max(sent, received), lost)
+
+
+def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
+    """Return what is known about a connection; None where the system does not say, or it is closed."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return parse_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _SIZE))
+    except (OSError, ValueError):
+        return None
+
+
+def congestion_of(connection: socket.socket) -> str:
+    """Return the name of a connection's congestion control; empty where the system does not say."""
+    try:
+        name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    except (AttributeError, OSError, ValueError):
+        return ""
+    return name.partition(b"\0")[0].decode("ascii", "replace")
+
+
+def set_congestion(connection: socket.socket, name: str) -> bool:
+    """Give a connection another congestion control; whether it has it then."""
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except (AttributeError, OSError, ValueError):
+        return False
+    return True
+
+
+def offered_congestion() -> frozenset[str]:
+    """Return the congestion controls that are loaded on this host, and that every user may take.
+
+    A process with more rights would have the kernel load one by naming it, so the lists are asked beforehand.
+    """
+    found = []
+    for name in ("available", "allowed"):
+        try:
+            with open(_LISTS.format(name), encoding="ascii", errors="replace") as stream:
+                found.append(frozenset(stream.read().split()))
+        except OSError:
+            return frozenset()
+    return found[0] & found[1]
+
+
+def pace(connection: socket.socket, rate: int) -> None:
+    """Let the kernel send no more than ``rate`` bytes a second over a connection, evenly; 0: as much as goes."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, ValueError):
+            limit = min(rate, _UNPACED - 1) if rate else _UNPACED
+            connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, _U32.pack(limit))
+
+
+def bound_unsent(connection: socket.socket, count: int) -> None:
+    """Let the kernel take little more of a connection's data than it can send now and ``count`` bytes."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, ValueError):
+            connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, count)

@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A data connection that is about to send: how the kernel sends over it, and how much of files it is given at once."""
+
+from __future__ import annotations
+
+import time
+from typing import Collection
+
+from ..._core.errors import TransferFailed
+from ..._model.congestion import AUTO, NONE
+from ..net.data_connection import DataConnection
+from ..net.tcp_info import bound_unsent, offered_congestion, pace, read_tcp_info, set_congestion
+from ..wire.ranges import STEP, share
+
+MUCH_FASTER = 4  # times as fast, so that a slower one leaves the end to it
+END_SECONDS = 0.5
+_LONG_RTT = 0.01  # seconds
+_ALL = 1 << 62  # bytes: no range is longer
+_UNSENT_SECONDS = 0.1  # of what a connection carries, that wait in the kernel
+_LEAST_UNSENT = 32 << 10  # bytes
+
+
+class LinkShare:
+    """How much of files one connection gets done, be it contents, holes, or what the destination has already.
+
+    The kernel makes room for what a connection once carried, and never takes it back. On a long line what waits there
+    can take a connection longer that has become slow than all others need for the rest of the file. So it is bounded.
+    Where the round trip is short, a connection is given whole ranges, and nothing is measured.
+    """
+
+    def __init__(self, link: DataConnection) -> None:
+        self._link, self._at = link, time.monotonic()
+        self._given = self._total = self._done = 0
+        self._rate = 0.0  # bytes a second
+        info = read_tcp_info(link.socket)
+        self._is_long = info is not None and info.min_rtt >= _LONG_RTT
+
+    def next(self) -> int:
+        """Return how many bytes the connection, which has done all that it was given, is given next."""
+        if not self._is_long:
+            return _ALL
+        now, done = time.monotonic(), self._total - self._link.held()
+        seconds = max(now - self._at, 1e-6)
+        weight = 1 - 0.5**seconds if self._rate else 1.0  # what was a second ago counts half
+        self._rate += weight * (max(0, done - self._done) / seconds - self._rate)
+        self._at, self._done = now, done
+        self._given = share(self._rate, self._given)
+        bound_unsent(self._link.socket, max(_LEAST_UNSENT, int(self._rate * _UNSENT_SECONDS)))
+        return self._given
+
+    @property
+    def rate(self) -> float:
+        """The bytes a second that it lately got done; 0 where that is not known."""
+        return self._rate
+
+    def gave(self, count: int) -> None:
+        """So many bytes were there to be given."""
+        self._total += count
+
+
+def is_too_slow(own: float, others: Collection[float], left: int) -> bool:
+    """Whether a connection would be the last to end with a part of ``left`` bytes, which others can send sooner. Pure.
+
+    ``own`` and ``others`` are bytes a second, 0 where that is not known yet.
+    """
+    if max(others, default=0.0) <= MUCH_FASTER * own:
+        return False
+    seconds = STEP / own if own else 0.0
+    return max(END_SECONDS, seconds - END_SECONDS) > left / sum(others)
+
+
+def prepare(link: DataConnection, congestion: str, limit: int) -> None:
+    """Have the kernel send as this transfer should, ``limit`` bytes a second at most (0: any).
+
+    Raises TransferFailed where the congestion control that is named cannot be had.
+    """
+    if limit:
+        pace(link.socket, limit)
+    if congestion in (AUTO, NONE) or (congestion in offered_congestion() and set_congestion(link.socket, congestion)):
+        return
+    raise TransferFailed(
+        f"congestion is {congestion}, which the source does not offer to every process: see the sysctls "
+        "net.ipv4.tcp_available_congestion_control and net.ipv4.tcp_allowed_congestion_control. Load it (modprobe "
+        f"tcp_{congestion}) and allow it, or use congestion: auto"
+    )

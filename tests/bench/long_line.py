@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One large file over lines with a long round trip, most of which lose packets: which share of the line is used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ansible_collections.longhaul.fleet.tests.bench.measuring import Tool
+from ansible_collections.longhaul.fleet.tests.bench.peers import PORT, Peer
+from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.testbed import Line
+
+PART = "long line"
+PAYLOAD = 1448 / 1500  # of a full packet, as the line counts it
+SECONDS = 20  # that the file takes on the full line
+PLAIN = "16 plain connections"
+PEERS = ("rsync -aHAX ssh", "rsync -aHAX daemon", "scp", "sftp")
+OURS = "transfer stream TLS"
+
+
+ORDINARY = ("cubic", "reno")  # what hosts have by default: the first that the kernel lets a testbed's hosts have
+
+
+class Case(NamedTuple):
+    """A line. ``peers``: the other programs are measured there, too."""
+
+    name: str
+    line: Line
+    peers: bool = False
+
+
+def _case(rtt: float, loss: float, megabits: int, peers: bool = False) -> Case:
+    name = f"{PART}: {rtt:.0f} ms, {loss:g} %, {megabits} Mbit/s"
+    return Case(name, Line(rtt=rtt / 1000, loss=loss / 100, rate=megabits * 1_000_000), peers)
+
+
+CASES = (
+    _case(100, 1, 20, peers=True),
+    _case(200, 2, 40),
+    _case(300, 5, 20),
+    _case(100, 0.1, 200),
+    _case(100, 0, 200),
+)
+TITLES = {case.name: "one large file to an empty destination over this line, nothing named" for case in CASES}
+
+
+def size_of(case: Case) -> int:
+    """Return the bytes of the file of a case: what its line carries in some seconds, in whole MiB."""
+    return (case.line.rate // 8 * SECONDS >> 20) << 20
+
+
+SIZES = {case.name: size_of(case) for case in CASES}
+
+
+def measure(stage: Stage) -> None:
+    """Measure each line in its turn."""
+    congestion = next(name for name in ORDINARY if name in stage.bed.congestions())
+    stage.notes.append(f"{PART}: the hosts' default congestion control was {congestion}")
+    for case in CASES:
+        size = size_of(case)
+        make_big_files(stage.place("long"), size)
+        stage.bed.set_congestion(congestion)
+        stage.bed.lengthen(case.line)
+        try:
+            stage.measure(case.name, [_with_share(tool, case, size) for tool in _tools(stage, case)], stage.empty)
+        finally:
+            stage.bed.restore()
+        stage.clear()
+
+
+def _tools(stage: Stage, case: Case) -> Iterator[Tool]:
+    yield stage.transfer(OURS, "long")
+    yield stage.transfer(OURS, "long", f"{OURS} congestion none", congestion="none")
+    yield stage.peer(_plain(stage, size_of(case)), "long")
+    if case.peers:
+        for name in PEERS:
+            yield stage.peer(name, "long")
+
+
+def _plain(stage: Stage, size: int) -> Peer:
+    """Return sixteen connections of iperf3, which send for as long as the file takes on the full line."""
+    argv = ["iperf3", "-c", stage.peers.address, "-p", str(PORT), "-P", "16", "-t", str(SECONDS), "-J"]
+
+    def seconds(said: str) -> float:
+        received = json.loads(said)["end"]["sum_received"]
+        return size * 8 / float(received["bits_per_second"])
+
+    return Peer(PLAIN, lambda _tree: argv, ["iperf3", "-s", "-1", "-p", str(PORT)], "tcp6", seconds=seconds)
+
+
+def _with_share(tool: Tool, case: Case, size: int) -> Tool:
+    """Add the share of the line that a tool used."""
+    most = case.line.rate / 8 * PAYLOAD
+
+    def run() -> dict[str, float]:
+        found = tool.run()
+        return {**found, "share of the wire": size / found["seconds"] / most}
+
+    return tool._replace(run=run)

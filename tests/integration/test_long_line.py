@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Transfers over long lines that lose packets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.testbed import Line, Testbed
+
+MIB = 1 << 20
+LOSSY = Line(rtt=0.06, rate=40_000_000, loss=0.02)
+
+
+def transfer(playbooks: Playbooks, **options: Any) -> Any:
+    ends = {"src_host": "alpha", "src": "/data/tree/", "dest_host": "beta", "dest": "/data/out/"}
+    task = {"name": "Transfer", "longhaul.fleet.transfer": {**ends, "method": "stream", **options}}
+    return playbooks.run([task], hosts="alpha")
+
+
+def make_tree(hosts: Testbed, size: int) -> tuple[Path, Path]:
+    source, dest = (hosts.root(host) / "data" / name for host, name in (("alpha", "tree"), ("beta", "out")))
+    make_big_files(source, size)
+    return source, dest
+
+
+@pytest.mark.parametrize("congestion", ["none", pytest.param("auto", marks=pytest.mark.long)])
+def test_a_lossy_line_gets_as_many_connections_as_there_may_be(
+    playbooks: Playbooks, hosts: Testbed, congestion: str
+) -> None:
+    source, dest = make_tree(hosts, 24 * MIB)
+    hosts.lengthen(LOSSY)
+    result = transfer(playbooks, congestion=congestion).expect_success().result("Transfer")
+    assert result["streams"] == 16 and not result["errors_total"]
+    out, _back = hosts.shorten()
+    assert out["lost"]
+    assert differences(source, dest) == []
+
+
+def test_a_congestion_control_that_the_source_does_not_offer_is_named(playbooks: Playbooks, hosts: Testbed) -> None:
+    make_tree(hosts, MIB)
+    run = transfer(playbooks, congestion="nosuchthing", timeout=20)
+    (said,) = run.failures
+    assert "congestion is nosuchthing" in said and "modprobe" in said
+    assert not transfer(playbooks, congestion="reno").failures

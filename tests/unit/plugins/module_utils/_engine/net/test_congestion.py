@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which connections get another congestion control, on lines none of which is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congestion import (
+    CANDIDATE,
+    MOST,
+    Change,
+    CongestionChoice,
+    Look,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Path
+from hypothesis import given
+from hypothesis import strategies as st
+
+TICK = 0.5
+LOSSY = Path(1000, 10, 0.105, 0.1)
+CLEAN = Path(1000, 0, 0.105, 0.1)
+QUEUED = Path(1000, 10, 0.2, 0.1)
+SHORT = Path(1000, 10, 0.0005, 0.0005)
+
+
+def run(choice: CongestionChoice, path: Path, gain: float = 5, seconds: float = 30, links: int = 4) -> dict[int, int]:
+    """Return how often each connection changed; those with the candidate carry ``gain`` times as much."""
+    has: set[int] = set()
+    changes: dict[int, int] = {}
+    for _tick in range(int(seconds / TICK)):
+        looks = {
+            number: Look(TICK, int(1e5 * TICK * (gain if number in has else 1)), path, True)
+            for number in range(1, links + 1)
+        }
+        for change in choice.take(looks):
+            changes[change.number] = changes.get(change.number, 0) + 1
+            (has.add if change.name else has.discard)(change.number)
+    assert len(has) <= MOST
+    return changes
+
+
+def test_where_packets_are_lost_on_an_idle_line_two_connections_change_over_and_stay():
+    choice = CongestionChoice()
+    assert run(choice, LOSSY) == {1: 1, 2: 1}
+    assert choice.over
+
+
+def test_what_brings_nothing_is_taken_back_and_not_tried_again():
+    choice = CongestionChoice()
+    assert run(choice, LOSSY, gain=1) == {1: 2, 2: 2}
+    assert choice.over and run(choice, LOSSY) == {}
+
+
+def test_a_clean_line_a_full_one_and_a_short_one_are_left_alone():
+    for path in (CLEAN, QUEUED, SHORT):
+        assert run(CongestionChoice(), path) == {}
+
+
+def test_it_takes_seconds():
+    choice = CongestionChoice()
+    looks = {1: Look(TICK, 10**5, LOSSY, True)}
+    changes = [choice.take(looks) for _tick in range(6)]
+    assert changes.index([Change(1, CANDIDATE)]) * TICK < 3
+
+
+def test_a_connection_that_had_nothing_to_do_is_not_judged():
+    choice = CongestionChoice()
+    for _tick in range(60):
+        assert choice.take({1: Look(TICK, 0, LOSSY, False)}) == []
+
+
+def test_one_that_was_lost_makes_room_for_another():
+    choice = CongestionChoice()
+    assert run(choice, LOSSY, links=2) == {1: 1, 2: 1}
+    looks = {number: Look(TICK, 10**5, LOSSY, True) for number in (2, 3)}
+    changes: list[Any] = [choice.take(looks) for _tick in range(10)]
+    assert [Change(3, CANDIDATE)] in changes
+
+
+LOOKS = st.dictionaries(
+    st.integers(1, 5),
+    st.builds(Look, st.floats(0.1, 2), st.integers(0, 10**9), st.sampled_from([LOSSY, CLEAN, QUEUED]), st.booleans()),
+)
+
+
+@given(st.lists(LOOKS, max_size=60))
+def test_whatever_is_measured_no_more_than_two_have_it(sequence):
+    choice, has = CongestionChoice(), set()
+    for looks in sequence:
+        has &= looks.keys()
+        for change in choice.take(looks):
+            assert change.number in looks
+            (has.add if change.name else has.discard)(change.number)
+        assert len(has) <= MOST

@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What two ends tell each other at the end of a session, over a real pair of sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.control_channel import Channel
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.session import Session
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_file import (
+    OWN,
+    PEER,
+    read_ticket,
+    write_ticket,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conversation import Contents
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.ticket import Ticket
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
+
+
+def begin(side: str, connection: socket.socket, folder: Path) -> Session:
+    """Begin the session of one side."""
+    folder.mkdir(mode=0o700)
+    context = Context(side=side, part="drive", root=b"/", settings=settings("stream"), folder=str(folder))
+    fd = connection.detach()
+    session = Session(context, [Channel(fd, fd, 60)], Contents.BUNDLES)
+    session.start(lambda _stream, message: session.put(message))
+    return session
+
+
+def test_whoever_ends_since_it_was_cancelled_tells_its_peer_before(tmp_path: Path) -> None:
+    ends = socket.socketpair()
+    source, dest = (begin(side, end, tmp_path / side) for side, end in zip(("source", "dest"), ends, strict=True))
+    for session in (source, dest):
+        session.expect_hello()
+    write_ticket(str(tmp_path / "source"), OWN, Ticket(cancelled=True))
+    wait_for(lambda: source.tickets.own.read().cancelled, seconds=10)
+    source.fail("it was cancelled")  # at once: what is told from time to time need not have been
+    wait_for(lambda: not dest._events.empty(), seconds=10)
+    for session in (source, dest):
+        session.close()
+    assert read_ticket(str(tmp_path / "dest"), PEER) == Ticket(cancelled=True)
+    assert os.listdir(tmp_path / "source") == [OWN]
