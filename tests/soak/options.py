@@ -112,6 +112,10 @@ def _delta(row: Row) -> bool:
     return row["delta"] in ("blocks", "rsync")
 
 
+def _names_congestion(row: Row) -> bool:
+    return row["congestion"] not in ("auto", "none")
+
+
 REFUSED = (
     _only("rsync_opts", ("auto", "rsync", "rsyncd")),
     _only("inplace", ("auto", "stream", "rsync", "rsyncd")),
@@ -217,6 +221,22 @@ REFUSED = (
         lambda row: row["src"] == "folder" and row["exclude"] == NAMES_SRC,
     ),
     Refused(("compress", "delta"), "compress|delta", lambda r: _delta(r) and r["compress"] in ("lz4", "zlibx")),
+    Refused(
+        ("method", "congestion"),
+        "congestion",
+        lambda row: _names_congestion(row) and row["method"] not in ("auto", "stream"),
+    ),
+    Refused(
+        ("compress", "congestion"),
+        "compress|congestion",
+        lambda row: _names_congestion(row) and row["compress"] in ("lz4", "zlibx"),
+    ),
+    *(
+        Refused(
+            (one, "congestion"), f"congestion|{one}", lambda row, one=one: bool(row[one]) and _names_congestion(row)
+        )
+        for one in TRUSTING
+    ),
 )
 _COMPRESS = {"tar_nc": ("zlib",), "scp": (), "sftp": (), "stream": ("zlib", "zstd")}
 
