@@ -11,6 +11,7 @@
 * ``json_shape``: read members of JSON objects, each of the type that is due.
 * ``search_path``: where programs are looked for.
 * ``subprocesses``: find a program and start it; the only place that starts any.
+* ``host_name``: names and addresses, for the functions that look them up.
 * ``files``: the hash of a file, and what exists of a path.
 * ``state_folder``: where jobs keep what they must remember.
 * ``archives``: archives that Python runs.

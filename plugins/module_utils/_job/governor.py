@@ -18,8 +18,6 @@ import signal
 import time
 from typing import Callable, Collection, NamedTuple, Sequence
 
-from .._core import subprocesses
-
 PROGRAMS = {"rsync": "rsync", "rsyncd": "rsync", "scp": "scp", "sftp": "sftp"}  # by method
 _LISTENS = b"--no-detach"  # in the arguments of the daemon that waits for connections
 _SEARCH = 0.25  # seconds between two searches for processes
@@ -77,6 +75,8 @@ def _from_proc(pid: int, name: str) -> Process:
 
 
 def _ask_ps(name: str) -> list[Process]:
+    from .._core import subprocesses  # here, since most systems and all transfers without programs do without it
+
     found = []
     for line in subprocesses.run_command(["ps", "-axwwo", "pid=,ppid=,comm=,args="]).splitlines():
         words = line.split()

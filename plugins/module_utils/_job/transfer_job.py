@@ -17,6 +17,7 @@ from typing import Any, Callable, Iterator
 from .._core import time_accounting
 from .._core.context import Context, Server
 from .._core.errors import StagingLeft, TransferFailed, TransferPaused
+from .._core.host_name import plain
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
 from .._methods import registry
@@ -110,7 +111,7 @@ def _serve(context: Context, method: Any, reporter: Reporter, control: Control) 
 def _own_address(address: str) -> str:
     """Return the numeric address to listen at; empty (any) where it is not this host's own, as behind a NAT."""
     try:
-        found = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(plain(address), 0, type=socket.SOCK_STREAM)
     except OSError:
         return ""
     for family, kind, protocol, _name, target in found:

@@ -17,6 +17,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..._core.context import Context
 from ..._core.errors import PeerUnreachable, TransferFailed
+from ..._core.host_name import plain
 from ..wire import hello
 from ..wire.handshake import HandshakeError, Keys
 from . import authenticate, tls
@@ -88,7 +89,7 @@ def connect(
     parameters: ConnectionParameters, address: str, port: int, number: int, seconds: float = HANDSHAKE_SECONDS
 ) -> Connection:
     """Make one connection, within so many seconds; raises OSError or HandshakeError."""
-    connection = socket.create_connection((address, port), timeout=seconds)
+    connection = socket.create_connection((plain(address), port), timeout=seconds)
     try:
         connection = parameters.wrap(connection)
         read, send = partial(read_exactly, connection.recv), connection.sendall
