@@ -26,8 +26,9 @@ options:
     description:
       - What the question is about.
       - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs
-        (V(problems)), the result of a transfer (V(changes), V(summary)), the result of a task (V(failure)), a hook as
-        the user wrote it (V(hook)), or the value of a variable (V(toggle)).
+        (V(groups), V(problems)), the answer of V(groups) (V(left_out)), the result of a transfer (V(changes),
+        V(summary)), the result of a task (V(failure)), a hook as the user wrote it (V(hook)), or the value of a
+        variable (V(toggle)).
     type: raw
     required: true
   question:
@@ -36,7 +37,9 @@ options:
       - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
       - V(decide) asks what a run does with a job.
       - V(failure) asks why a task failed.
+      - V(groups) asks which jobs switch over together.
       - V(hook) asks what may be told of a hook.
+      - V(left_out) asks which of the groups this run would tear apart.
       - V(problems) asks what is wrong with the jobs themselves.
       - V(remedies) asks what a run does after a failure.
       - V(report) asks for the report of a job.
@@ -44,7 +47,20 @@ options:
       - V(switch) asks which hooks of the switch have run.
       - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
-    choices: [advice, changes, decide, failure, hook, problems, remedies, report, summary, switch, toggle]
+    choices:
+      - advice
+      - changes
+      - decide
+      - failure
+      - groups
+      - hook
+      - left_out
+      - problems
+      - remedies
+      - report
+      - summary
+      - switch
+      - toggle
     required: true
   agreed:
     description: For V(problems), the names of jobs that may delete.
@@ -60,7 +76,7 @@ options:
     type: bool
     default: true
   defaults:
-    description: For V(problems), the options that count for all jobs.
+    description: For V(groups) and V(problems), the options that count for all jobs.
     type: dict
     default: {}
   deletions:
@@ -84,7 +100,8 @@ options:
     type: str
     default: ""
   hosts:
-    description: For V(problems), the names of the hosts in the inventory.
+    description: >-
+      For V(problems), the names of the hosts in the inventory. For V(left_out), those that take part in the run.
     type: list
     elements: str
   in_switch:
@@ -107,7 +124,7 @@ options:
     description: For V(toggle), the value under the old name. V(none) if it is not set.
     type: raw
   only:
-    description: For V(problems), the names of the jobs that run. Empty means all.
+    description: For V(groups), V(left_out) and V(problems), the names of the jobs that run. Empty means all.
     type: list
     elements: str
     default: []
@@ -146,7 +163,8 @@ RETURN = r"""
 _value:
   description:
     - The answer.
-    - V(advice) and V(failure) return a text, V(problems) a list of sentences, and V(toggle) a truth value.
+    - V(advice) and V(failure) return a text, V(left_out) and V(problems) a list of sentences, and V(toggle) a truth
+      value.
     - V(changes) returns C(count), C(example), C(only) and C(warnings).
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
@@ -162,7 +180,9 @@ QUESTIONS: Mapping[str, str] = {
     "changes": "plugin_utils.migrate.source_changes.tell_changes",
     "decide": "plugin_utils.migrate.steps.decide",
     "failure": "plugin_utils.task_failure.tell_failure",
+    "groups": "plugin_utils.migrate.groups.find_groups",
     "hook": "plugin_utils.hooks.tell_hook",
+    "left_out": "plugin_utils.migrate.groups.find_left_out",
     "problems": "plugin_utils.migrate.job_problems.find_problems",
     "remedies": "plugin_utils.migrate.remedies.find_remedies",
     "report": "plugin_utils.migrate.report.make_report",

@@ -73,6 +73,10 @@ options:
     description: Who started the run, for the reports.
     type: str
     required: true
+  run_id:
+    description: What names this run of Ansible. The jobs of a group switch over in the same one.
+    type: str
+    default: ""
 seealso:
   - module: longhaul.fleet.transfer
 """

@@ -65,6 +65,8 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[st
     problems = [f"{key} is missing" for key in REQUIRED if not job.get(key)]
     if job.get("name") and not NAME.match(str(job["name"])):
         problems.append("its name may have letters, digits, dots, dashes and underscores; files are named after it")
+    if job.get("cutover_group") and not NAME.match(str(job["cutover_group"])):
+        problems.append("cutover_group may have letters, digits, dots, dashes and underscores")
     for key in ("src_host", "dest_host"):
         if job.get(key) and job[key] not in hosts:
             problems.append(f"{key} {job[key]} is not in the inventory; its variables would say how to reach it")
