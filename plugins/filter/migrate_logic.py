@@ -131,11 +131,23 @@ options:
   phase:
     description: For V(decide), the phase that was asked for.
     type: str
-    choices: [preflight, seed, sync, cutover, verify]
+    choices: [preflight, seed, sync, rehearse, cutover, verify]
   predicted:
     description: For V(report), what the transfer predicted in check mode. Empty if it was not asked.
     type: dict
     default: {}
+  rehearses:
+    description: For V(problems), whether the run stops sources and brings them back.
+    type: bool
+    default: false
+  revives:
+    description: For V(problems), whether there are hooks for all jobs that bring a source back.
+    type: bool
+    default: false
+  stops:
+    description: For V(problems), whether there are hooks for all jobs that stop a source.
+    type: bool
+    default: false
   task:
     description: For V(failure), the name of the task.
     type: str

@@ -34,7 +34,7 @@ options:
   phase:
     description: The last phase that the run makes.
     type: str
-    choices: [preflight, seed, sync, cutover, verify]
+    choices: [preflight, seed, sync, rehearse, cutover, verify]
     required: true
   allow_delete:
     description: Names of the jobs whose first copy may delete what the destination has of its own, or V(all).

@@ -195,6 +195,32 @@ def test_a_controller_killed_in_the_switch(server: Server) -> None:
 
 
 @pytest.mark.long
+def test_a_rehearsal_does_everything_but_the_switch(server: Server) -> None:
+    migration = server.migration
+    server.job("database")["before_cutover"].append(NEEDS_MENDING)
+    run = migration.start(migrate_phase="rehearse").wait()
+    assert run.rc != 0, run.output
+    server.expect_back("\n".join(run.failures), "database", "cutover")
+    (server.root("database") / "mended").touch()
+    said = migration.run(migrate_phase="rehearse").output
+    assert server.serving == list(PAIRS) and "Rehearsed, and the sources serve again" in said, said
+    for name in PAIRS:
+        report = migration.report(name)
+        assert server.log(name) == "stop back stop back" and not report["switch"] and not report["failure"]
+        assert not {"cutover", "verify"} & set(report["phases"])
+        rehearsal, downtime = report["phases"]["rehearsal"], report["downtimes"][-1]
+        assert rehearsal["verify"]["identical"] and rehearsal["cutover"]["files_total"] > 20
+        assert downtime["rehearsal"] and downtime["serves"] == "the old host again"
+        assert report["forecast"]["seconds"] == downtime["seconds"] and "rehearsal" in report["forecast"]["why"]
+        assert f"downtime to expect: about {report['forecast']['lasted']}" in said, said
+        assert "Downtime to expect" in migration.text(name) and "(rehearsal)" in migration.text(name)
+    assert "(forecast)" in (migration.folder / "report.md").read_text()
+    migration.run()
+    assert server.serving == [] and all(migration.report(name)["switch"]["done"] for name in PAIRS)
+    assert all(not migration.report(name)["forecast"] for name in PAIRS)
+
+
+@pytest.mark.long
 def test_what_leaves_out_a_part_of_a_group_is_refused(hosts: Testbed, server: Server) -> None:
     migration, before = server.migration, refusal.everything(hosts)
     said = migration.run_into_failure(migrate_only=["site"])

@@ -192,6 +192,7 @@ class JobLife:
             "by": self._options.started_by,
             "phase": self._options.phase.value,
             "id": self._options.run_id,
+            "verify": self._job.get("verify") or "checksum",
         }
         return state
 
