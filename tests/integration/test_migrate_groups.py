@@ -148,6 +148,27 @@ def test_a_failure_before_the_switch_brings_all_back(hosts: Testbed, server: Ser
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("lost", [False, True], ids=["noticed", "lost"])
+def test_a_hook_on_a_host_that_cannot_be_reached(server: Server, lost: bool) -> None:
+    refusal.add_hosts(server.migration.playbooks.inventory, {"closed": ("beta", {"ansible_port": 9})})
+    hook: dict[str, Any] = {"host": "closed", "command": ["/bin/true"]}
+    if lost:  # where a task of the user cannot reach a host, Ansible goes on without the host of the job
+        tasks = "- name: Reach it\n  ansible.builtin.ping:\n  delegate_to: closed\n"
+        (server.migration.playbooks.inventory.parent / "reach.yml").write_text(tasks)
+        hook = {"host": "source", "tasks": "reach.yml"}
+    server.job("homes")["before_cutover"].append(hook)
+    said = server.run_into_failure()
+    if not lost:
+        server.expect_back(said, "homes", "cutover")
+        assert "closed cannot be reached" in said, said
+    # What the host of the job cannot do any more, another one of the group does for it.
+    assert server.serving == list(PAIRS) and not any("switch" in server.log(name) for name in PAIRS), said
+    assert [server.log(name) for name in PAIRS] == ["stop back"] * 3
+    assert not any(server.state(name)["quiesced"] for name in PAIRS)
+    assert all(f"{name} stopped in phase" in said for name in PAIRS), said
+
+
+@pytest.mark.long
 def test_a_failure_in_the_switch_holds_up_no_other_job(server: Server) -> None:
     server.job("site")["after_cutover"].insert(0, NEEDS_MENDING)
     said = server.run_into_failure()
@@ -163,7 +184,7 @@ def test_a_failure_in_the_switch_holds_up_no_other_job(server: Server) -> None:
 @pytest.mark.parametrize("decided", [False, True], ids=["undecided", "decided"])
 def test_a_controller_killed_at_the_decision(server: Server, decided: bool) -> None:
     running = server.migration.start()
-    wait_for(lambda: server.stands("database") == server.stands("site") == "ready", seconds=120)
+    wait_for(lambda: server.stands("database") == server.stands("site") == "ready", seconds=300)
     with (server.migration.folder / "state/.groups.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # so it comes no further
         wait_for(lambda: server.stands("homes") == "ready", seconds=60)
@@ -183,7 +204,7 @@ def test_a_controller_killed_in_the_switch(server: Server) -> None:
     words = "echo wait >> /data/log-site; for i in $(seq 600); do test -e /data/mended && break; sleep 0.1; done"
     server.job("site")["after_cutover"].append({"host": "source", "command": ["/bin/sh", "-c", words]})
     running = server.migration.start()
-    wait_for(lambda: "wait" in server.log("site"), seconds=120)
+    wait_for(lambda: "wait" in server.log("site"), seconds=300)
     running.kill()
     running.process.wait()
     assert not server.log("homes").endswith("switch") and server.state("homes")["switch"]

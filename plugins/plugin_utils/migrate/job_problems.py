@@ -38,13 +38,13 @@ def find_problems(
     ``defaults`` count for all jobs. ``only`` and ``agreed`` name jobs: those that run, and those that may delete.
     A run that ``rehearses`` must bring back what it stops; ``stops`` and ``revives`` say whether hooks for all jobs do.
     """
-    known, others = frozenset(hosts), _Others()
+    known, others, only = frozenset(hosts), _Others(), list(only)
     problems, names = [], set()
     for number, written in enumerate(jobs, 1):
         job = {**defaults, **written}  # a plain one: each look at a container of Ansible's is a template
         called = f"job {job['name']}" if job.get("name") else f"job number {number}"
         found = _problems_of_one(job, known) or others.conflicts(job)
-        if rehearses and (not only or job.get("name") in only):
+        if rehearses and (not only or str(job.get("name")) in only):
             found = found + _problems_of_rehearsal(job, stops, revives)
         problems += [f"{called}: {problem}" for problem in found]
         others.add(job)

@@ -40,8 +40,8 @@ def make_report(
     """Return the state of a job with what only reports say.
 
     That is ``warnings``, those of them that only hold for the last pass as ``hints``, ``next`` and ``check_mode``;
-    ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with their ``seconds``, and
-    as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made
+    ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with their ``seconds``,
+    and as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made
     since.
     """
     passes = _passes(state)
