@@ -26,7 +26,7 @@ options:
     description:
       - What the question is about.
       - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs
-        (V(groups), V(problems)), the answer of V(groups) (V(left_out)), the result of a transfer (V(changes),
+        (V(back), V(groups), V(problems)), the answer of V(groups) (V(left_out)), the result of a transfer (V(changes),
         V(summary)), the result of a task (V(failure)), a hook as the user wrote it (V(hook)), or the value of a
         variable (V(toggle)).
     type: raw
@@ -34,6 +34,7 @@ options:
   question:
     description:
       - V(advice) asks what a person should do next.
+      - V(back) asks for jobs turned round, which bring back what the new host has.
       - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
       - V(decide) asks what a run does with a job.
       - V(failure) asks why a task failed.
@@ -49,6 +50,7 @@ options:
     type: str
     choices:
       - advice
+      - back
       - changes
       - decide
       - failure
@@ -76,7 +78,7 @@ options:
     type: bool
     default: true
   defaults:
-    description: For V(groups) and V(problems), the options that count for all jobs.
+    description: For V(back), V(groups) and V(problems), the options that count for all jobs.
     type: dict
     default: {}
   deletions:
@@ -111,6 +113,10 @@ options:
     description: For V(hook), the list that it is in.
     type: str
     default: ""
+  names:
+    description: For V(back), the names of the jobs.
+    type: list
+    elements: str
   new:
     description: For V(toggle), the new name.
     type: str
@@ -144,6 +150,11 @@ options:
     description: For V(problems), whether there are hooks for all jobs that bring a source back.
     type: bool
     default: false
+  states:
+    description: For V(back), what is kept of these jobs.
+    type: list
+    elements: dict
+    default: []
   stops:
     description: For V(problems), whether there are hooks for all jobs that stop a source.
     type: bool
@@ -177,6 +188,7 @@ _value:
     - The answer.
     - V(advice) and V(failure) return a text, V(left_out) and V(problems) a list of sentences, and V(toggle) a truth
       value.
+    - V(back) returns the C(jobs) that go back, and the C(problems) with others.
     - V(changes) returns C(count), C(example), C(only) and C(warnings).
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
@@ -189,6 +201,7 @@ _value:
 
 QUESTIONS: Mapping[str, str] = {
     "advice": "plugin_utils.migrate.advice.advice",
+    "back": "plugin_utils.migrate.back.find_back",
     "changes": "plugin_utils.migrate.source_changes.tell_changes",
     "decide": "plugin_utils.migrate.steps.decide",
     "failure": "plugin_utils.task_failure.tell_failure",
