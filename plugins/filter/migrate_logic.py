@@ -26,17 +26,21 @@ options:
     description:
       - What the question is about.
       - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs
-        (V(problems)), the result of a transfer (V(changes), V(summary)), the result of a task (V(failure)), a hook as
-        the user wrote it (V(hook)), or the value of a variable (V(toggle)).
+        (V(back), V(groups), V(problems)), the answer of V(groups) (V(left_out)), the result of a transfer (V(changes),
+        V(summary)), the result of a task (V(failure)), a hook as the user wrote it (V(hook)), or the value of a
+        variable (V(toggle)).
     type: raw
     required: true
   question:
     description:
       - V(advice) asks what a person should do next.
+      - V(back) asks for jobs turned round, which bring back what the new host has.
       - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
       - V(decide) asks what a run does with a job.
       - V(failure) asks why a task failed.
+      - V(groups) asks which jobs switch over together.
       - V(hook) asks what may be told of a hook.
+      - V(left_out) asks which of the groups this run would tear apart.
       - V(problems) asks what is wrong with the jobs themselves.
       - V(remedies) asks what a run does after a failure.
       - V(report) asks for the report of a job.
@@ -44,7 +48,21 @@ options:
       - V(switch) asks which hooks of the switch have run.
       - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
-    choices: [advice, changes, decide, failure, hook, problems, remedies, report, summary, switch, toggle]
+    choices:
+      - advice
+      - back
+      - changes
+      - decide
+      - failure
+      - groups
+      - hook
+      - left_out
+      - problems
+      - remedies
+      - report
+      - summary
+      - switch
+      - toggle
     required: true
   agreed:
     description: For V(problems), the names of jobs that may delete.
@@ -60,7 +78,7 @@ options:
     type: bool
     default: true
   defaults:
-    description: For V(problems), the options that count for all jobs.
+    description: For V(back), V(groups) and V(problems), the options that count for all jobs.
     type: dict
     default: {}
   deletions:
@@ -84,7 +102,8 @@ options:
     type: str
     default: ""
   hosts:
-    description: For V(problems), the names of the hosts in the inventory.
+    description: >-
+      For V(problems), the names of the hosts in the inventory. For V(left_out), those that take part in the run.
     type: list
     elements: str
   in_switch:
@@ -94,6 +113,10 @@ options:
     description: For V(hook), the list that it is in.
     type: str
     default: ""
+  names:
+    description: For V(back), the names of the jobs.
+    type: list
+    elements: str
   new:
     description: For V(toggle), the new name.
     type: str
@@ -107,18 +130,35 @@ options:
     description: For V(toggle), the value under the old name. V(none) if it is not set.
     type: raw
   only:
-    description: For V(problems), the names of the jobs that run. Empty means all.
+    description: For V(groups), V(left_out) and V(problems), the names of the jobs that run. Empty means all.
     type: list
     elements: str
     default: []
   phase:
     description: For V(decide), the phase that was asked for.
     type: str
-    choices: [preflight, seed, sync, cutover, verify]
+    choices: [preflight, seed, sync, rehearse, cutover, verify]
   predicted:
     description: For V(report), what the transfer predicted in check mode. Empty if it was not asked.
     type: dict
     default: {}
+  rehearses:
+    description: For V(problems), whether the run stops sources and brings them back.
+    type: bool
+    default: false
+  revives:
+    description: For V(problems), whether there are hooks for all jobs that bring a source back.
+    type: bool
+    default: false
+  states:
+    description: For V(back), what is kept of these jobs.
+    type: list
+    elements: dict
+    default: []
+  stops:
+    description: For V(problems), whether there are hooks for all jobs that stop a source.
+    type: bool
+    default: false
   task:
     description: For V(failure), the name of the task.
     type: str
@@ -146,7 +186,9 @@ RETURN = r"""
 _value:
   description:
     - The answer.
-    - V(advice) and V(failure) return a text, V(problems) a list of sentences, and V(toggle) a truth value.
+    - V(advice) and V(failure) return a text, V(left_out) and V(problems) a list of sentences, and V(toggle) a truth
+      value.
+    - V(back) returns the C(jobs) that go back, and the C(problems) with others.
     - V(changes) returns C(count), C(example), C(only) and C(warnings).
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
@@ -159,10 +201,13 @@ _value:
 
 QUESTIONS: Mapping[str, str] = {
     "advice": "plugin_utils.migrate.advice.advice",
+    "back": "plugin_utils.migrate.back.find_back",
     "changes": "plugin_utils.fleet.source_changes.tell_changes",
     "decide": "plugin_utils.migrate.steps.decide",
     "failure": "plugin_utils.task_failure.tell_failure",
+    "groups": "plugin_utils.migrate.groups.find_groups",
     "hook": "plugin_utils.hooks.tell_hook",
+    "left_out": "plugin_utils.migrate.groups.find_left_out",
     "problems": "plugin_utils.migrate.job_problems.find_problems",
     "remedies": "plugin_utils.migrate.remedies.find_remedies",
     "report": "plugin_utils.migrate.report.make_report",

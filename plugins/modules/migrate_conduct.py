@@ -34,7 +34,7 @@ options:
   phase:
     description: The last phase that the run makes.
     type: str
-    choices: [preflight, seed, sync, cutover, verify]
+    choices: [preflight, seed, sync, rehearse, cutover, verify]
     required: true
   allow_delete:
     description: Names of the jobs whose first copy may delete what the destination has of its own, or V(all).
@@ -73,6 +73,10 @@ options:
     description: Who started the run, for the reports.
     type: str
     required: true
+  run_id:
+    description: What names this run of Ansible. The jobs of a group switch over in the same one.
+    type: str
+    default: ""
 seealso:
   - module: longhaul.fleet.transfer
 """

@@ -381,6 +381,31 @@ def test_a_failure_before_the_switch_leaves_the_source_serving(hosts: Testbed, m
 
 
 @pytest.mark.long
+def test_a_rehearsal_of_one_job(hosts: Testbed, migration: Migration) -> None:
+    source, dest = trees(hosts)
+    migration.jobs[0].update(before_cutover=[STOP], after_cutover=[START_NEW], delete=True)
+    said = migration.run_into_failure(migrate_phase="rehearse")
+    assert "no hook of cutover_failed would put it back" in said and not dest.exists(), said
+
+    # A hook that does not bring the source back is tried once more, and told of.
+    migration.jobs[0].update(cutover_failed=[{"host": "source", "command": ["/bin/ls", "/data/mended"]}])
+    hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
+    said = migration.run_into_failure(migrate_phase="rehearse")
+    assert "/data/mended" in said and "alpha may still be stopped" in said and not serves(hosts, "beta"), said
+
+    migration.jobs[0].update(cutover_failed=[START_OLD])
+    migration.run(migrate_phase="rehearse")
+    assert serves(hosts, "alpha") and not serves(hosts, "beta")
+    report = migration.report()
+    assert not report["quiesced"] and not report["failure"] and report["phases"]["rehearsal"]["verify"]["identical"]
+    assert report["forecast"]["seconds"] <= report["downtimes"][-1]["seconds"]  # the source was stopped before that run
+    migration.run()
+    assert serves(hosts, "beta") and not serves(hosts, "alpha")
+    hosts.exec("beta", ["/usr/local/bin/app", "stop"])
+    assert (dest / "log").read_bytes().startswith((source / "log").read_bytes())
+
+
+@pytest.mark.long
 def test_a_broken_hook_of_the_switch_is_gone_on_with(hosts: Testbed, migration: Migration) -> None:
     once = {"host": "dest", "command": ["/usr/bin/mkdir", "/data/once"]}  # fails where it is run twice
     broken = {"host": "source", "command": ["/bin/ls", "/data/mended"]}

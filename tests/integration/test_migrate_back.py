@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.longhaul.fleet.tests.integration import test_migrate
 from ansible_collections.longhaul.fleet.tests.integration.test_migrate import (
@@ -13,6 +15,7 @@ from ansible_collections.longhaul.fleet.tests.integration.test_migrate import (
     START_OLD,
     STOP,
     Migration,
+    changed,
     serves,
     trees,
 )
@@ -53,6 +56,34 @@ def test_back_with_what_was_written_on_the_new_host(hosts: Testbed, migration: M
     assert (source / "log").read_bytes().startswith(written)
     assert not (source / "folder0/file0").exists()
     assert migration.report("data-back")["phases"]["verify"]["identical"]
+
+
+@pytest.mark.long
+def test_what_was_written_since_comes_to_a_folder_beside_the_old_tree(hosts: Testbed, migration: Migration) -> None:
+    source, dest = trees(hosts)
+    said = migration.run_into_failure(migrate_phase=None, migrate_back=["data"])
+    assert "it was not switched over, so alpha has all" in said, said
+    migration.jobs[0].update(delete=True, owner_map={"users": {"root": "daemon"}, "groups": {"root": "daemon"}})
+    migration.run()
+    assert {path.stat().st_uid for path in dest.rglob("*")} == {1}
+    before = compare.recorded(source)
+    (dest / "since").write_text("written on the new host")
+    os.chown(dest / "since", 1, 1)
+    (dest / "folder0/file0").unlink()
+
+    said = migration.run_into_failure(migrate_back=["data"])
+    assert "switches nothing over: leave out migrate_phase=cutover" in said, said
+    run = migration.run(migrate_phase=None, migrate_back=["data"])
+    beside = source.with_name("src.from-new")
+    assert "What beta has is at alpha:/data/src.from-new" in run.output and "Not switched over" not in run.output
+    assert (beside / "since").read_text() == "written on the new host" and not (beside / "folder0/file0").exists()
+    assert {path.lstat().st_uid for path in beside.rglob("*")} == {0}
+    assert compare.recorded(source) == before and migration.report()["switch"]["done"]
+    assert changed(migration.run(migrate_phase=None, migrate_back=["data"]), "alpha") == 0
+
+    migration.jobs[0].update(owner_map={"users": {"root": "daemon", "bin": "daemon"}})
+    said = migration.run_into_failure(migrate_phase=None, migrate_back=["data"])
+    assert "owner_map.users makes root and bin the same, daemon" in said, said
 
 
 @pytest.mark.long

@@ -15,6 +15,8 @@ Typed, pure functions of the state that is kept of a job:
 * ``remedies``: what a run does after a failure, as a table;
 * ``record``: what is kept of a job at its destination, and where that stops a run;
 * ``standing``: where a job stands, for an overview;
+* ``back``: jobs turned round;
+* ``groups``: jobs that switch over together, or not at all;
 * ``switch``: which hooks of the switch have run;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state.
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from .back import is_back
 from .stages import Stage, is_compared, stage_of
 
 GOES_ON = "and run the same command again; it goes on from here"
@@ -40,6 +41,11 @@ def advice(state: Mapping[str, Any]) -> str:
             f"Nothing was switched over, but {source} may still be stopped. Start it by hand, as hooks in "
             "cutover_failed would do by themselves, or fix what failed and try again: -e migrate_phase=cutover."
         )
+    if is_back(state):
+        place = f"{state['identity']['dest_host']}:{state['identity']['dest']}"
+        if failed:
+            return f"Fix what is named above, {GOES_ON}."
+        return f"What {source} has is at {place}, beside the tree there, which was left alone."
     if failed:
         return f"Nothing was switched over, and {source} still serves. Fix what is named above, {GOES_ON}."
     for phase, words in (

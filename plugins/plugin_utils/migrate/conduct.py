@@ -128,6 +128,7 @@ class Run:
             short_enough=options["sync_short_enough"],
             max_passes=options["sync_max_passes"],
             started_by=options["started_by"],
+            run_id=options["run_id"],
         )
 
     def _tags(self, name: str) -> list[str]:

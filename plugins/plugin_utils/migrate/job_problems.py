@@ -29,17 +29,23 @@ def find_problems(
     defaults: Mapping[str, Any] = MappingProxyType({}),
     only: Iterable[str] = (),
     agreed: Iterable[str] = (),
+    rehearses: bool = False,
+    stops: bool = False,
+    revives: bool = False,
 ) -> list[str]:
     """Return a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work.
 
     ``defaults`` count for all jobs. ``only`` and ``agreed`` name jobs: those that run, and those that may delete.
+    A run that ``rehearses`` must bring back what it stops; ``stops`` and ``revives`` say whether hooks for all jobs do.
     """
-    known, others = frozenset(hosts), _Others()
+    known, others, only = frozenset(hosts), _Others(), list(only)
     problems, names = [], set()
     for number, written in enumerate(jobs, 1):
         job = {**defaults, **written}  # a plain one: each look at a container of Ansible's is a template
         called = f"job {job['name']}" if job.get("name") else f"job number {number}"
         found = _problems_of_one(job, known) or others.conflicts(job)
+        if rehearses and (not only or str(job.get("name")) in only):
+            found = found + _problems_of_rehearsal(job, stops, revives)
         problems += [f"{called}: {problem}" for problem in found]
         others.add(job)
         names.add(job.get("name", ""))
@@ -47,6 +53,15 @@ def find_problems(
         *_unknown_names("migrate_only", only, names),
         *_unknown_names("migrate_allow_delete", agreed, names | {"all", "true"}),
         *problems,
+    ]
+
+
+def _problems_of_rehearsal(job: Mapping[str, Any], stops: bool, revives: bool) -> list[str]:
+    if not (stops or job.get("before_cutover")) or revives or job.get("cutover_failed"):
+        return []
+    return [
+        "a rehearsal stops the source with before_cutover, and no hook of cutover_failed would put it back in service. "
+        "Add one"
     ]
 
 
@@ -65,6 +80,8 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[st
     problems = [f"{key} is missing" for key in REQUIRED if not job.get(key)]
     if job.get("name") and not NAME.match(str(job["name"])):
         problems.append("its name may have letters, digits, dots, dashes and underscores; files are named after it")
+    if job.get("cutover_group") and not NAME.match(str(job["cutover_group"])):
+        problems.append("cutover_group may have letters, digits, dots, dashes and underscores")
     for key in ("src_host", "dest_host"):
         if job.get(key) and job[key] not in hosts:
             problems.append(f"{key} {job[key]} is not in the inventory; its variables would say how to reach it")

@@ -21,6 +21,7 @@ from ..fleet.source_changes import tell_changes
 from ..host_runner import HostFailed
 from .advice import advice, begin_again
 from .deletions import agreement, tell_deletions
+from .groups import begin_switch, enter, joins_begun, siblings
 from .hosts import SIDES, Found, Hosts
 from .preflight import judge_preflight
 from .programs import lacking, needed_programs
@@ -48,6 +49,7 @@ class Options(NamedTuple):
     short_enough: float
     max_passes: int
     started_by: str
+    run_id: str = ""  # what the jobs of a group know by that they are in the same run
 
 
 class Services(NamedTuple):
@@ -127,6 +129,7 @@ class JobLife:
         if self.record.failure or not self.left:
             self._report()
         else:
+            self.state = dict(enter(self.state, str(self._job.get("cutover_group") or ""), self._options.run_id))
             self._save()  # the role's tasks go on from there
 
     @property
@@ -137,14 +140,11 @@ class JobLife:
     def _read_state(self) -> Mapping[str, Any]:
         """Return the state as this run finds it. Raises Stopped if it belongs to another tree."""
         store, job = self._services.store, self._job
-        try:
-            before = {} if self._options.reset else store.read(job["name"])
-        except (OSError, ValueError) as error:
-            raise Stopped(
-                f"{store.state_path(job['name'])} cannot be read: {error}. Restore it, or remove it to "
-                "begin the job again"
-            ) from None
+        before = {} if self._options.reset else self._load(job["name"])
+        others = [self._load(name) for name in siblings(before)]
         state = {**fresh_state(job), **before, "failure": {}}
+        if joins_begun(state, others):  # of its group, decided by a run that did not come to write it down here
+            state = dict(begin_switch(state, self._services.now()))
         if state["identity"] != identity_of(job):
             was = state["identity"]
             raise Stopped(
@@ -159,8 +159,19 @@ class JobLife:
             "at": self._services.now(),
             "by": self._options.started_by,
             "phase": self._options.phase.value,
+            "id": self._options.run_id,
+            "verify": self._job.get("verify") or "checksum",
         }
         return state
+
+    def _load(self, name: str) -> Mapping[str, Any]:
+        store = self._services.store
+        try:
+            return store.read(name)
+        except (OSError, ValueError) as error:
+            raise Stopped(
+                f"{store.state_path(name)} cannot be read: {error}. Restore it, or remove it to begin the job again"
+            ) from None
 
     def _decide(self) -> Decision:
         """Return what is left for this run, by the state as it is now."""

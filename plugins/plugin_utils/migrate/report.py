@@ -22,6 +22,14 @@ class Totals(TypedDict, total=False):
     files_deleted: int
 
 
+class Forecast(TypedDict, total=False):
+    """How long the source will be stopped; empty if nothing is known of that, or if it was switched over."""
+
+    seconds: float
+    lasted: str  # in words
+    why: str
+
+
 def make_report(
     state: Mapping[str, Any],
     warnings: Sequence[str] = (),
@@ -32,8 +40,9 @@ def make_report(
     """Return the state of a job with what only reports say.
 
     That is ``warnings``, those of them that only hold for the last pass as ``hints``, ``next`` and ``check_mode``;
-    ``totals`` of all transfers; ``downtimes`` and ``hooks`` with their ``seconds``, and as ``lasted`` in words; and
-    ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made since.
+    ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with their ``seconds``,
+    and as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made
+    since.
     """
     passes = _passes(state)
     if not predicted or (passes and predicted["at"] <= passes[-1]["at"]):
@@ -47,6 +56,7 @@ def make_report(
         "check_mode": check_mode,
         "predicted": dict(predicted),
         "deletions": deletions,
+        "forecast": _forecast(state, passes),
         "totals": _totals(passes or [predicted] if passes or predicted else []),
         "downtimes": [
             _with_seconds(one, seconds_of(one["from"]), seconds_of(one["to"])) for one in state.get("downtimes", [])
@@ -74,9 +84,47 @@ def _totals(passes: Sequence[Mapping[str, Any]]) -> Totals:
     }
 
 
+def _forecast(state: Mapping[str, Any], passes: Sequence[Mapping[str, Any]]) -> Forecast:
+    """Return the downtime to expect: that of the rehearsal, or the last pass again and a comparison, without hooks."""
+    rehearsal = state["phases"].get("rehearsal")
+    if state["switch"]:
+        return {}
+    if rehearsal:
+        seconds = float(max(0, (seconds_of(rehearsal["at"]) or 0) - (seconds_of(rehearsal["from"]) or 0)))
+        return {"seconds": seconds, "lasted": _in_words(seconds), "why": f"as in the rehearsal of {rehearsal['at']}"}
+    if not passes or "duration" not in passes[-1]:
+        return {}
+    copied = float(passes[-1]["duration"])
+    compared = _comparison_of(state, passes)
+    why = f"as long as the last pass took ({_in_words(copied)})"
+    if compared:
+        why += f" and a comparison may take ({_in_words(compared)})"
+    seconds = round(copied + compared, 1)
+    return {"seconds": seconds, "lasted": _in_words(seconds), "why": f"{why}, and the hooks besides"}
+
+
+def _comparison_of(state: Mapping[str, Any], passes: Sequence[Mapping[str, Any]]) -> float:
+    """Return the seconds that a comparison may take: as an earlier one, else as the last look, or reading both trees.
+
+    Both trees are read side by side, hardly slower than the first copy was made; that is the rate that is known.
+    """
+    wanted = state.get("run", {}).get("verify")
+    found = state["phases"].get("verify") or state["phases"].get("verify_failed") or {}
+    if found and found.get("compared") == wanted:
+        return float(found["duration"])
+    if wanted == "size":
+        return float(passes[-1]["duration"])
+    rate = max((float(one.get("throughput") or 0) for one in passes), default=0.0)
+    return float(passes[-1].get("bytes_total", 0)) / rate if wanted == "checksum" and rate else 0.0
+
+
+def _in_words(seconds: float) -> str:
+    return format_seconds(int(seconds)) if seconds >= 60 else f"{round(seconds, 1):g} s"
+
+
 def _with_seconds(one: Mapping[str, Any], began: float | None, ended: float | None) -> dict[str, Any]:
     seconds = round(max(0.0, float(ended or 0) - float(began or 0)), 1)
-    return {**one, "seconds": seconds, "lasted": format_seconds(int(seconds)) if seconds >= 60 else f"{seconds:g} s"}
+    return {**one, "seconds": seconds, "lasted": _in_words(seconds)}
 
 
 def _changed_meanwhile(passes: Sequence[Mapping[str, Any]]) -> list[str]:

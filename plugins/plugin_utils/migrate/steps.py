@@ -19,6 +19,7 @@ class Phase(Enum):
     PREFLIGHT = "preflight"
     SEED = "seed"
     SYNC = "sync"
+    REHEARSE = "rehearse"
     CUTOVER = "cutover"
     VERIFY = "verify"
 
@@ -30,6 +31,7 @@ class Step(Enum):
     SEED = "seed"
     SYNC = "sync"
     CUTOVER = "cutover"
+    REHEARSE = "rehearse"  # the source back in service
     SWITCH = "switch"
     VERIFY = "verify"
 
@@ -46,6 +48,8 @@ class Decision(NamedTuple):
 # no difference. A tree that was switched over is in use, so no row sends anything to it.
 _UP_TO_SEED = (Step.PREFLIGHT, Step.SEED)
 _UP_TO_SYNC = (*_UP_TO_SEED, Step.SYNC)
+_REHEARSAL = (*_UP_TO_SYNC, Step.CUTOVER, Step.REHEARSE)
+_ALL = (*_UP_TO_SYNC, Step.CUTOVER, Step.SWITCH, Step.VERIFY)
 TABLE: Mapping[Phase, Mapping[Stage, tuple[Step, ...] | None]] = {
     Phase.PREFLIGHT: {
         Stage.SERVING: (Step.PREFLIGHT,),
@@ -65,9 +69,15 @@ TABLE: Mapping[Phase, Mapping[Stage, tuple[Step, ...] | None]] = {
         Stage.SWITCHING: (),
         Stage.SWITCHED: (),
     },
+    Phase.REHEARSE: {
+        Stage.SERVING: _REHEARSAL,
+        Stage.STOPPED: _REHEARSAL,
+        Stage.SWITCHING: (),
+        Stage.SWITCHED: (),
+    },
     Phase.CUTOVER: {
-        Stage.SERVING: tuple(Step),
-        Stage.STOPPED: tuple(Step),
+        Stage.SERVING: _ALL,
+        Stage.STOPPED: _ALL,
         Stage.SWITCHING: (Step.SWITCH, Step.VERIFY),
         Stage.SWITCHED: (Step.VERIFY,),
     },

@@ -144,3 +144,27 @@ def test_twice_as_many_jobs_are_twice_the_work():
     (lines, looks), (more_lines, more_looks) = _lines_and_looks(1000), _lines_and_looks(2000)
     assert lines > 1000 and more_lines < 2.1 * lines
     assert looks >= 1000 and more_looks < 2.1 * looks
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, False),
+        ({"before_cutover": [{}]}, True),
+        ({"before_cutover": [{}], "cutover_failed": [{}]}, False),
+        ({"cutover_failed": [{}]}, False),
+    ],
+)
+def test_a_rehearsal_must_be_able_to_bring_back_what_it_stops(changes, told):
+    jobs = [job(**changes)]
+    assert find_problems(jobs, HOSTS) == []
+    problems = find_problems(jobs, HOSTS, rehearses=True)
+    assert len(problems) == told and all("job data: a rehearsal stops the source" in problem for problem in problems)
+    assert find_problems(jobs, HOSTS, rehearses=True, stops=True, revives=True) == []
+    assert find_problems([*jobs, job(name="other", dest="/x")], HOSTS, rehearses=True, only=["other"]) == []
+
+
+def test_the_name_of_a_group():
+    assert find_problems([job(cutover_group="shop.1")], HOSTS) == []
+    (problem,) = find_problems([job(cutover_group="a b")], HOSTS)
+    assert "cutover_group may have letters" in problem

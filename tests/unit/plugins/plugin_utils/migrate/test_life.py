@@ -399,3 +399,31 @@ def test_another_control_node_goes_on_with_what_was_not_switched_over(world: Wor
     world.transfers = [result(), result()]
     life = world.live()
     assert life.record.failure is None and list(world.state["phases"]) == ["preflight", "seed", "sync"]
+
+
+def test_a_job_of_a_group_enters_its_run_with_an_up_to_date_copy(world: World):
+    world.transfers = [result(), result()]
+    world.live({"cutover_group": "server"}, phase=Phase.CUTOVER, run_id="run-1")
+    assert world.state["group"] == {"name": "server", "run": "run-1", "stands": "waiting"}
+    assert world.state["run"]["id"] == "run-1"
+    world.transfers = [NOTHING]
+    world.live(phase=Phase.CUTOVER)
+    assert "group" not in world.state
+
+
+def test_a_job_whose_group_was_decided_goes_on_with_the_switch(world: World):
+    world.transfers = [result(), result()]
+    world.live({"cutover_group": "server"}, phase=Phase.CUTOVER, run_id="run-1")
+    group = {"name": "server", "run": "run-1", "stands": "ready", "members": ["data", "other"]}
+    ready = {**world.state, "quiesced": True, "group": group}
+    store = Store(str(world.folder), writes=True)
+    store.save("data", ready)
+    store.save("other", {**ready, "name": "other", "switch": {"done": False, "hooks": [], "steps": 0}})
+    life = world.live({"cutover_group": "server"}, phase=Phase.CUTOVER, run_id="run-2")
+    assert life.left == (Step.SWITCH, Step.VERIFY) and world.state["group"] == group
+    assert world.state["switch"]["done"] is False
+    # As long as nobody can tell whether it was, nothing is done.
+    store.save("data", ready)
+    (world.folder / "state/other.json").write_text("{")
+    life = world.live({"cutover_group": "server"}, phase=Phase.CUTOVER, run_id="run-3")
+    assert life.record.failure and world.state == ready

@@ -60,3 +60,25 @@ def test_before_the_first_copy_the_totals_are_those_of_the_prediction():
     predicted = {"at": "2026-01-02T00:00:00Z", "files_total": 7, "bytes_total": 70, "bytes_sent": 70}
     found = make_report(state, predicted=predicted)["totals"]
     assert found == {"entries": 7, "bytes": 70, "bytes_sent": 70, "files_deleted": 0}
+
+
+def test_the_downtime_to_expect_is_that_of_the_rehearsal_or_of_the_last_pass_and_a_comparison():
+    seed = {"duration": 1000.0, "bytes_total": 5000, "throughput": 10.0, "at": "2026-01-01T00:00:00Z"}
+    last = {"duration": 40.0, "bytes_total": 6000, "throughput": 2.0, "at": "2026-01-01T01:00:00Z"}
+    phases = {"seed": seed, "sync": {"passes": [last]}}
+
+    def seconds(found, **changes):
+        return report(found, **changes)["forecast"].get("seconds")
+
+    assert seconds(phases, run={"verify": "checksum"}) == 40 + 6000 / 10
+    assert "0:10:00" in report(phases, run={"verify": "checksum"})["forecast"]["why"]
+    assert seconds(phases, run={"verify": "size"}) == 80
+    assert seconds(phases, run={"verify": "none"}) == seconds(phases) == 40
+    assert seconds({"seed": {**seed, "throughput": 0}}, run={"verify": "checksum"}) == 1000
+    compared = {**phases, "verify_failed": {"compared": "checksum", "duration": 20.0}}
+    assert seconds(compared, run={"verify": "checksum"}) == 60 and seconds(compared, run={"verify": "size"}) == 80
+    rehearsal = {"from": "2026-01-01T02:00:00Z", "at": "2026-01-01T02:02:05Z"}
+    found = report({**phases, "rehearsal": rehearsal}, run={"verify": "checksum"})["forecast"]
+    assert (found["seconds"], found["lasted"]) == (125, "0:02:05") and "rehearsal" in found["why"]
+    assert seconds({**phases, "rehearsal": rehearsal}, switch={"done": False, "steps": 0}) is None
+    assert seconds({}) is None and seconds({"seed": {}}) is None
