@@ -120,7 +120,7 @@ def test_a_failure_before_the_switch_brings_all_back(hosts: Testbed, server: Ser
     migration, culprit = server.migration, "homes" if step in ("before hook", "final pass") else "database"
     mended = server.root(culprit) / "mended"
     if step == "seed":
-        server.job(culprit).update(src="/data/none/")
+        server.root(culprit).joinpath("database").rename(server.root(culprit) / "gone")
     if step == "before hook":
         server.job(culprit)["before_cutover"].append(NEEDS_MENDING)
     if step == "final pass":  # its tree goes away before that, until it is mended
@@ -139,10 +139,9 @@ def test_a_failure_before_the_switch_brings_all_back(hosts: Testbed, server: Ser
     if step == "comparison":
         assert "stray" in migration.report(culprit)["failure"]["reason"]
 
-    server.job(culprit).update(src=f"/data/{culprit}/")
     mended.touch()
-    if step == "final pass":
-        (server.root(culprit) / "gone").rename(server.root(culprit) / "homes")
+    if step in ("seed", "final pass"):
+        (server.root(culprit) / "gone").rename(server.root(culprit) / culprit)
     migration.run()
     server.expect_switched()
 

@@ -210,7 +210,7 @@ def _stands(state: State, run: str, needed: Standing) -> bool:
 def _tell(name: str, state: State, run: str) -> str:
     """Return why a job does not stand where it is needed."""
     if not state or state.get("run", {}).get("id") != run:
-        return f"job {name} takes no part in this run, because its host does not, or its state cannot be read"
+        return f"job {name} takes no part in this run: its host does not, or its state is of no use"
     failure = state["failure"]
     if failure:
         return f"job {name} stopped in phase {failure['phase']}"
