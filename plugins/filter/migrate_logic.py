@@ -151,10 +151,9 @@ options:
     type: bool
     default: false
   states:
-    description: For V(back), what is kept of these jobs.
+    description: For V(back), what is kept of these jobs as far as they have begun. Without it, nobody has looked.
     type: list
     elements: dict
-    default: []
   stops:
     description: For V(problems), whether there are hooks for all jobs that stop a source.
     type: bool

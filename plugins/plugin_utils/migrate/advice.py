@@ -10,8 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .back import is_back
-from .stages import Stage, is_compared, stage_of
+from .stages import Stage, is_back, is_compared, stage_of
 
 GOES_ON = "and run the same command again; it goes on from here"
 

@@ -16,9 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .job_problems import arrival
-from .stages import Stage, stage_of
-
-SUFFIX = ".from-new"
+from .stages import BACK, Stage, stage_of
 
 # What says nothing of the way back: hooks and groups, what belongs to the other host, and what would delete or link.
 _LEFT_OUT = (
@@ -52,22 +50,26 @@ def find_back(
     jobs: Iterable[Mapping[str, Any]],
     names: Sequence[str],
     defaults: Mapping[str, Any] = MappingProxyType({}),
-    states: Iterable[Mapping[str, Any]] = (),
+    states: Iterable[Job] | None = None,
 ) -> Back:
     """Return the jobs of these names, turned round, and a sentence for each that cannot be.
 
-    ``defaults`` count for all jobs; ``states`` are what is kept of jobs, as far as they have begun.
+    ``defaults`` count for all jobs; ``states`` are what is kept of jobs, as far as they have begun, None if nobody has
+    looked.
     """
-    known = {str(state["name"]): state for state in states}
+    known = {str(state["name"]): state for state in states or ()}
     named = {str(job.get("name")): {**defaults, **job} for job in jobs if job.get("name") in names}
     turned, problems = [], []
     for name in dict.fromkeys(names):
         if name not in named:
             problems.append(f"migrate_back names {name}, and there is no such job")
             continue
-        found = _problems(named[name], known.get(name))
+        job, state = named[name], known.get(name)
+        found = _problems(job)
+        if states is not None and (state is None or stage_of(state) not in (Stage.SWITCHING, Stage.SWITCHED)):
+            found.append(f"it was not switched over, so {job['src_host']} has all that there is")
         problems += [f"job {name}: {problem}" for problem in found]
-        turned += [] if found else [turn_round(named[name])]
+        turned += [] if found else [turn_round(job)]
     return Back(turned, problems)
 
 
@@ -76,25 +78,18 @@ def turn_round(job: Job) -> Job:
     return {
         **{key: value for key, value in job.items() if key not in _LEFT_OUT},
         **dict.fromkeys(_LEFT_OUT),  # also where they are options for all jobs
-        "name": f"{job['name']}{SUFFIX}",
+        "name": f"{job['name']}{BACK}",
         "src_host": job["dest_host"],
         "src": f"{arrival(job).rstrip('/')}/",
         "dest_host": job["src_host"],
-        "dest": f"{os.path.normpath(str(job['src']))}{SUFFIX}",
+        "dest": f"{os.path.normpath(str(job['src']))}{BACK}",
         "delete": False,
         "connect": _CONNECT.get(str(job.get("connect")), job.get("connect")),
         "owner_map": _inverted(job.get("owner_map") or {}) or None,
     }
 
 
-def is_back(state: Mapping[str, Any]) -> bool:
-    """Whether a state is that of a job that goes back."""
-    return str(state["identity"].get("dest", "")).endswith(SUFFIX)
-
-
-def _problems(job: Mapping[str, Any], state: Mapping[str, Any] | None) -> list[str]:
-    if state is None or stage_of(state) not in (Stage.SWITCHING, Stage.SWITCHED):
-        return [f"it was not switched over, so {job['src_host']} has all that there is"]
+def _problems(job: Job) -> list[str]:
     problems = []
     if os.path.normpath(str(job["src"])) == "/":
         problems.append("its source is /, and nothing lies beside that. Copy back what you need with a job of its own")

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+BACK = ".from-new"  # ends the names of jobs that go back, and of the folders that they go to
+
 
 class Stage(Enum):
     """How far a job is."""
@@ -36,3 +38,8 @@ def is_seeded(state: Mapping[str, Any]) -> bool:
 def is_compared(state: Mapping[str, Any]) -> bool:
     """Whether a comparison of the two trees found no difference since the last cutover began."""
     return "verify" in state["phases"]
+
+
+def is_back(state: Mapping[str, Any]) -> bool:
+    """Whether a state is that of a job that goes back."""
+    return str(state["identity"].get("dest", "")).endswith(BACK)

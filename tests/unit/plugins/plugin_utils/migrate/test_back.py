@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.back import find_back, is_back, turn_round
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.back import find_back, turn_round
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_problems import find_problems
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import is_back
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import fresh_state
 
 JOB = {"name": "data", "src_host": "old", "src": "/srv/data/", "dest_host": "new", "dest": "/srv/new"}
@@ -58,6 +59,7 @@ def test_those_that_are_named_go_back():
     found = find_back(jobs, ["data"], {"owner_map": {"users": {1: 2}}}, [state(), state(name="other")])
     assert [job["name"] for job in found.jobs] == ["data.from-new"] and not found.problems
     assert found.jobs[0]["owner_map"] == {"users": {2: 1}}
+    assert len(find_back(jobs, ["data"]).jobs) == 1  # nobody has looked
     begun = state(switch={"done": False, "steps": 0})
     assert len(find_back(jobs, ["data"], {}, [begun]).jobs) == 1
 
