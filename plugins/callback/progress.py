@@ -11,21 +11,6 @@ prints lines.
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
-import shutil
-import sys
-import threading
-import time
-from contextlib import AbstractContextManager
-from typing import Any
-
-from ansible.plugins.callback import CallbackBase
-from ansible.utils.display import Display
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.live import live_lines
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import progress_folder, read_snapshots
-
 DOCUMENTATION = r"""
 name: progress
 type: aggregate
@@ -52,6 +37,21 @@ options:
       - section: longhaul_progress
         key: interval
 """
+
+import atexit
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+from ansible.utils.display import Display
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.live import live_lines
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import progress_folder, read_snapshots
 
 _SLOWEST = 10.0  # seconds between two drawings
 _FASTEST = 0.1

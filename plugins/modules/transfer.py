@@ -215,8 +215,8 @@ options:
         request more.
       - With V(stream), V(auto) begins with as many as the smaller host has cores, and four at most. If the network is
         the bottleneck while large files are being sent, it tries more, up to 16, and keeps them as long as the measured
-        rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. A fixed number stays that number. The initial number is also that of the processes that
-        write small files at the destination.
+        rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. A fixed number
+        stays that number. The initial number is also that of the processes that write small files at the destination.
       - Hard links, the times of directories and deletions are correct for any number.
     type: str
     default: auto

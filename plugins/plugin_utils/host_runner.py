@@ -177,7 +177,7 @@ class HostRunner:
 
         Only their texts are made harmless. Raises HostFailed with the host's name, what it said, and what that means.
         """
-        riders = [self._riders.popleft() for _ in range(len(self._riders))]
+        riders = [self._riders.popleft() for _one in range(len(self._riders))]
         asked: _Arguments = {"steps": [*steps, *(step for step, _told in riders)], "secrets": secrets or {}}
         _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in asked['steps'])}")
         try:

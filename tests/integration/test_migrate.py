@@ -508,7 +508,7 @@ def test_what_stands_in_the_way_is_told_together_and_nothing_is_written(hosts: T
     ("variables", "words"),
     [
         ({"migrate_jobs": []}, ["There are no jobs", "src_host: old.example.com", "-e @jobs.yml"]),
-        ({"migrate_phase": "seeed"}, ["migrate_phase is seeed", "seed, sync, cutover"]),
+        ({"migrate_phase": "seeed"}, ["migrate_phase is seeed", "seed, sync, rehearse, cutover"]),
         ({"migrate_phase": "report"}, ["migrate_phase=report no longer exists", "migrate_phase=cutover"]),
         ({"migrate_defaults": {"exclued": ["*.tmp"]}}, ["exclued", "exclude"]),
         ({"migrate_only": ["daat"]}, ["daat", "no such job"]),

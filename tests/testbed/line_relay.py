@@ -32,7 +32,7 @@ from line import Line, Way  # type: ignore[import-not-found]  # run by its path,
 
 NEW_NET = 0x40000000
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-AT_ONCE = 64  # packets read from one end before the other end has its turn
+AT_ONCE = 64  # packets read from one side before the other has its turn
 LARGEST = 65536
 PRIORITY = -10  # what is late here would look like a longer line
 

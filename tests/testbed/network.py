@@ -72,7 +72,7 @@ def host_lines(number: int, index: int) -> list[str]:
 
 
 def congestion(algorithm: str) -> list[str]:
-    """Return the command by which new connections of a host get a congestion control, where nobody names another."""
+    """Return the command by which new connections of a host get a congestion control by default."""
     return ["sh", "-c", f"echo {algorithm} >/proc/sys/net/ipv4/tcp_congestion_control"]
 
 

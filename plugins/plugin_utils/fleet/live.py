@@ -80,10 +80,10 @@ def _pair_line(pair: Pair, width: int, name: int, now: float) -> str:
     )
     rest = width - sum(_FIXED) - len(_FIXED)
     name = min(name, max(_NAME, rest))
-    bar = min(_WIDEST_BAR, rest - name - 1)
+    room = min(_WIDEST_BAR, rest - name - 1)
     columns = [fit(one_line(pair.name), name), fit(values[0], _FIXED[0])]
-    if bar >= _BAR:
-        columns.append(_bar(share, bar))
+    if room >= _BAR:
+        columns.append(_bar(share, room))
     columns += [fit(value, column, right=True) for value, column in zip(values[1:], _FIXED[1:])]
     return " ".join(columns)
 

@@ -37,7 +37,7 @@ class TcpInfo(NamedTuple):
 
 
 def parse_tcp_info(data: bytes) -> TcpInfo | None:
-    """Read ``struct tcp_info``; None where the kernel is too old for it."""
+    """Read ``struct tcp_info``; None if the kernel is too old for it."""
     if len(data) < _DATA_SEGS_OUT + _U32.size:
         return None
 
@@ -56,7 +56,7 @@ def parse_tcp_info(data: bytes) -> TcpInfo | None:
 
 
 def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
-    """Return what is known about a connection; None where the system does not say, or it is closed."""
+    """Return what is known about a connection; None if the system does not say, or it is closed."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -66,7 +66,7 @@ def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
 
 
 def congestion_of(connection: socket.socket) -> str:
-    """Return the name of a connection's congestion control; empty where the system does not say."""
+    """Return the name of a connection's congestion control; empty if the system does not say."""
     try:
         name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
     except (AttributeError, OSError, ValueError):
@@ -75,7 +75,7 @@ def congestion_of(connection: socket.socket) -> str:
 
 
 def set_congestion(connection: socket.socket, name: str) -> bool:
-    """Give a connection another congestion control; whether it has it then."""
+    """Set the congestion control of a connection, and return whether it has it then."""
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
     except (AttributeError, OSError, ValueError):

@@ -75,7 +75,7 @@ def is_too_slow(own: float, others: Collection[float], left: int) -> bool:
 def prepare(link: DataConnection, congestion: str, limit: int) -> None:
     """Have the kernel send as this transfer should, ``limit`` bytes a second at most (0: any).
 
-    Raises TransferFailed where the congestion control that is named cannot be had.
+    Raises TransferFailed if the congestion control that is named is not available.
     """
     if limit:
         pace(link.socket, limit)

@@ -37,7 +37,7 @@ def begin(side: str, connection: socket.socket, folder: Path) -> Session:
 
 def test_whoever_ends_since_it_was_cancelled_tells_its_peer_before(tmp_path: Path) -> None:
     ends = socket.socketpair()
-    source, dest = (begin(side, end, tmp_path / side) for side, end in zip(("source", "dest"), ends, strict=True))
+    source, dest = (begin(side, end, tmp_path / side) for side, end in zip(("source", "dest"), ends))
     for session in (source, dest):
         session.expect_hello()
     write_ticket(str(tmp_path / "source"), OWN, Ticket(cancelled=True))
