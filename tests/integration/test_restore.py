@@ -161,7 +161,6 @@ def test_a_symlink_into_the_repository_is_no_destination(backup: Backup) -> None
     assert "leads to /data/backup/alpha/copy on beta" in said and "spoil the snapshots" in said, said
 
 
-@pytest.mark.long
 def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
     source = backup.data["alpha"] / "src"
     (source / "photos").mkdir(parents=True)
