@@ -11,13 +11,14 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.backup_conduct import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.conduct import Conduct, now
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.conduct import Conduct
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import BackupLife
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.planning import plan
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
 
 prepare(transfer.DOCUMENTATION)
@@ -36,7 +37,7 @@ class ActionModule(ConductAction):
         planned = plan(options, self.variables, store)
         conductor = Conduct(self, self.variables, say, interruption, store, len(planned.runs))
         lives = {
-            run["id"]: BackupLife(run, Progress(now()), conductor.services, before=planned.known.get(run["id"]))
+            run["id"]: BackupLife(run, Progress(now_text()), conductor.services, before=planned.known.get(run["id"]))
             for run in planned.runs
         }
         conductor.drive(lives, planned.waiting, planned.limits)

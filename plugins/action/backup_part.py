@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.backup_part import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.conduct import Conduct, now
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.conduct import Conduct
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import Run
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import BackupLife, Part
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
@@ -20,6 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_actio
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
 
 prepare(transfer.DOCUMENTATION)
@@ -35,7 +36,7 @@ class ActionModule(ConductAction):
     ) -> Mapping[str, object]:
         """Make the steps of the part that are left, and return how far the backup is then."""
         store, run = Store(options["folder"], writes=write), cast(Run, options["run"])
-        progress = parse_progress(options["progress"]) if options["progress"] else Progress(now())
+        progress = parse_progress(options["progress"]) if options["progress"] else Progress(now_text())
         conductor = Conduct(self, self.variables, say, interruption, store, 1)
         life = BackupLife(
             run, progress, conductor.services, Part(options["part"]), store.read(run["id"]), options["makes_source"]

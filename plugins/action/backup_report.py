@@ -13,7 +13,6 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.modules.backup_report import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.conduct import now
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import judge, name_sick
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.old_keys import make_runs
@@ -23,6 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction, cannot_write
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.render import render
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
 
 _TEXTFILE_MODE = 0o644  # the node exporter reads it as another user
 
@@ -42,7 +42,7 @@ class ActionModule(ControlNodeAction):
         except Refusal as error:
             return {"failed": True, "msg": str(error)}
         health = judge(runs, [*others, *options["records"]], options["wanted"], made, time.time(), predicted=not write)
-        at = now()
+        at = now_text()
         store.report({"at": at, "jobs": health}, render("backup", "report.md.j2", health=health, at=at))
         if options["textfile"] and write:
             try:

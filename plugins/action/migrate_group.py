@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.modules.migrate_group import DOC
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.groups import Gate, State, settle
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
 
 
 class ActionModule(ControlNodeAction):
@@ -29,9 +29,8 @@ class ActionModule(ControlNodeAction):
         store = Store(options["folder"], writes=write)
         with _locked(options["folder"]):
             states = {name: _read(store, name) for name in options["jobs"]}
-            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             gate = Gate(options["gate"])
-            verdict, written = settle(states, options["run_id"], gate, now, options["own"], options["commits"])
+            verdict, written = settle(states, options["run_id"], gate, now_text(), options["own"], options["commits"])
             for name, state in written.items():
                 store.save(name, state)
         return verdict._asdict()

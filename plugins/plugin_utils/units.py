@@ -41,6 +41,21 @@ def short_time(seconds: float) -> str:
     return f"{days}d{hours % 24:02d}h" if days < 100 else f"{min(days, 99999)}d"
 
 
+def seconds_left(done: int, total: int, rate: float | None) -> float | None:
+    """Return the seconds until all of ``total`` bytes (0: not known) are done at this rate; None if nobody knows."""
+    return max(0, total - done) / rate if rate and total else None
+
+
+def percent(done: int, total: int) -> int | None:
+    """Return the share of ``total`` that is done, 100 at most; None if the total is not known (0)."""
+    return min(100, 100 * done // total) if total else None
+
+
+def now_text() -> str:
+    """Return the time as reports have it, in UTC: ``2026-11-21T12:00:00Z``."""
+    return time.strftime(_ISO, time.gmtime())
+
+
 def seconds_of(text: str | None) -> int | None:
     """Return the seconds since 1970 of a time as reports have it, ``2026-11-21T12:00:00Z``; None for none."""
     return calendar.timegm(time.strptime(text, _ISO)) if text else None
@@ -58,5 +73,5 @@ def progress_line(pair: str, progress: Progress, rate: float | None, paused: boo
         return ", ".join([f"{pair}: {progress.phase}", format_bytes(done), *words])
     if rate and total > done and not paused:
         words.append(f"{format_seconds((total - done) / rate)} left")
-    share = min(100, 100 * done // total)
+    share = percent(done, total)
     return ", ".join([f"{pair}: {format_bytes(done)} of {format_bytes(total)} ({share} %)", *words])

@@ -22,6 +22,7 @@ from ..fleet.telling import Teller
 from ..host_runner import HostRunner
 from ..interruption import Interruption
 from ..session import Session
+from ..units import now_text
 from .claims import process_of
 from .hosts import Hosts
 from .life import BackupLife, Services
@@ -68,7 +69,7 @@ class Conduct:
             errors=FAILURES,
             store=self._store,
             process=process_of(os.getppid()),  # of ansible-playbook, which lives for the run; this is a worker of it
-            now=now,
+            now=now_text,
             tell=self._say,
             report=self._report,
         )
@@ -94,8 +95,3 @@ class Conduct:
             lines = [f"{record['id']}: {failed or 'done'}"]
         for line in lines:
             self._say(line)
-
-
-def now() -> str:
-    """Return the time as records have it, in UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ..host_text import one_line
-from ..units import format_bytes, format_seconds, short_time
+from ..units import format_bytes, format_seconds, percent, short_time
 from .columns import cells, cut, fit
 from .snapshot import Pair, Snapshot
 
@@ -62,7 +62,7 @@ def _weight(pair: Pair) -> tuple[bool, float, str]:
 
 
 def _pair_line(pair: Pair, width: int, name: int, now: float) -> str:
-    share = min(100, 100 * pair.bytes_done // pair.bytes_total) if pair.bytes_total else None
+    share = percent(pair.bytes_done, pair.bytes_total)
     age = now - pair.at
     if pair.paused:
         rate = "paused"

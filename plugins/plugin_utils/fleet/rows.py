@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ..units import seconds_left
 from .answers import Seen
 
 
@@ -89,9 +90,7 @@ class Row:
     @property
     def eta(self) -> float | None:
         """The seconds until the running transfer ends at this rate; None if that is not known."""
-        if self.state is not State.RUNNING or not self.rate or not self.bytes_total:
-            return None
-        return max(0, self.bytes_total - self.bytes_done) / self.rate
+        return seconds_left(self.bytes_done, self.bytes_total, self.rate) if self.state is State.RUNNING else None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 from ansible import constants
 
+from ..units import seconds_left
+
 _NAME = "longhaul-progress"
 
 
@@ -37,9 +39,7 @@ class Pair:
     @property
     def left(self) -> float | None:
         """The seconds until it ends at this rate; None if that is not known."""
-        if not self.rate or not self.bytes_total or self.paused:
-            return None
-        return max(0, self.bytes_total - self.bytes_done) / self.rate
+        return None if self.paused else seconds_left(self.bytes_done, self.bytes_total, self.rate)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..host_text import one_line
-from ..units import format_bytes, format_seconds, short_time
+from ..units import format_bytes, format_seconds, percent, short_time
 from .columns import cells, fit
 from .rows import Row, Sums, in_order
 
@@ -26,7 +26,8 @@ class _Column(NamedTuple):
 
 
 def _share(row: Row) -> str:
-    return f"{min(100, 100 * row.bytes_done // row.bytes_total)}%" if row.bytes_total else ""
+    share = percent(row.bytes_done, row.bytes_total)
+    return "" if share is None else f"{share}%"
 
 
 def _size(row: Row) -> str:

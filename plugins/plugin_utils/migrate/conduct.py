@@ -22,6 +22,7 @@ from ..interruption import Interruption
 from ..memory import Memory
 from ..session import Session
 from ..tags import is_wanted
+from ..units import now_text
 from .hosts import Hosts
 from .life import STEPS, JobLife, Options, Services
 from .remedies import find_remedies
@@ -140,7 +141,7 @@ class Run:
             transfer=self._transfer,
             errors=FAILURES,
             store=self._store,
-            now=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            now=now_text,
             tell=self._say,
             report=self._report,
         )
