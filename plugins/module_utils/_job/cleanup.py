@@ -4,8 +4,8 @@
 
 """Remove what jobs leave: what a killed one could not take back, and the folders that nobody came back for.
 
-Private to the collection. What a job cannot take back is its one-time key, its daemon and that one's password; one that
-ends in order leaves none of this.
+Private to the collection. What a job cannot take back is its one-time key, its daemon and that one's password, and its
+staging folder; one that ends in order leaves none of this.
 """
 
 from __future__ import annotations
@@ -17,16 +17,21 @@ import shutil
 import signal
 
 from .._core import subprocesses
-from .._core.context import Serve
+from .._core.context import Serve, staging_name
 from .._core.errors import TransferFailed
+from .._core.json_shape import WrongShape
 from .._core.state_folder import StateError
+from .request import Request
 from .state import JobFolder, all_folders
 
 _FORGOTTEN = 30 * 86400  # seconds without a change, after which nobody comes back for the state of a transfer
 
 
-def clean_up(folder: JobFolder) -> None:
-    """Clear up after the dead job of a folder, whose request says what it made. Never call it while the job lives."""
+def clean_up(folder: JobFolder) -> str:
+    """Clear up after the dead job of a folder, whose request says what it made. Never call it while the job lives.
+
+    Return why its staging folder stays, though the transfer succeeded; empty if it is gone, or is of use to a rerun.
+    """
     request = folder.request
     serve = request.get("serve") or {}
     if serve.get("ssh") == "system":
@@ -38,6 +43,8 @@ def clean_up(folder: JobFolder) -> None:
         for path in rsyncd_server.password_files(folder.transfer_id):
             with contextlib.suppress(OSError):
                 os.unlink(path)
+    is_done = folder.side == "dest" and os.path.exists(folder.file("succeeded"))
+    return _remove_staging(folder.transfer_id, request) if is_done else ""
 
 
 def remove_forgotten(now: float) -> None:
@@ -50,6 +57,27 @@ def remove_forgotten(now: float) -> None:
             if folder.last_change() < now - _FORGOTTEN and not folder.is_running():
                 clean_up(folder)
                 folder.remove()
+
+
+def _remove_staging(transfer_id: str, request: Request) -> str:
+    """Remove the staging folder that is left of a transfer that succeeded; return why it stays, empty if it is gone."""
+    root, name = os.fsencode(request.get("root", "")), os.fsencode(staging_name(transfer_id))
+    settings = request.get("settings", {})
+    if settings.get("check", True) or not os.path.lexists(os.path.join(root, name)):  # the usual case
+        return ""
+    from .._tree import staging
+    from .._tree.held_root import open_held, parse_probed
+
+    probed = request.get("probed")
+    try:
+        root_fd = open_held(root, None if probed is None else parse_probed(probed))
+        try:
+            with contextlib.closing(staging.Staging(root, name, staging.owners_of(root, settings), root_fd)) as staged:
+                return staged.settle(keep_partial=False)
+        finally:
+            os.close(root_fd)
+    except (OSError, TransferFailed, WrongShape) as error:
+        return str(error)
 
 
 def _take_key_back(transfer_id: str, serve: Serve) -> None:

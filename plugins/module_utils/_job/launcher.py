@@ -134,6 +134,7 @@ def stop(folder: JobFolder, succeeded: bool, patience: float = 15.0) -> JobStatu
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
             watch(folder, (), patience)
-    if not folder.is_running():
-        clean_up(folder)
+    left = "" if folder.is_running() else clean_up(folder)
+    if left:
+        return {**folder.status, "staging_left": True, "failure": f"all of the source is in place, but {left}"}
     return folder.status

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
         part: str
         root: str
+        probed: object
         peer_name: str
         fingerprint: str
         settings: _StoredSettings

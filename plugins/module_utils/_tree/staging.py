@@ -18,7 +18,7 @@ import errno
 import os
 import shlex
 import stat
-from typing import Any, Callable, Collection, Iterator
+from typing import Any, Callable, Collection, Iterator, Mapping
 
 from .._core.context import Context, staging_name
 from .._core.errors import TransferFailed
@@ -186,12 +186,16 @@ def open_staging(context: Context) -> Staging:
     Methods work in them by descriptor alone. Raises TransferFailed if they are not this transfer's own.
     """
     if context.staged is None:
-        writes_as_its_user = bool(context.settings.get("rsyncd_module"))  # a daemon's module
-        owners = [os.stat(context.top).st_uid] if writes_as_its_user else []
+        owners = owners_of(context.top, context.settings)
         name = os.fsencode(staging_name(context.settings["id"]))
         context.staged = Staging(context.root, name, owners, context.root_fd)
     staged: Staging = context.staged
     return staged
+
+
+def owners_of(root: bytes | int, settings: Mapping[str, Any]) -> list[int]:
+    """Return the users but this one to whom the staging folders of a root may belong: that of an rsyncd module."""
+    return [os.stat(root).st_uid] if settings.get("rsyncd_module") else []
 
 
 def _open_folder(parent: int, name: bytes) -> int:

@@ -51,7 +51,8 @@ def test_the_job_was_switched_over_once(host, old):
 
 def test_nothing_is_left_behind(host, old):
     for end in (host, old):
-        assert end.check_output("find / -xdev -name '.longhaul*' -not -path '/proc/*' 2>/dev/null || true") == ""
+        left = "find / -xdev -name '.longhaul*' -not -path '/proc/*' -exec ls -laR {} + 2>/dev/null || true"
+        assert end.check_output(left) == ""
         # The migration keeps a record of each job at its destination, for good.
         assert end.check_output("ls /var/lib/longhaul 2>/dev/null || true") in ("", "records")
     assert len(host.check_output("ls /var/lib/longhaul/records").split()) == 1

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Sequence
 
 from ..._core import subprocesses
@@ -30,6 +31,8 @@ from .daemon_log import DaemonLog
 
 _SPARE_CONNECTIONS = 4  # over one for each stream: a broken one may linger until its timeout
 _AUTH_DIGEST = (3, 5, 0)  # the first version that can refuse weak ones
+_LOOKS = 1.0  # seconds between two looks at this host's connections
+_LOOK_SHARE = 50  # a look that takes a second is followed by so many without one
 _MEMORY = "/dev/shm"  # where a file is on no disk
 
 # A process that waits for the job's end: its input closes then. It removes files (argv) and ends the sessions that it
@@ -241,10 +244,19 @@ class ConfiguredDaemon(Server):
             "leftover": bool(context.serve.get("leftover")),
             "cmd": ["rsync", "--daemon"],
         }
+        self._is_active, self._look_again = False, 0.0
 
     def active(self) -> bool:
-        """Whether anybody is connected to the daemon's port; taken for granted where that cannot be seen."""
-        return has_socket(self._port, ESTABLISHED) is not False
+        """Whether anybody is connected to the daemon's port; taken for granted where that cannot be seen.
+
+        It is looked up once a second, and less often on a host with so many connections that a look takes long.
+        """
+        began = time.monotonic()
+        if began >= self._look_again:
+            self._is_active = has_socket(self._port, ESTABLISHED) is not False
+            ended = time.monotonic()
+            self._look_again = ended + max(_LOOKS, _LOOK_SHARE * (ended - began))
+        return self._is_active
 
     def close(self) -> None:
         """Leave the daemon as it is."""

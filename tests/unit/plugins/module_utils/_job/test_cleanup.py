@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""State that nobody came back for goes, and no other."""
+"""State that nobody came back for goes, and no other; so does what a dead job left of a transfer that succeeded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import os
 import time
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import state
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.cleanup import remove_forgotten
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.held_root import describe
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
 
 DAY = 86400
 
@@ -56,3 +59,58 @@ def test_what_runs_stays():
 def test_without_any_state_there_is_nothing_to_do(root):
     remove_forgotten(time.time())
     assert not root.exists()
+
+
+ID = "d" * 16
+STAGING = f".longhaul-{ID}"
+
+
+@pytest.fixture(name="dest")
+def _dest(tmp_path):
+    """Return a destination with the staging folder of a job that was killed, and a file in it."""
+    dest = tmp_path / "dest"
+    dest.mkdir()
+    Staging(os.fsencode(dest), os.fsencode(STAGING)).close()
+    (dest / STAGING / "partial/file").write_text("half")
+    os.utime(dest, (1000, 1000))
+    return dest
+
+
+def stop(dest, succeeded, **changes):
+    """Stop the dead job of a transfer into ``dest``; return what is left of its staging folder."""
+    folder = state.JobFolder(ID, "dest")
+    folder.create()
+    settings = {"method": "rsyncd", "check": False}
+    folder.request = {"root": str(dest), "part": "serve", "settings": settings, **changes}
+    folder.status = {"state": "serving", "pid": 0}
+    commands.run_steps([{"do": "stop", "id": ID, "side": "dest", "succeeded": succeeded}], commands.Given({}, "/none"))
+    return sorted(path.name for path in (dest / STAGING).rglob("*"))
+
+
+def test_the_staging_folder_of_a_dead_job_goes_where_the_transfer_succeeded(dest):
+    assert stop(dest, True, probed=describe(os.fsencode(dest))) == []
+    assert list(dest.iterdir()) == []
+    assert dest.stat().st_mtime == 1000
+
+
+def test_what_is_partial_stays_where_it_did_not_succeed(dest):
+    assert stop(dest, False) == ["file", "partial", "tmp"]
+
+
+def test_a_dry_run_had_no_staging_folder(dest):
+    assert stop(dest, True, settings={"method": "rsyncd", "check": True}) == ["file", "partial", "tmp"]
+
+
+def test_a_staging_folder_that_cannot_be_removed_is_said(dest, tmp_path):
+    (dest / STAGING).rename(tmp_path / "elsewhere")
+    (dest / STAGING).write_text("a file of somebody else's")
+    with pytest.raises(StateError, match="all of the source is in place, but .* cannot be the folder of this transfer"):
+        stop(dest, True)
+    assert (dest / STAGING).read_text().startswith("a file")
+
+
+@pytest.mark.parametrize("probed", [{"path": "/", "device": 0, "inode": 0}, {"path": 1}, "text"])
+def test_nothing_is_removed_below_another_root_than_the_probe_found(dest, probed):
+    with pytest.raises(StateError, match="all of the source is in place, but"):
+        stop(dest, True, probed=probed)
+    assert (dest / STAGING / "partial/file").exists()

@@ -20,6 +20,7 @@ from typing import Iterator
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import PeerUnreachable, TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd import method as rsyncd
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd import server as rsyncd_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd.conf import (
     DaemonPlan,
     boolean,
@@ -387,6 +388,17 @@ def through(pair: Pair, daemon, module: str, connect: str = "push", password: st
     finally:
         stander.close()
         pair.unstage()
+
+
+def test_a_configured_daemon_is_looked_at_no_more_than_once_a_second(pair, daemon, monkeypatch):
+    looks, times = [], iter([0.0, 0.0, 0.1, 1.1, 5.1, 9.0, 206.0, 206.0])
+    monkeypatch.setattr(rsyncd_server, "has_socket", lambda port, state: looks.append(port) or len(looks) % 2 == 1)
+    monkeypatch.setattr(rsyncd_server.time, "monotonic", lambda: next(times))
+    plan = settings(method="rsyncd", rsyncd_module={"name": "good", "port": daemon[1], "subpath": ""})
+    stander = rsyncd_server.ConfiguredDaemon(pair.context("source", "serve", plan))
+    said = [stander.active() for _one in range(5)]
+    # The second look took four seconds, so that the third comes 200 seconds after it.
+    assert (said, len(looks)) == ([True, True, False, False, True], 3)
 
 
 @needs_root
