@@ -22,9 +22,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction, cannot_write
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.render import render
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
-
-_TEXTFILE_MODE = 0o644  # the node exporter reads it as another user
 
 
 class ActionModule(ControlNodeAction):
@@ -46,7 +45,7 @@ class ActionModule(ControlNodeAction):
         store.report({"at": at, "jobs": health}, render("backup", "report.md.j2", health=health, at=at))
         if options["textfile"] and write:
             try:
-                write_whole(os.path.realpath(options["textfile"]), write_metrics(health), _TEXTFILE_MODE)
+                write_whole(os.path.realpath(options["textfile"]), write_metrics(health), TEXTFILE_MODE)
             except OSError as error:
                 return cannot_write(error, options["textfile"], "backup_textfile")
         path = store.path_of_report() if write else ""

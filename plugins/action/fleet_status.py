@@ -24,20 +24,20 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.overview impo
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import Job, Row, Standing, State
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.table import render_table
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record, record_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import IDENTITY
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.standing import (
     merged,
     standing_of,
     standing_of_record,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import transfer_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
 
 prepare(DOCUMENTATION)
 
-_NEEDED = ("name", "src_host", "src", "dest_host", "dest")
-_READABLE = 0o644  # by the node exporter, which is another user
+_NEEDED = ("name", *IDENTITY)
 
 
 class ActionModule(ControlNodeAction):
@@ -87,7 +87,7 @@ class ActionModule(ControlNodeAction):
         if write and before == text:
             os.utime(path)  # what watches the exporter goes by this time
         elif write:
-            write_whole(path, text, _READABLE)
+            write_whole(path, text, TEXTFILE_MODE)
         result: dict[str, object] = {"changed": before != text}
         if self._task.diff and before != text:
             result["diff"] = {"before": before, "after": text, "before_header": path, "after_header": path}
@@ -106,8 +106,8 @@ def read_jobs(options: Mapping[str, Any]) -> list[Job]:
             raise Refusal(f"job {name} has no {' and no '.join(missing)}: give the jobs as in migrate_jobs")
         if name in jobs:
             raise Refusal(f"two jobs have the name {name}: give each a name of its own")
-        src_host, src, dest_host, dest = (str(job[key]) for key in _NEEDED[1:])
-        identity = transfer_id(src_host, src, dest_host, dest)
+        src_host, src, dest_host, dest = (str(job[key]) for key in IDENTITY)
+        identity = record_id(job)
         known = (identity, comparison_id(identity), _standing(store, name))
         jobs[name] = Job(name, src_host, src, dest_host, dest, *known)
     return list(jobs.values())

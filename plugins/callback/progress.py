@@ -19,8 +19,8 @@ version_added: 0.2.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - While the role P(longhaul.fleet.migrate#role) copies trees, shows a line for each running transfer, as many as the
-    window has room for, and one for the whole fleet, below what Ansible prints.
+  - While the roles P(longhaul.fleet.migrate#role) and P(longhaul.fleet.backup#role) copy trees, shows a line for each
+    running transfer, as many as the window has room for, and one for the whole fleet, below what Ansible prints.
   - It needs a terminal and the Python library C(rich) on the control node. Without either, the task prints plain lines,
     as it does without this callback. They come less often the longer it takes.
 requirements:

@@ -165,7 +165,7 @@ transfers:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobInfo, list_jobs
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import RUNNING, JobInfo, list_jobs
 
 
 def with_rate(job: JobInfo, now: float) -> JobInfo:
@@ -176,7 +176,7 @@ def with_rate(job: JobInfo, now: float) -> JobInfo:
     progress = job["progress"]
     seconds = now - (job["started"] or now)
     done, total = progress.get("bytes_done", 0), progress.get("bytes_total", 0)
-    runs = job["state"] in ("starting", "running", "serving")
+    runs = job["state"] in RUNNING
     rate = int(done / seconds) if runs and seconds > 0 else 0
     eta = int((total - done) / rate) if rate > 0 and total >= done and not job.get("paused") else None
     return {**job, "progress": {**progress, "rate": rate, "eta": eta}}

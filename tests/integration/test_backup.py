@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -336,3 +337,14 @@ def _kill_transfer(hosts: Testbed, root: str) -> None:
             hosts.kill("alpha", process)
             return
     raise AssertionError(f"no transfer reads {root}")
+
+
+@pytest.mark.long
+def test_backups_are_shown_live_in_the_terminal(hosts: Testbed, backups: Backups) -> None:
+    pytest.importorskip("rich", reason="cannot run here: rich is missing")
+    make_big_files(hosts.root("alpha") / "data/src/more", 48 * MIB, count=1)
+    hosts.shape("alpha", "48mbit")
+    with backups.playbooks.live("longhaul.fleet.backup", backup_jobs=backups.jobs) as terminal:
+        assert terminal.wait() == 0, terminal.output
+    assert re.findall(r"alpha/data +transfer +\[#+\.*\] +\d+ %", terminal.output), terminal.output
+    assert "0 of 1 ended, 0 failed; 1 run: " in terminal.output or "0 of 1 jobs have ended" in terminal.output

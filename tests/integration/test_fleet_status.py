@@ -19,7 +19,6 @@ from ansible_collections.longhaul.fleet.tests.support import refusal
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
-from ansible_collections.longhaul.fleet.tests.support.terminal import Terminal
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 migration = test_migrate.migration  # its fixture
@@ -139,14 +138,7 @@ def test_a_migration_is_shown_live_in_its_terminal(hosts: Testbed, migration: Mi
     make_big_files(hosts.root("alpha") / "data/src/more", SIZE, count=2)
     hosts.shape("alpha", "48mbit")
     variables = {"migrate_jobs": migration.jobs, "migrate_phase": "seed"}
-    argv, folder = migration.playbooks._prepare("longhaul.fleet.migrate", (), "all", variables)
-    environment = {
-        **migration.playbooks.environment(),
-        "ANSIBLE_CALLBACKS_ENABLED": "record,longhaul.fleet.progress",
-        "LONGHAUL_TEST_RECORD": str(folder / "record.jsonl"),
-        "TERM": "xterm",
-    }
-    with Terminal(argv, environment, (80, 24)) as terminal:
+    with migration.playbooks.live("longhaul.fleet.migrate", **variables) as terminal:
         assert terminal.wait() == 0, terminal.output
     shown = re.findall(r"data +seed +\[#+\.*\] +\d+ % +52\.0 MiB +\d+\.\d [KM]iB/s +\d+m\d\ds", terminal.output)
     assert shown, terminal.output

@@ -123,7 +123,7 @@ def test_a_failure_before_the_switch_brings_all_back(hosts: Testbed, server: Ser
         server.root(culprit).joinpath("database").rename(server.root(culprit) / "gone")
     if step == "before hook":
         server.job(culprit)["before_cutover"].append(NEEDS_MENDING)
-    if step == "final pass":  # its tree goes away before that, until it is mended
+    if step == "final pass":  # the tree of the third job goes away before it
         words = "test -e /data/mended || mv /data/homes /data/gone"
         server.job(culprit)["before_cutover"].append({"host": "source", "command": ["/bin/sh", "-c", words]})
     if step == "comparison":

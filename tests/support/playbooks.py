@@ -124,6 +124,17 @@ class Playbooks:
         argv, folder = self._prepare(playbook, options, hosts, {})
         return Terminal(argv, {**self.environment(), "LONGHAUL_TEST_RECORD": str(folder / "record.jsonl")})
 
+    def live(self, playbook: str, **variables: Any) -> Terminal:
+        """Start a playbook in a window of 80 by 24, where the callback longhaul.fleet.progress shows it."""
+        argv, folder = self._prepare(playbook, (), "all", variables)
+        environment = {
+            **self.environment(),
+            "ANSIBLE_CALLBACKS_ENABLED": "record,longhaul.fleet.progress",
+            "LONGHAUL_TEST_RECORD": str(folder / "record.jsonl"),
+            "TERM": "xterm",
+        }
+        return Terminal(argv, environment, (80, 24))
+
     def _prepare(
         self, playbook: str | list[dict[str, Any]], options: tuple[str, ...], hosts: str, variables: dict[str, Any]
     ) -> tuple[list[str], Path]:

@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..fleet.conductor import Life
-from ..fleet.driving import MANY, WORDS, drive
+from ..fleet.driving import WORDS, drive
 from ..fleet.limits import Limits
 from ..fleet.queue import Waiting
 from ..fleet.render import render
 from ..fleet.sessions import FAILURES, session_of
+from ..fleet.snapshot import Publisher
 from ..fleet.telling import Teller
 from ..host_runner import HostRunner
 from ..interruption import Interruption
@@ -51,14 +52,21 @@ class Conduct:
         """
         self._action, self._variables, self._say = action, variables, say
         self._interruption, self._store = interruption, store
-        self._teller = Teller(say, time.monotonic, total)
-        self._many = total > MANY
+        self._teller = Teller(say, time.monotonic, total, self._phase_of, Publisher())
+        self._lives: Mapping[str, BackupLife] = {}
 
     def drive(self, lives: Mapping[str, BackupLife], waiting: Iterable[Waiting], limits: Limits) -> None:
         """Let all backups live to their end, by their ids."""
         self._interruption.words = WORDS
+        self._lives = lives
         by_name = {name: partial(self._live, life) for name, life in lives.items()}
-        drive(by_name, waiting, limits, self._variables, self._teller.progress)
+        try:
+            drive(by_name, waiting, limits, self._variables, self._teller.progress)
+        finally:
+            self._teller.close()
+
+    def _phase_of(self, name: str) -> str:
+        return self._lives[name].step.value
 
     @property
     def services(self) -> Services:
@@ -80,17 +88,12 @@ class Conduct:
 
     def _transfer(self, job: Mapping[str, Any], hosts: Hosts) -> Session:
         # Nothing is remembered for the next run, which has another snapshot to fill.
-        return session_of(job, hosts, not self._store.writes, self._tell_of_one, None)
-
-    def _tell_of_one(self, line: str) -> None:
-        """Show what a transfer says on its way, if that is not one line for each of many."""
-        if not self._many:
-            self._say(line)
+        return session_of(job, hosts, not self._store.writes, self._teller.tell_of_one, None)
 
     def _report(self, record: Record) -> None:
         """Show what became of a backup, in one line where there are many."""
         lines = render("backup", "summary.txt.j2", one=record, predicted=not self._store.writes).splitlines()
-        if self._many:
+        if self._teller.is_many:
             failed = f"failed in {record['failures'][0]['step']}" if record["failures"] else record["snapshot"]
             lines = [f"{record['id']}: {failed or 'done'}"]
         for line in lines:

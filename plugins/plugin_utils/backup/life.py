@@ -89,6 +89,7 @@ class BackupLife:
         self.record: Record | None = None
         self.changed = False
         self.diff: list[str] = []
+        self.step = Step.CLAIM  # the one that it is at
         self._run, self._services, self._part, self._before = run, services, part, before
         self._check = not services.store.writes
         self._tolerates = ("differs", "missing") if self._check and makes_source else ("differs",)
@@ -100,6 +101,7 @@ class BackupLife:
         try:
             for step in STEPS[self._part]:
                 if step in self.left:
+                    self.step = step
                     self.progress.stage = _STAGES.get(step, self.progress.stage)
                     try:
                         yield from self._make(step)

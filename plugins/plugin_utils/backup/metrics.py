@@ -9,40 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..prometheus import Sample, gauge
 from ..units import seconds_of
 from .health import OK, STATES
 
 
 def write_metrics(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return a file for the textfile collector of Prometheus' node exporter. Times are seconds since 1970."""
-    lines = []
-    for name, text, value_of in _METRICS:
-        found = [(entry, value_of(entry)) for entry in entries]
-        lines += [f"# HELP longhaul_backup_{name} {text}", f"# TYPE longhaul_backup_{name} gauge"]
-        lines += [f"longhaul_backup_{name}{{{_labels(entry)}}} {value}" for entry, value in found if value is not None]
-    lines += [
-        "# HELP longhaul_backup_state What became of the job: 1 for its state, 0 for the others.",
-        "# TYPE longhaul_backup_state gauge",
+    labelled = [(_labels(entry), entry) for entry in entries]
+    figures = [
+        gauge(f"longhaul_backup_{name}", said, [Sample(to, value_of(entry)) for to, entry in labelled])
+        for name, said, value_of in _METRICS
     ]
-    lines += [
-        f'longhaul_backup_state{{{_labels(entry)},state="{state}"}} {int(entry["state"] == state)}'
-        for entry in entries
-        for state in STATES
-    ]
-    return "".join(line + "\n" for line in lines)
+    states = [Sample({**to, "state": one}, int(entry["state"] == one)) for to, entry in labelled for one in STATES]
+    said = "What became of the job: 1 for its state, 0 for the others"
+    return "".join([*figures, gauge("longhaul_backup_state", said, states)])
 
 
-def _labels(entry: Mapping[str, Any]) -> str:
-    words = {
-        "host": entry["host"],
-        "job": entry["name"],
+def _labels(entry: Mapping[str, Any]) -> Mapping[str, str]:
+    return {
+        "host": str(entry["host"]),
+        "job": str(entry["name"]),
         "repository": f"{entry['repository']['host']}:{entry['repository']['path']}",
     }
-    return ",".join(f'{name}="{_escape(str(value))}"' for name, value in words.items())
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _figure(name: str) -> Any:
@@ -52,15 +41,15 @@ def _figure(name: str) -> Any:
 _METRICS = (
     (
         "healthy",
-        "Whether the last run succeeded, and the newest is not too old.",
+        "Whether the last run succeeded, and the newest is not too old",
         lambda e: int(e["state"] == OK),
     ),
-    ("last_run_timestamp_seconds", "When the last run began.", lambda e: seconds_of(e.get("at"))),
-    ("newest_timestamp_seconds", "When the newest complete snapshot was begun.", lambda e: seconds_of(e.get("newest"))),
-    ("duration_seconds", "How long the last run took.", lambda e: e.get("duration")),
-    ("snapshots", "How many complete snapshots there are.", lambda e: e.get("snapshots")),
-    ("size_bytes", "The bytes of the last run's snapshot.", _figure("bytes")),
-    ("new_bytes", "The bytes in it that it does not share with the one before.", _figure("new_bytes")),
-    ("entries", "The entries of the last run's snapshot.", _figure("entries")),
-    ("gone", "The entries of the snapshot before that are not in it.", _figure("gone")),
+    ("last_run_timestamp_seconds", "When the last run began", lambda e: seconds_of(e.get("at"))),
+    ("newest_timestamp_seconds", "When the newest complete snapshot was begun", lambda e: seconds_of(e.get("newest"))),
+    ("duration_seconds", "How long the last run took", lambda e: e.get("duration")),
+    ("snapshots", "How many complete snapshots there are", lambda e: e.get("snapshots")),
+    ("size_bytes", "The bytes of the last run's snapshot", _figure("bytes")),
+    ("new_bytes", "The bytes in it that it does not share with the one before", _figure("new_bytes")),
+    ("entries", "The entries of the last run's snapshot", _figure("entries")),
+    ("gone", "The entries of the snapshot before that are not in it", _figure("gone")),
 )

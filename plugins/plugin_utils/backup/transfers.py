@@ -66,7 +66,7 @@ def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Source) -> 
         "link_dest": [tree + place for tree in begun["link_dest"]],
         "delete": True,
         "verify": run["verify"],
-        # By numbers a snapshot has what the source has, whoever has these numbers at the repository's host.
+        # A snapshot by numbers has the source's, whoever they belong to at the repository's host.
         "owner_warnings": not boolean(run["transfer"].get("numeric_ids", True)),
     }
 

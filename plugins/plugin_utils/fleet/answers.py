@@ -22,6 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     number,
     optional,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import RUNNING
 
 from ..host_text import one_line
 
@@ -29,7 +30,6 @@ _MOST_TRANSFERS = 10_000  # of one host
 _LONGEST_TEXT = 1_000  # characters
 _LARGEST = 2**63 - 1  # bytes or entries
 _SIDES, _PARTS = ("source", "dest"), ("drive", "serve", "compare", "owners")
-RUNNING = ("starting", "running", "serving")
 _STATES = (*RUNNING, "served", "finished", "failed", "paused", "interrupted")
 
 

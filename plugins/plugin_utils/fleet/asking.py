@@ -16,6 +16,13 @@ from ..host_runner import ControllerGone, HostRunner
 from ..host_text import one_line
 from .answers import Answer, parse_answer
 
+_MOST_THREADS = 20  # each may run ssh twice
+
+
+def threads_for(forks: int) -> int:
+    """Return how many threads ask hosts at the same time; ``forks`` are Ansible's, each of which asks one, too."""
+    return max(1, min(_MOST_THREADS, forks * 2))
+
 
 class Asked:
     """What hosts have said; a host is asked once."""

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..status import Status
+from .asking import threads_for
 from .conductor import Conductor, Life
 from .limits import Limits, Pair, links_of
 from .queue import Queue, Waiting
 
-MANY = 20  # jobs, of which only one line each is shown at their end
 WORDS = (
     "Interrupted. Transfers that run go on, on the hosts, without Ansible. Run the same command again: it attaches to "
     "them, and continues with all jobs"
 )
-_MOST_THREADS = 20  # that ask hosts at the same time; each may run ssh twice
 
 
 def pair_of(job: Mapping[str, Any], source: str, dest: str, variables: Mapping[str, Any]) -> Pair:
@@ -38,5 +37,5 @@ def drive(
     queue = Queue(limits)
     for job in jobs:
         queue.add(job)
-    threads = max(1, min(_MOST_THREADS, limits.running, int(variables.get("ansible_forks") or 5) * 2))
-    Conductor(queue, threads, tell).run(lives)
+    threads = min(limits.running, threads_for(int(variables.get("ansible_forks") or 5)))
+    Conductor(queue, max(1, threads), tell).run(lives)

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 
 from ..host_runner import HostRunner
 from .answers import Answer
-from .asking import Asked
+from .asking import Asked, threads_for
 from .rows import Job, Row, Standing, Sums, hosts_first, hosts_next, make_rows, sum_up
-
-_MOST_THREADS = 20  # that ask hosts at the same time
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def take_overview(
     and by the record that its destination has. Of the sources only those are asked that know more than their
     destinations: a thousand of them may have twenty.
     """
-    asked = Asked(runner, max(1, min(_MOST_THREADS, forks * 2)), interval)
+    asked = Asked(runner, threads_for(forks), interval)
     asked.ask([*hosts_first(jobs), *hosts])
     seen = {host: answer.transfers for host, answer in asked.answers.items()}
     asked.ask(hosts_next(jobs, seen))

@@ -18,7 +18,7 @@ from .live import fleet_line
 from .snapshot import Pair, Publisher, Snapshot
 
 FEW = 8  # running pairs, of which each has a line of its own
-_SHORT = 20  # jobs in all, of whose transfers each has a line when it is first seen
+_MANY = 20  # jobs in all; of no more than so many each has its own lines, of more only one at its end
 _SOONEST, _LATEST = 5.0, 3600.0  # seconds between two times at which lines are shown
 _SHARE = 0.05  # of the time that the run has taken so far, that passes between them
 _TOO_SOON = 0.5  # seconds between two figures, from which no rate can be told
@@ -45,6 +45,7 @@ class Teller:
         self._running: Mapping[str, Status] = {}
         self._pairs: dict[str, tuple[Status, Pair]] = {}  # by name: the status that was last told, and as what
         self._told: set[str] = set()
+        self.is_many = total > _MANY
 
     def ended(self, failed: bool) -> None:
         """Count a job that has ended."""
@@ -66,11 +67,16 @@ class Teller:
         if len(running) <= FEW:
             for name, status in running.items():
                 pair = self._pair(name, status)
-                if is_time or (name not in self._told and self._total <= _SHORT):
+                if is_time or (name not in self._told and not self.is_many):
                     self._told.add(name)
                     self._say(progress_line(name, status.progress, pair.rate, pair.paused))
         elif is_time:
             self._say(fleet_line(self._snapshot()))
+
+    def tell_of_one(self, line: str) -> None:
+        """Show what one transfer says on its way, if that is not one line for each of many."""
+        if not self.is_many:
+            self._say(line)
 
     def close(self) -> None:
         """Show no more: the run has ended."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ..fleet.driving import MANY, WORDS, drive, pair_of
+from ..fleet.driving import WORDS, drive, pair_of
 from ..fleet.limits import check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
 from ..fleet.sessions import FAILURES, session_of
@@ -72,7 +72,6 @@ class Run:
         self._store = Store(options["folder"], writes=not self._check)
         self._lives: dict[str, JobLife] = {}
         self._teller = Teller(say, time.monotonic, len(self._jobs), self._phase_of, Publisher())
-        self._many = len(self._jobs) > MANY
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
 
@@ -150,17 +149,12 @@ class Run:
         """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""
         max_delete = job.get("max_delete", limit)
         own = {"verify": "none", "max_delete": max_delete, "collect": collect}
-        return session_of(job, hosts, check, self._tell_of_one, self._memory, **own)
-
-    def _tell_of_one(self, line: str) -> None:
-        """Show what a transfer says on its way, if that is not one line for each of many."""
-        if not self._many:
-            self._say(line)
+        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, **own)
 
     def _report(self, report: Mapping[str, Any]) -> None:
         self._store.report(report["name"], report, render_report(report))
         self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
-        if not self._many:
+        if not self._teller.is_many:
             for line in render_summary(report):
                 self._say(line)
             return

@@ -23,11 +23,10 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ..host_text import one_line
 from ..plan import transfer_id
 from .advice import begin_again
-from .stages import Stage, is_compared, stage_of
+from .stages import IDENTITY, Stage, is_compared, stage_of
 
 _LONGEST = 500  # characters of a text
 _LARGEST = 2**63 - 1
-_IDENTITY = ("src_host", "src", "dest_host", "dest")
 _PHASES = ("preflight", "seed", "sync", "cutover", "switch", "verify")
 _SWITCH = (Stage.SWITCHING, Stage.SWITCHED)
 
@@ -48,7 +47,7 @@ class Record(NamedTuple):
 
 def record_id(identity: Mapping[str, Any]) -> str:
     """Return the id of a job's record, which is that of its transfer."""
-    return transfer_id(*(str(identity[name]) for name in _IDENTITY))
+    return transfer_id(*(str(identity[name]) for name in IDENTITY))
 
 
 def make_record(state: Mapping[str, Any], phase: str, now: str, advice: str = "") -> dict[str, object]:
@@ -57,7 +56,7 @@ def make_record(state: Mapping[str, Any], phase: str, now: str, advice: str = ""
     predicted = state["phases"].get("preflight", {}).get("predicted", {})
     return {
         "name": state["name"],
-        "identity": {name: str(state["identity"][name]) for name in _IDENTITY},
+        "identity": {name: str(state["identity"][name]) for name in IDENTITY},
         "stage": stage_of(state).value,
         "phase": phase,
         "at": now,
@@ -80,7 +79,7 @@ def parse_record(host: str, identity: Mapping[str, Any], found: object) -> Recor
         age = number(as_object(found, "what was found"), "age")
         values = as_object(as_object(found, "what was found").get("record"), "the record")
         whose = as_object(values.get("identity"), "identity")
-        if {name: whose.get(name) for name in _IDENTITY} != {name: str(identity[name]) for name in _IDENTITY}:
+        if {name: whose.get(name) for name in IDENTITY} != {name: str(identity[name]) for name in IDENTITY}:
             raise WrongShape("it is that of another job")
         phase, stage = member(values, "phase", str), member(values, "stage", str)
         if phase not in _PHASES or stage not in [one.value for one in Stage]:

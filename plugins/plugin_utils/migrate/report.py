@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 
 from ..units import format_seconds, seconds_of
 from .advice import advice
+from .stages import passes_of
 
 
 class Totals(TypedDict, total=False):
@@ -44,7 +45,7 @@ def make_report(
     and as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made
     since.
     """
-    passes = _passes(state)
+    passes = passes_of(state)
     if not predicted or (passes and predicted["at"] <= passes[-1]["at"]):
         predicted, deletions = {}, ""
     hints = [*([deletions] if deletions else []), *_changed_meanwhile(passes)]
@@ -63,13 +64,6 @@ def make_report(
         ],
         "hooks": [_with_seconds(one, one.get("began"), one.get("ended")) for one in state.get("hooks", [])],
     }
-
-
-def _passes(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what is kept of the transfers that were made, in their order."""
-    phases = state["phases"]
-    made = [phases.get("seed"), *phases.get("sync", {}).get("passes", []), phases.get("cutover")]
-    return [one for one in made if one]
 
 
 def _totals(passes: Sequence[Mapping[str, Any]]) -> Totals:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+IDENTITY = ("src_host", "src", "dest_host", "dest")  # the options of a job that name its trees
 BACK = ".from-new"  # ends the names of jobs that go back, and of the folders that they go to
 
 
@@ -33,6 +34,13 @@ def stage_of(state: Mapping[str, Any]) -> Stage:
 def is_seeded(state: Mapping[str, Any]) -> bool:
     """Whether the first copy was completed."""
     return "seed" in state["phases"]
+
+
+def passes_of(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what is kept of the transfers that were made, in their order."""
+    phases = state["phases"]
+    made = [phases.get("seed"), *phases.get("sync", {}).get("passes", []), phases.get("cutover")]
+    return [one for one in made if one]
 
 
 def is_compared(state: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from ..fleet.rows import Standing, State
 from ..host_text import one_line
 from .advice import advice
 from .record import Record
-from .stages import Stage, is_compared, is_seeded, stage_of
+from .stages import Stage, is_compared, is_seeded, passes_of, stage_of
 
 
 def standing_of(state: Mapping[str, Any], age: float) -> Standing:
@@ -64,9 +64,9 @@ def merged(kept: Standing, recorded: Standing, host: str) -> Standing:
 
 
 def _standing(state: Mapping[str, Any], age: float) -> Standing:
-    phases, failure, stage = state["phases"], state["failure"], stage_of(state)
+    failure, stage = state["failure"], stage_of(state)
     phase, word = _of_stage(state, stage)
-    done, total = _size(phases)
+    done, total = _size(state)
     if stage in (Stage.SWITCHING, Stage.SWITCHED):
         running = "verify"
     elif stage is Stage.STOPPED:
@@ -101,12 +101,11 @@ def _of_stage(state: Mapping[str, Any], stage: Stage) -> tuple[str, State]:
     return (made[-1], State.WAITING) if made else ("", State.NOT_BEGUN)
 
 
-def _size(phases: Mapping[str, Any]) -> tuple[int, int]:
+def _size(state: Mapping[str, Any]) -> tuple[int, int]:
     """Return how many bytes of the tree are at the destination, and how many there are, by the last transfer."""
-    passes = [phases.get("seed"), *phases.get("sync", {}).get("passes", []), phases.get("cutover")]
-    made = [one for one in passes if one]
-    if made:
-        total = int(made[-1].get("bytes_total", 0))
+    passes = passes_of(state)
+    if passes:
+        total = int(passes[-1].get("bytes_total", 0))
         return total, total
-    predicted = phases.get("preflight", {}).get("predicted", {})
+    predicted = state["phases"].get("preflight", {}).get("predicted", {})
     return 0, int(predicted.get("bytes_total", 0))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..fleet.folder import Folder
+from .stages import IDENTITY
 
 
 class Store:
@@ -54,4 +55,4 @@ def fresh_state(job: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def identity_of(job: Mapping[str, Any]) -> dict[str, str]:
     """Return what a state belongs to: the trees of a job, whatever else of it changes."""
-    return {name: str(job[name]) for name in ("src_host", "src", "dest_host", "dest")}
+    return {name: str(job[name]) for name in IDENTITY}

@@ -22,11 +22,11 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import Stage
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Pause, Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+from ansible_collections.longhaul.fleet.tests.support.driving import live_to_end
 
 JOB = {
     "name": "data",
@@ -122,25 +122,7 @@ class World:
         )  # fmt: skip
         progress = progress or Progress("2026-01-01T00:00:00Z")
         life = BackupLife(run, progress, services, part, makes_source=makes_source)
-        steps = life.live()
-        wanted_next = next(steps, None)
-        while wanted_next is not None:
-            try:
-                value = None
-                if isinstance(wanted_next, Call):
-                    try:
-                        value = wanted_next.do()
-                    except Exception as error:
-                        wanted_next = steps.throw(error)
-                        continue
-                elif isinstance(wanted_next, Watch):
-                    value = Status("finished", alive=False)
-                else:
-                    assert isinstance(wanted_next, Pause)
-                    self.paused.append(wanted_next.seconds)
-                wanted_next = steps.send(value)
-            except StopIteration:
-                break
+        self.paused += live_to_end(life.live())
         assert self.open == 0
         return life
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Pause, Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS, JobLife, Options, Services
@@ -20,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+from ansible_collections.longhaul.fleet.tests.support.driving import live_to_end
 
 JOB = {"name": "data", "src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}
 FOUND = {
@@ -126,25 +126,8 @@ class World:
             lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append,
         )  # fmt: skip
         life = JobLife({**JOB, **(job or {})}, options, services)
-        self.closed, before, steps = 0, len(self.began), life.live()
-        wanted_next = next(steps, None)
-        while wanted_next is not None:
-            try:
-                if isinstance(wanted_next, Call):
-                    try:
-                        value = wanted_next.do()
-                    except Exception as error:
-                        wanted_next = steps.throw(error)
-                        continue
-                elif isinstance(wanted_next, Watch):
-                    value = Status("finished", alive=False)
-                else:
-                    assert isinstance(wanted_next, Pause)
-                    self.paused.append(wanted_next.seconds)
-                    value = None
-                wanted_next = steps.send(value)
-            except StopIteration:
-                break
+        self.closed, before = 0, len(self.began)
+        self.paused += live_to_end(life.live())
         assert self.closed == 1 or len(self.began) == before
         return life
 

@@ -1,0 +1,33 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Let the life of one job go on to its end, without threads and without waiting."""
+
+from __future__ import annotations
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Life, Pause, Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+
+
+def live_to_end(steps: Life) -> list[float]:
+    """Do what a life asks for, where each transfer has ended once it is watched; return the seconds of its pauses."""
+    paused: list[float] = []
+    value: object = None
+    error: Exception | None = None
+    while True:
+        try:
+            wanted = steps.send(value) if error is None else steps.throw(error)
+        except StopIteration:
+            return paused
+        value = error = None
+        if isinstance(wanted, Call):
+            try:
+                value = wanted.do()
+            except Exception as raised:  # the life is told, as the conductor would
+                error = raised
+        elif isinstance(wanted, Watch):
+            value = Status("finished", alive=False)
+        else:
+            assert isinstance(wanted, Pause)
+            paused.append(wanted.seconds)
