@@ -48,6 +48,8 @@ import sys
 if len(sys.argv) > 1 and sys.argv[1] == "gate":  # started by sshd for each session: imports nothing else
     from {PACKAGE}._methods.ssh import forced_command
     sys.exit(forced_command.main(sys.argv[2:]))
+from {PACKAGE}._core.garbage import rest_from_garbage
+rest_from_garbage()
 from {PACKAGE}._job import main
 sys.exit(main.main(sys.argv[1:]))
 """

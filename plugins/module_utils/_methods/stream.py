@@ -13,13 +13,13 @@ None if nothing else could be tried.
 
 from __future__ import annotations
 
-import gc
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
 from .._core.context import Context, Server
 from .._core.errors import TransferFailed
+from .._core.garbage import rest_from_garbage
 from .._core.outcome import Outcome
 from .._engine.net.connect import Connection, ConnectionParameters, Listener, connect, connect_again, connect_first
 from .._engine.net.data_connection import DataConnection
@@ -70,7 +70,7 @@ class _Conversation:
 
     def hold(self) -> Outcome:
         """Hold the conversation to its end; raises TransferFailed."""
-        _rest_from_garbage()
+        rest_from_garbage()
         xattr.quicken()
         self.streams.watch()
         if self._parameters.drives:
@@ -96,13 +96,6 @@ def _maker(side: str) -> Callable[..., Any]:
     from .._engine.receiver.stream_receiver import make_dest
 
     return make_dest
-
-
-def _rest_from_garbage() -> None:
-    """Entries come and go by the thousand and hold no cycles: looking for some costs time and finds nothing."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
 
 
 class _RetryBudget:

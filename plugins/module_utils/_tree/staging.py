@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shlex
 import stat
 from typing import Any, Callable, Collection, Iterator, Mapping
 
@@ -286,6 +285,8 @@ def _kind(parent: int, name: bytes) -> str:
 
 
 def _refused(path: bytes, why: str) -> TransferFailed:
+    import shlex  # here, since it takes its time to import, and hardly anything is refused
+
     quoted = shlex.quote(os.fsdecode(path))
     return TransferFailed(
         f"{os.fsdecode(path)} cannot be the folder of this transfer, in which it keeps files until they are complete: "

@@ -10,7 +10,7 @@ Nothing is between them: both ends know the order and the sizes from the shard's
 from __future__ import annotations
 
 import struct
-from typing import Iterator
+from typing import Collection, Iterator
 
 from ..._core.settings import Compression
 from ..._model.entry import Entry
@@ -29,6 +29,11 @@ _LENGTH = struct.Struct("!I")  # of what zstd packed
 def fits(entry: Entry) -> bool:
     """Whether a regular file is sent in a bundle: both ends decide it by the size alone."""
     return entry.size <= SMALL_BYTES
+
+
+def are_small(sizes: Collection[int]) -> bool:
+    """Whether files of these sizes are all sent in bundles."""
+    return max(sizes, default=0) <= SMALL_BYTES
 
 
 class Packer:

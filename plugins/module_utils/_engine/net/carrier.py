@@ -129,7 +129,10 @@ class DestCarrier(_Carrier):
     resumed: bool = False  # whether something of an earlier run was of use
 
     def offer(self, shard: Shard, files: list[Offered], older: Sequence[Any]) -> None:
-        """Take note of files that are about to be asked for; ``older``: where an older version of them may be, too."""
+        """Take note of files that are about to be asked for, of which an older version may help.
+
+        ``older``: where there may be one, beside the place of the file.
+        """
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
         """Make room for files that are about to be asked for; gives, by index, how much of a file is there already."""

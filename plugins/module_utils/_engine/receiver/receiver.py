@@ -23,6 +23,7 @@ from ..._tree.compare import Verdict
 from ..._tree.dirfd import Root
 from ..._tree.inode import exchanged, is_same
 from ..._tree.staging import open_staging
+from ..content import bundles
 from ..net.carrier import Arrived, DestCarrier, Offered
 from ..net.session import Session
 from ..wire.conversation import Said
@@ -218,7 +219,8 @@ class Receiver:
         for index in work.wanted:
             old = work.found[index]
             found = old if old is not None and old.type == REGULAR else None
-            files.append(Offered(index, entries[index], found, "owner" not in work.verdicts[index].fields))
+            if found is not None or not bundles.fits(entries[index]):  # no old version helps a new small file
+                files.append(Offered(index, entries[index], found, "owner" not in work.verdicts[index].fields))
         self._carrier.offer(work.shard, files, self._entries.older_roots)
         work.have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
         ranges = self._carrier.ranges(work.shard.id)

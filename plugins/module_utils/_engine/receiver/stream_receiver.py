@@ -118,7 +118,7 @@ class StreamDest(DestCarrier):
         """Open what an earlier run left of the large files."""
         batch = self._batches[shard]
         batch.small = [file for file in files if bundles.fits(file[1])]
-        batch.announced = sum(entry.size for _index, entry in batch.small)
+        batch.announced = sum([entry.size for _index, entry in batch.small])
         if batch.announced > bundles.SHARD_BYTES + bundles.SMALL_BYTES:
             raise FrameError(f"a shard with {batch.announced} bytes of small files arrived, which must fit into memory")
         large = [file for file in files if not bundles.fits(file[1])] if len(batch.small) < len(files) else []
@@ -217,7 +217,7 @@ class StreamDest(DestCarrier):
                 self._changed.wait(0.5)
         if batch.hasher is not None:
             batch.hasher.join()
-        self._context.progress.moved(sum(entry.size for _index, entry in batch.small))
+        self._context.progress.moved(sum([entry.size for _index, entry in batch.small]))
         try:
             return _Received(batch, self._context.top, self._reuse)
         except FrameError as error:

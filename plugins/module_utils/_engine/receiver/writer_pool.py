@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, NamedTuple, Opti
 
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._core.garbage import rest_from_garbage
 from ..._model.entry import Entry
 from ..._tree.staging import open_staging
 from . import writer_process
@@ -221,9 +222,11 @@ def _start(connection: int, memory: int, root: int, staging: int, number: int) -
     from ..._core import subprocesses
 
     package, _dot, _own = __name__.rpartition(".")
+    garbage = rest_from_garbage.__module__
     place = __file__[: __file__.rindex(__name__.replace(".", os.sep))]
     code = (
         f"import sys; sys.path.insert(0, {place.rstrip(os.sep)!r}); "
+        f"from {garbage} import rest_from_garbage; rest_from_garbage(); "
         f"from {package}.writer_process import main; "
         f"main({connection}, {memory}, {root}, {staging}, {number}, {os.getpid()})"
     )

@@ -77,8 +77,10 @@ class StreamSource(SourceCarrier):
 
     def hashes(self, entries: list[Entry]) -> list[str]:
         """Return how this host can hash, where there is a large file."""
+        if bundles.are_small([entry.size for entry in entries]) or self._context.settings.get("delta") == "none":
+            return []  # as most shards are, so it must be quick
         has_large = any(entry.type == REGULAR and not bundles.fits(entry) for entry in entries)
-        return delta.own_algorithms() if has_large and self._context.settings.get("delta") != "none" else []
+        return delta.own_algorithms() if has_large else []
 
     # in the thread that listens to the destination
 

@@ -82,7 +82,7 @@ def test_a_stream_imports_nothing_that_only_programs_need(tmp_path):
         f"import sys; sys.path.insert(0, {str(engine)!r})\n"
         f"for name in {needed.split()!r}: __import__('longhaul.' + name)\n"
         "import socket; from longhaul._core.host_name import plain; socket.getaddrinfo(plain('127.0.0.1'), 0)\n"
-        "print(*sorted({'subprocess', 'shutil', 'bz2', 'lzma', 'encodings.idna'} & set(sys.modules)))"
+        "print(*sorted({'subprocess', 'shutil', 'bz2', 'lzma', 'shlex', 'encodings.idna'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, stdout=subprocess.PIPE, text=True)
     assert said.stdout == "\n"
