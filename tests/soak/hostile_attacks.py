@@ -15,6 +15,7 @@ import re
 import shlex
 import stat
 import subprocess
+import time
 from typing import Callable, NamedTuple
 
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine import ends
@@ -138,7 +139,15 @@ def adopted_by_the_daemon(ground: Ground) -> None:
     ground.watch()
     pair = ground.ends("rsyncd", "dest", preserve=["times"])
     pair.lies["dest"] = "looked_at"
-    ground.said = pair.served(lambda: " / ".join(_daemon(pair, ground, f"{ground.source}/", "") for _time in range(3)))
+
+    def attack() -> str:
+        said = []
+        for _time in range(3):
+            said.append(_daemon(pair, ground, f"{ground.source}/", ""))
+            time.sleep(0.5)  # in which the job sees that the client is gone
+        return " / ".join(said)
+
+    ground.said = pair.served(attack)
 
 
 def rsync_deletes(ground: Ground) -> None:
