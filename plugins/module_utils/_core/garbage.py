@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keep Python from looking for cycles of unused objects where there are none."""
+"""Have Python seldom look for unused objects that refer to each other in a cycle."""
 
 from __future__ import annotations
 
