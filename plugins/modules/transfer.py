@@ -870,6 +870,14 @@ bottleneck:
         - V(none) if the transfer was too short to tell, or if nothing stands out or is known.
       type: str
       sample: network
+    cause:
+      description:
+        - What made the network slow, as far as the source's system tells. With V(stream) on Linux, over a round trip of 10 ms
+          or more, it is V(receive_window) of the destination, V(send_buffer) of the source, V(loss) of packets although
+          none waits in a queue, or V(full_line). Otherwise empty.
+      type: str
+      sample: full_line
+      version_added: 0.2.0
     evidence:
       description: Evidence, in one sentence.
       type: str

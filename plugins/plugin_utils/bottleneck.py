@@ -16,6 +16,8 @@ from typing import Mapping, Tuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 
+from .path_limits import Met, find_limit, parse_met
+
 SOURCE_DISK, SOURCE_CPU, NETWORK = "source_disk", "source_cpu", "network"
 DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
 
@@ -47,6 +49,7 @@ class Bottleneck(TypedDict):
     """What held a transfer back, as its result has it."""
 
     name: str
+    cause: str  # of a network that is slow, as far as the source's system tells (see path_limits); else empty
     evidence: str
     advice: str
     source: dict[str, float]  # the seconds of each end, in words
@@ -63,6 +66,7 @@ class Account:
     wall: float = 0.0
     processor: float = 0.0
     roles: Mapping[str, Seconds] = field(default_factory=dict)
+    met: Met | None = None  # what its connections met, as far as it sends
 
 
 def find_bottleneck(spent: Mapping[str, object], method: str, streams: int, bytes_sent: int, line: Line) -> Bottleneck:
@@ -78,11 +82,15 @@ def find_bottleneck(spent: Mapping[str, object], method: str, streams: int, byte
         name, evidence = _of_stream(ends, streams)
     else:
         name, evidence = _from_outside(ends, method, streams, bytes_sent / wall, line)
-    advice = _advice(name, method, ends, bytes_sent / max(wall, 1e-9), line)
+    rate = bytes_sent / max(wall, 1e-9)
+    advice = _advice(name, method, ends, rate, line)
+    met = ends["source"].met if name == NETWORK else None
+    limit = find_limit(met, rate, line.interface) if met is not None and not _is_throttled(ends, rate, line) else None
     return {
         "name": name,
-        "evidence": evidence,
-        "advice": advice,
+        "cause": limit.cause if limit else "",
+        "evidence": f"{evidence}; {limit.evidence}" if limit else evidence,
+        "advice": limit.advice if limit else advice,
         "source": _in_words(ends["source"], "source"),
         "dest": _in_words(ends["dest"], "dest"),
     }
@@ -175,10 +183,7 @@ _ADVICE = {
 
 def _advice(name: str, method: str, ends: Mapping[str, Account], rate: float, line: Line) -> str:
     if name == NETWORK:
-        throttled = sum(
-            seconds.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for seconds in ends["source"].roles.values()
-        ) + (line.limit and rate >= _FULL * line.limit)
-        if throttled > ends["source"].wall * _STANDS_OUT:
+        if _is_throttled(ends, rate, line):
             return "It is bwlimit that holds the transfer back: raise it where the network has more to give"
         if line.interface and rate >= _FULL * line.interface:
             return "The line is full: only compress, or a faster line, makes it quicker"
@@ -193,6 +198,13 @@ def _advice(name: str, method: str, ends: Mapping[str, Account], rate: float, li
     return _ADVICE[name]
 
 
+def _is_throttled(ends: Mapping[str, Account], rate: float, line: Line) -> bool:
+    """Whether bwlimit holds the transfer back."""
+    source = ends["source"]
+    throttled = sum(seconds.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for seconds in source.roles.values())
+    return throttled > source.wall * _STANDS_OUT or bool(line.limit and rate >= _FULL * line.limit)
+
+
 def parse_account(said: object) -> Account:
     """Read what one end said (time_accounting.Account); whatever is no number of seconds is left out."""
     said = said if isinstance(said, Mapping) else {}
@@ -205,7 +217,7 @@ def parse_account(said: object) -> Account:
                 for name, pair in seconds.items()
                 if isinstance(pair, (list, tuple)) and len(pair) == 2
             }
-    return Account(_number(said.get("wall")), _number(said.get("processor")), found)
+    return Account(_number(said.get("wall")), _number(said.get("processor")), found, parse_met(said.get("line")))
 
 
 def _number(value: object) -> float:

@@ -39,6 +39,7 @@ def test_a_lossy_line_gets_as_many_connections_as_there_may_be(
     hosts.lengthen(LOSSY)
     result = transfer(playbooks, congestion=congestion).expect_success().result("Transfer")
     assert result["streams"] == 16 and not result["errors_total"]
+    assert (result["bottleneck"]["name"], result["bottleneck"]["cause"]) == ("network", "loss"), result["bottleneck"]
     out, _back = hosts.shorten()
     assert out["lost"]
     assert differences(source, dest) == []
@@ -50,3 +51,13 @@ def test_a_congestion_control_that_the_source_does_not_offer_is_named(playbooks:
     (said,) = run.failures
     assert "congestion is nosuchthing" in said and "modprobe" in said
     assert not transfer(playbooks, congestion="reno").failures
+
+
+def test_a_small_receive_window_is_named_with_what_makes_it_larger(playbooks: Playbooks, hosts: Testbed) -> None:
+    make_tree(hosts, 12 * MIB)
+    hosts.lengthen(Line(rtt=0.06, rate=200_000_000))
+    hosts.exec("beta", ["sh", "-c", "echo 4096 65536 131072 > /proc/sys/net/ipv4/tcp_rmem"])
+    result = transfer(playbooks, streams=1).expect_success().result("Transfer")
+    found = result["bottleneck"]
+    assert (found["name"], found["cause"]) == ("network", "receive_window"), found
+    assert "net.ipv4.tcp_rmem at the destination" in found["advice"] and "60 ms" in found["evidence"]

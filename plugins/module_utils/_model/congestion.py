@@ -10,11 +10,11 @@ import re
 
 AUTO = "auto"  # another than the host's where it pays
 NONE = "none"  # the host's own
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,14}")  # as the kernel names them
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,14}")  # as the kernel names them
 
 
 def parse_congestion(text: str) -> str:
     """Return what was said: AUTO, NONE or the name of a congestion control. Raises ValueError."""
-    if not _NAME.fullmatch(text):
+    if not NAME.fullmatch(text):
         raise ValueError(f"{text!r} is no name of a congestion control: use {AUTO}, {NONE} or a name such as bbr")
     return text

@@ -146,6 +146,10 @@ class Channel:
             if has_news or self._lane.idle_pings == idle_before:
                 self.moved_at = last
 
+    def fileno(self) -> int:
+        """Return the descriptor that it sends through."""
+        return self._writer
+
     def reuse(self, payload: Payload) -> None:
         """Take back what was received, which nobody may look at any more."""
         self._lane.reuse(payload)

@@ -10,15 +10,17 @@ The layout is that of ``struct tcp_info`` in Linux's ``include/uapi/linux/tcp.h`
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 import sys
-from typing import NamedTuple
+from typing import Iterator, NamedTuple
 
 _SIZE = 256  # bytes asked for; a kernel that knows less gives less
 _U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
 _RTT, _RCV_RTT, _TOTAL_RETRANS, _BYTES_ACKED, _MIN_RTT = 68, 92, 100, 120, 148
 _DATA_SEGS_IN, _DATA_SEGS_OUT, _RCV_OOOPACK = 152, 156, 224
+_BUSY, _RWND_LIMITED, _SNDBUF_LIMITED = 168, 176, 184
 _NO_RTT = 0xFFFFFFFF  # min_rtt before the first one
 _SO_MAX_PACING_RATE = 47
 _UNPACED = 0xFFFFFFFF
@@ -34,6 +36,9 @@ class TcpInfo(NamedTuple):
     acked: int  # bytes
     packets: int  # with data, in the direction that carries more
     lost: int  # of those: sent again, or not received in their turn
+    busy: float  # seconds in which it had something to send
+    window_limited: float  # of those: in which the peer's receive window was full
+    buffer_limited: float  # of those: in which its own send buffer was too small
 
 
 def parse_tcp_info(data: bytes) -> TcpInfo | None:
@@ -44,6 +49,9 @@ def parse_tcp_info(data: bytes) -> TcpInfo | None:
     def u32(offset: int) -> int:
         return int(_U32.unpack_from(data, offset)[0])
 
+    def seconds(offset: int) -> float:
+        return _U64.unpack_from(data, offset)[0] / 1e6 if len(data) >= offset + _U64.size else 0.0
+
     sent, received = u32(_DATA_SEGS_OUT), u32(_DATA_SEGS_IN)
     lowest = u32(_MIN_RTT)
     rtt, lost = u32(_RTT), u32(_TOTAL_RETRANS)
@@ -52,7 +60,8 @@ def parse_tcp_info(data: bytes) -> TcpInfo | None:
         lost = u32(_RCV_OOOPACK) if len(data) >= _RCV_OOOPACK + _U32.size else 0
     min_rtt = rtt if lowest == _NO_RTT else lowest
     acked = int(_U64.unpack_from(data, _BYTES_ACKED)[0])
-    return TcpInfo(rtt / 1e6, min_rtt / 1e6, acked, max(sent, received), lost)
+    limits = (seconds(_BUSY), seconds(_RWND_LIMITED), seconds(_SNDBUF_LIMITED))
+    return TcpInfo(rtt / 1e6, min_rtt / 1e6, acked, max(sent, received), lost, *limits)
 
 
 def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
@@ -63,6 +72,13 @@ def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
         return parse_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _SIZE))
     except (OSError, ValueError):
         return None
+
+
+@contextlib.contextmanager
+def socket_of(fd: int) -> Iterator[socket.socket]:
+    """Yield a connection as a socket; its descriptor stays the caller's. Raises OSError if it is none."""
+    with socket.socket(fileno=os.dup(fd)) as connection:
+        yield connection
 
 
 def congestion_of(connection: socket.socket) -> str:

@@ -23,6 +23,7 @@ from ..content.compression import PIECE_BYTES, Compressor
 from ..content.sparse import segments
 from ..net.carrier import Send, Sending, SourceCarrier, Wanted
 from ..net.data_connection import ConnectionLost, DataConnection
+from ..net.line_account import LineAccount, Met
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..wire.messages import BlockSums, Got, Want
@@ -72,8 +73,14 @@ class StreamSource(SourceCarrier):
         self._files: dict[tuple[int, int], _File] = {}
         self._on_its_way: dict[tuple[_File, Range], DataConnection] = {}
         self._over = False
+        self._line = LineAccount()
 
     # in the leading thread
+
+    def met(self, channel_fd: int) -> Met | None:
+        """Return what the data connections met, and the one with this descriptor; None if the system says nothing."""
+        links = self.streams.links() if self.streams is not None else []
+        return self._line.add_up([link.socket for link in links], channel_fd)
 
     def hashes(self, entries: list[Entry]) -> list[str]:
         """Return how this host can hash, where there is a large file."""
@@ -215,6 +222,7 @@ class StreamSource(SourceCarrier):
             self._hand_over(link)
             raise
         finally:
+            self._line.end(link.socket)
             with self._changed:
                 self._shares.pop(link, None)
 

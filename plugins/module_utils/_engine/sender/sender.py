@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from functools import partial
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -121,7 +121,7 @@ class Sender:
         self._context.progress.phase = "finishing"
         account: Summary = self._session.next_event()
         self._outcome.bytes_sent = self._bytes_sent
-        self._outcome.spent = {"source": time_accounting.account()}
+        self._outcome.spent = {"source": self._account()}
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
         whole = merge(self._outcome, account.outcome)
@@ -129,6 +129,10 @@ class Sender:
         self._session.send(Summary(whole))
         self._session.goodbye()
         return whole
+
+    def _account(self) -> Mapping[str, object]:
+        """Return what this end's time went into."""
+        return time_accounting.account()
 
     def _cut(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         """Cut entries into shards."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import Iterable, Iterator
+from typing import Iterable, Iterator, Mapping
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
@@ -168,6 +168,9 @@ class StreamSender(Sender):
             os.close(fd)
         is_whole = size == now.st_size == len(room) - 1
         return is_whole and identity == [now.st_mtime_ns, now.st_ctime_ns, now.st_dev, now.st_ino]
+
+    def _account(self) -> Mapping[str, object]:
+        return {**super()._account(), "line": self._ranges.met(self._session.channels[0].fileno())}
 
     def run(self) -> Outcome:
         """Hold the conversation; raises TransferFailed."""

@@ -1,0 +1,125 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Name what held the connections of a transfer back on their way: a window, a buffer, losses, or a full line. Pure.
+
+What Linux counts is described at ``struct tcp_info`` in its include/uapi/linux/tcp.h.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congestion import CANDIDATE
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Path
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion import NAME
+
+RECEIVE_WINDOW, SEND_BUFFER, LOSS, FULL = "receive_window", "send_buffer", "loss", "full_line"
+
+_STANDS_OUT = 0.25  # of the time in which there was something to send
+_FASTER = 4  # times the rate that was seen: what a window should allow if the speed of the interfaces is not known
+_MIB = 1 << 20
+_MOST = 8  # names of congestion controls
+
+
+class Met(NamedTuple):
+    """What all connections met, as the source said. Times are seconds."""
+
+    path: Path
+    busy: float
+    window_limited: float
+    buffer_limited: float
+    congestion: tuple[str, ...]
+    offered: tuple[str, ...]  # congestion controls that the source offers
+
+
+class Limit(NamedTuple):
+    """What held the connections back."""
+
+    cause: str
+    evidence: str
+    advice: str
+
+
+def parse_met(said: object) -> Met | None:
+    """Read what a source said (line_account.Met); None if there is nothing to read. What is odd counts as not said."""
+    if not isinstance(said, Mapping):
+        return None
+    numbers = {name: _number(said.get(name)) for name in ("packets", "lost", "rtt", "min_rtt")}
+    path = Path(int(numbers["packets"]), int(numbers["lost"]), numbers["rtt"], numbers["min_rtt"])
+    busy, window, buffer = (_number(said.get(name)) for name in ("busy", "window_limited", "buffer_limited"))
+    return Met(path, busy, window, buffer, _names(said.get("congestion")), _names(said.get("offered")))
+
+
+def find_limit(met: Met, rate: float, interface: int) -> Limit | None:
+    """Return what held the connections back; None if nothing stands out.
+
+    ``rate``: bytes a second that were sent; ``interface``: those that the slower interface carries, 0 if not known.
+    """
+    path = met.path
+    trip = f"at a round trip of {_milliseconds(path.min_rtt)}"
+    wanted = math.ceil(2 * path.min_rtt * (interface or _FASTER * rate) / _MIB)
+    share = {
+        RECEIVE_WINDOW: met.window_limited / met.busy if met.busy else 0.0,
+        SEND_BUFFER: met.buffer_limited / met.busy if met.busy else 0.0,
+    }
+    name = max(share, key=lambda one: share[one])
+    if path.is_long and share[name] >= _STANDS_OUT:
+        side, what, sysctl = _WINDOWS[name]
+        return Limit(
+            name,
+            f"{what} of the {side} was full in {share[name]:.0%} of the time in which there was something to send, "
+            f"{trip}",
+            f"Raise the third value of the sysctl net.ipv4.{sysctl} at the {side} to {wanted} MiB or more "
+            "(role nic: nic_tcp_tuning)",
+        )
+    if path.starves:
+        ways = ", ".join(met.congestion) or "the host's congestion control"
+        return Limit(
+            LOSS,
+            f"{path.lost / path.packets:.2%} of the packets were lost, and none waited in a queue, {trip}, with {ways}",
+            _about_loss(met),
+        )
+    if path.is_long and path.queues:
+        return Limit(
+            FULL,
+            f"packets waited in a queue: a round trip took {_milliseconds(path.rtt)}, and "
+            f"{_milliseconds(path.min_rtt)} at its shortest",
+            "The line is full: only compress, or a faster line, makes it quicker",
+        )
+    return None
+
+
+_WINDOWS = {
+    RECEIVE_WINDOW: ("destination", "the receive window", "tcp_rmem"),
+    SEND_BUFFER: ("source", "the send buffer", "tcp_wmem"),
+}
+
+
+def _about_loss(met: Met) -> str:
+    search = "Look for what loses packets: a bad cable or radio link, a policer, a small MTU (ethtool -S, mtr)"
+    if CANDIDATE in (*met.congestion, *met.offered):
+        return search
+    return (
+        f"{search}. The congestion control {CANDIDATE} bears losses, and the source does not offer it: load it "
+        f"there, and allow it (modprobe tcp_{CANDIDATE}, and the sysctl net.ipv4.tcp_allowed_congestion_control), and "
+        "congestion: auto uses it"
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms"
+
+
+def _number(value: object) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return min(max(0.0, float(value)), 1e15) if is_number else 0.0  # type: ignore[arg-type]
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return names of congestion controls, without what is none."""
+    found = value if isinstance(value, list) else []
+    return tuple(one for one in found[:_MOST] if isinstance(one, str) and NAME.fullmatch(one))
