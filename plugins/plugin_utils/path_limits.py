@@ -22,6 +22,8 @@ RECEIVE_WINDOW, SEND_BUFFER, LOSS, FULL = "receive_window", "send_buffer", "loss
 _STANDS_OUT = 0.25  # of the time in which there was something to send
 _FASTER = 4  # times the rate that was seen: what a window should allow if the speed of the interfaces is not known
 _MIB = 1 << 20
+_LARGEST = 1e15  # of what a host says
+_LONGEST_TRIP = 100.0  # seconds, that it may say a round trip takes
 _MOST = 8  # names of congestion controls
 
 
@@ -48,8 +50,9 @@ def parse_met(said: object) -> Met | None:
     """Read what a source said (line_account.Met); None if there is nothing to read. What is odd counts as not said."""
     if not isinstance(said, Mapping):
         return None
-    numbers = {name: _number(said.get(name)) for name in ("packets", "lost", "rtt", "min_rtt")}
-    path = Path(int(numbers["packets"]), int(numbers["lost"]), numbers["rtt"], numbers["min_rtt"])
+    packets, lost = (int(_number(said.get(name))) for name in ("packets", "lost"))
+    rtt, min_rtt = (min(_number(said.get(name)), _LONGEST_TRIP) for name in ("rtt", "min_rtt"))
+    path = Path(packets, min(lost, packets), rtt, min_rtt)
     busy, window, buffer = (_number(said.get(name)) for name in ("busy", "window_limited", "buffer_limited"))
     return Met(path, busy, window, buffer, _names(said.get("congestion")), _names(said.get("offered")))
 
@@ -63,8 +66,8 @@ def find_limit(met: Met, rate: float, interface: int) -> Limit | None:
     trip = f"at a round trip of {_milliseconds(path.min_rtt)}"
     wanted = math.ceil(2 * path.min_rtt * (interface or _FASTER * rate) / _MIB)
     share = {
-        RECEIVE_WINDOW: met.window_limited / met.busy if met.busy else 0.0,
-        SEND_BUFFER: met.buffer_limited / met.busy if met.busy else 0.0,
+        RECEIVE_WINDOW: min(1.0, met.window_limited / met.busy) if met.busy else 0.0,
+        SEND_BUFFER: min(1.0, met.buffer_limited / met.busy) if met.busy else 0.0,
     }
     name = max(share, key=lambda one: share[one])
     if path.is_long and share[name] >= _STANDS_OUT:
@@ -76,7 +79,7 @@ def find_limit(met: Met, rate: float, interface: int) -> Limit | None:
             f"Raise the third value of the sysctl net.ipv4.{sysctl} at the {side} to {wanted} MiB or more "
             "(role nic: nic_tcp_tuning)",
         )
-    if path.starves:
+    if path.packets and path.starves:
         ways = ", ".join(met.congestion) or "the host's congestion control"
         return Limit(
             LOSS,
@@ -115,8 +118,9 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _number(value: object) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return min(max(0.0, float(value)), 1e15) if is_number else 0.0  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:  # NaN among them
+        return 0.0
+    return float(min(value, _LARGEST))
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -89,6 +89,24 @@ def test_whatever_a_host_says_is_harmless(said):
         assert found is None or (found.evidence + found.advice).isprintable()
 
 
+@pytest.mark.parametrize(
+    ("odd", "read"),
+    [
+        (10**400, 1e15),
+        (float("inf"), 1e15),
+        (float("nan"), 0.0),
+        (-1, 0.0),
+        (True, 0.0),
+        ("9", 0.0),
+        (None, 0.0),
+        (3, 3),
+    ],
+)
+def test_odd_numbers_have_bounds(odd, read):
+    met = parse_met({**SAID, "busy": odd, "packets": odd})
+    assert met and (met.busy, met.path.packets) == (read, read)
+
+
 def test_the_cause_stands_in_the_result_where_the_network_was_waited_for():
     def account(line):
         return {"wall": 20.0, "processor": 1.0, "roles": {"link": {"send": [19.0, 1.0]}}, "line": line}
