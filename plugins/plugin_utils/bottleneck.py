@@ -16,12 +16,11 @@ from typing import Mapping, Tuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 
-from .path_limits import Met, find_limit, parse_met
+from .path_limits import LINE_IS_FULL, Limit, Met, find_limit, number_said, parse_met
 
 SOURCE_DISK, SOURCE_CPU, NETWORK = "source_disk", "source_cpu", "network"
 DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
 
-_SHORTEST = 1.0  # seconds: what is shorter is mostly beginning and end
 _STANDS_OUT = 0.25  # of the time
 _BUSY = 0.8  # of a processor for each stream: then a program has no time left to wait
 _FULL = 0.7  # of the speed of an interface, or of bwlimit
@@ -76,21 +75,19 @@ def find_bottleneck(spent: Mapping[str, object], method: str, streams: int, byte
     """
     ends = {side: parse_account(spent.get(side)) for side in ("source", "dest")}
     wall = max(end.wall for end in ends.values())
-    if wall < _SHORTEST:
+    if wall < time_accounting.SHORTEST:
         name, evidence = NONE, f"the transfer took {wall:.1f} seconds, which is too short to tell"
     elif method == "stream":
         name, evidence = _of_stream(ends, streams)
     else:
         name, evidence = _from_outside(ends, method, streams, bytes_sent / wall, line)
     rate = bytes_sent / max(wall, 1e-9)
-    advice = _advice(name, method, ends, rate, line)
-    met = ends["source"].met if name == NETWORK else None
-    limit = find_limit(met, rate, line.interface) if met is not None and not _is_throttled(ends, rate, line) else None
+    limit = _find_limit(ends["source"], rate, line) if name == NETWORK else None
     return {
         "name": name,
         "cause": limit.cause if limit else "",
         "evidence": f"{evidence}; {limit.evidence}" if limit else evidence,
-        "advice": limit.advice if limit else advice,
+        "advice": limit.advice if limit else _advice(name, method, ends, rate, line),
         "source": _in_words(ends["source"], "source"),
         "dest": _in_words(ends["dest"], "dest"),
     }
@@ -183,24 +180,30 @@ _ADVICE = {
 
 def _advice(name: str, method: str, ends: Mapping[str, Account], rate: float, line: Line) -> str:
     if name == NETWORK:
-        if _is_throttled(ends, rate, line):
+        if _is_throttled(ends["source"], rate, line):
             return "It is bwlimit that holds the transfer back: raise it where the network has more to give"
         if line.interface and rate >= _FULL * line.interface:
-            return "The line is full: only compress, or a faster line, makes it quicker"
+            return LINE_IS_FULL
         return (
             "The network carries less than the hosts could send: look for loss, a small MTU, other traffic or a slow "
             "part of the way (role nic, ethtool, iperf3), and try compress or more streams"
         )
     if name == NONE:
-        if method == "stream" or max(end.wall for end in ends.values()) < _SHORTEST:
+        if method == "stream" or max(end.wall for end in ends.values()) < time_accounting.SHORTEST:
             return "Nothing stands out, so there is nothing to change"
         return "Method stream accounts for its time and tells more"
     return _ADVICE[name]
 
 
-def _is_throttled(ends: Mapping[str, Account], rate: float, line: Line) -> bool:
+def _find_limit(source: Account, rate: float, line: Line) -> Limit | None:
+    """Return what on the way held the source's connections back, unless bwlimit did."""
+    if source.met is None or _is_throttled(source, rate, line):
+        return None
+    return find_limit(source.met, rate, line.interface)
+
+
+def _is_throttled(source: Account, rate: float, line: Line) -> bool:
     """Whether bwlimit holds the transfer back."""
-    source = ends["source"]
     throttled = sum(seconds.get(time_accounting.THROTTLED, (0.0, 0.0))[0] for seconds in source.roles.values())
     return throttled > source.wall * _STANDS_OUT or bool(line.limit and rate >= _FULL * line.limit)
 
@@ -213,15 +216,13 @@ def parse_account(said: object) -> Account:
     for role, seconds in roles.items() if isinstance(roles, Mapping) else ():
         if isinstance(seconds, Mapping):
             found[role] = {
-                name: (_number(pair[0]), _number(pair[1]))
+                name: (number_said(pair[0]), number_said(pair[1]))
                 for name, pair in seconds.items()
                 if isinstance(pair, (list, tuple)) and len(pair) == 2
             }
-    return Account(_number(said.get("wall")), _number(said.get("processor")), found, parse_met(said.get("line")))
-
-
-def _number(value: object) -> float:
-    return max(0.0, float(value)) if isinstance(value, (int, float)) else 0.0
+    return Account(
+        number_said(said.get("wall")), number_said(said.get("processor")), found, parse_met(said.get("line"))
+    )
 
 
 def _in_words(end: Account, side: str) -> dict[str, float]:

@@ -17,6 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Path
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion import NAME
 
+LINE_IS_FULL = "The line is full: only compress, or a faster line, makes it quicker"
 RECEIVE_WINDOW, SEND_BUFFER, LOSS, FULL = "receive_window", "send_buffer", "loss", "full_line"
 
 _STANDS_OUT = 0.25  # of the time in which there was something to send
@@ -50,10 +51,10 @@ def parse_met(said: object) -> Met | None:
     """Read what a source said (line_account.Met); None if there is nothing to read. What is odd counts as not said."""
     if not isinstance(said, Mapping):
         return None
-    packets, lost = (int(_number(said.get(name))) for name in ("packets", "lost"))
-    rtt, min_rtt = (min(_number(said.get(name)), _LONGEST_TRIP) for name in ("rtt", "min_rtt"))
+    packets, lost = (int(number_said(said.get(name))) for name in ("packets", "lost"))
+    rtt, min_rtt = (min(number_said(said.get(name)), _LONGEST_TRIP) for name in ("rtt", "min_rtt"))
     path = Path(packets, min(lost, packets), rtt, min_rtt)
-    busy, window, buffer = (_number(said.get(name)) for name in ("busy", "window_limited", "buffer_limited"))
+    busy, window, buffer = (number_said(said.get(name)) for name in ("busy", "window_limited", "buffer_limited"))
     return Met(path, busy, window, buffer, _names(said.get("congestion")), _names(said.get("offered")))
 
 
@@ -91,7 +92,7 @@ def find_limit(met: Met, rate: float, interface: int) -> Limit | None:
             FULL,
             f"packets waited in a queue: a round trip took {_milliseconds(path.rtt)}, and "
             f"{_milliseconds(path.min_rtt)} at its shortest",
-            "The line is full: only compress, or a faster line, makes it quicker",
+            LINE_IS_FULL,
         )
     return None
 
@@ -117,7 +118,8 @@ def _milliseconds(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms"
 
 
-def _number(value: object) -> float:
+def number_said(value: object) -> float:
+    """Return a number that a host said, with bounds; 0 for what is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:  # NaN among them
         return 0.0
     return float(min(value, _LARGEST))

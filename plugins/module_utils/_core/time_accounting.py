@@ -36,6 +36,7 @@ _WORK = frozenset({READ, THROTTLED, WRITE, SYNC})  # what does not wait for the 
 # roles of threads: the one that leads the conversation, those of the data connections, those that write journals
 LEAD, LINK, JOURNAL = "lead", "link", "journal"
 
+SHORTEST = 1.0  # seconds: what is shorter is mostly beginning and end, and tells nothing
 Seconds = Dict[str, List[float]]  # occupation -> [seconds, of which with the processor]
 
 

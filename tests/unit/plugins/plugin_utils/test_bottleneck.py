@@ -139,6 +139,12 @@ def test_whatever_a_host_says_is_survived(spent, method):
     assert find_bottleneck(spent, method, 1, 0, Line())["name"]
 
 
+@pytest.mark.parametrize("odd", [10**400, float("inf"), float("nan")])
+def test_a_number_without_bounds_is_survived(odd):
+    found = of_stream({**end(link=SENDS), "wall": odd}, end(link=RECEIVES))
+    assert 0 <= found["source"]["wall"] <= 1e15
+
+
 def test_a_thread_accounts_for_what_it_does_and_others_for_theirs():
     def work():
         time_accounting.enter("test", time_accounting.READ)
