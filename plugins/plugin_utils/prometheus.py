@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .host_text import one_line
-
 TEXTFILE_MODE = 0o644  # the node exporter reads it as another user
 
 
@@ -25,10 +23,7 @@ class Sample(NamedTuple):
 
 
 def gauge(name: str, said: str, samples: Iterable[Sample]) -> str:
-    """Return the lines of a metric, which ``said`` describes without a full stop; empty if it has no sample.
-
-    Texts in labels may come from a host.
-    """
+    """Return the lines of a metric, which ``said`` describes without a full stop; empty if it has no sample."""
     lines = [f"{name}{_label_text(one.labels)} {_number(one.value)}" for one in samples if one.value is not None]
     head = [f"# HELP {name} {said}.", f"# TYPE {name} gauge"]
     return "".join(f"{line}\n" for line in [*head, *lines]) if lines else ""
@@ -39,7 +34,7 @@ def _label_text(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    return one_line(value).replace("\\", "\\\\").replace('"', '\\"')
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _number(value: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..host_text import one_line
 from ..prometheus import Sample, gauge
 from .rows import Row, State, Sums
 
@@ -55,4 +56,5 @@ def _count(sums: Sums, state: State) -> int:
 
 
 def _labels(row: Row) -> Mapping[str, str]:
-    return {"job": row.name, "source": row.src_host, "dest": row.dest_host}
+    named = {"job": row.name, "source": row.src_host, "dest": row.dest_host}
+    return {label: one_line(text) for label, text in named.items()}

@@ -118,7 +118,7 @@ def test_metrics_are_what_prometheus_reads():
     assert f"longhaul_backup_newest_timestamp_seconds{{{labels}}} {NOON - 3600}" in lines
     assert f"longhaul_backup_new_bytes{{{labels}}} 2" in lines
     assert f'longhaul_backup_state{{{labels},state="ok"}} 1' in lines
-    assert r'longhaul_backup_healthy{host="we\"b\\1",job="data",repository="vault:/srv/backup"} 0' in lines
+    assert r'longhaul_backup_healthy{host="we\"b\\1\n",job="data",repository="vault:/srv/backup"} 0' in lines
     value = re.compile(r'longhaul_backup_\w+\{(\w+="([^"\\]|\\.)*",?)+\} -?[0-9.]+')
     comment = re.compile(r"# (HELP|TYPE) longhaul_backup_\w+ .+")
     assert [line for line in lines if not value.fullmatch(line) and not comment.fullmatch(line)] == []
