@@ -71,7 +71,8 @@ def progress_line(pair: str, progress: Progress, rate: float | None, paused: boo
         words.append(f"{format_bytes(rate)}/s")
     if not total:
         return ", ".join([f"{pair}: {progress.phase}", format_bytes(done), *words])
-    if rate and total > done and not paused:
-        words.append(f"{format_seconds((total - done) / rate)} left")
+    left = None if paused else seconds_left(done, total, rate)
+    if left:
+        words.append(f"{format_seconds(left)} left")
     share = percent(done, total)
     return ", ".join([f"{pair}: {format_bytes(done)} of {format_bytes(total)} ({share} %)", *words])

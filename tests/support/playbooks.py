@@ -121,19 +121,19 @@ class Playbooks:
 
     def terminal(self, playbook: list[dict[str, Any]], *options: str, hosts: str = "all") -> Terminal:
         """Start a playbook in a terminal; see ``start``."""
-        argv, folder = self._prepare(playbook, options, hosts, {})
-        return Terminal(argv, {**self.environment(), "LONGHAUL_TEST_RECORD": str(folder / "record.jsonl")})
+        return self._in_terminal(self._prepare(playbook, options, hosts, {}))
 
     def live(self, playbook: str, **variables: Any) -> Terminal:
         """Start a playbook in a window of 80 by 24, where the callback longhaul.fleet.progress shows it."""
-        argv, folder = self._prepare(playbook, (), "all", variables)
-        environment = {
-            **self.environment(),
-            "ANSIBLE_CALLBACKS_ENABLED": "record,longhaul.fleet.progress",
-            "LONGHAUL_TEST_RECORD": str(folder / "record.jsonl"),
-            "TERM": "xterm",
-        }
-        return Terminal(argv, environment, (80, 24))
+        shown = {"ANSIBLE_CALLBACKS_ENABLED": "record,longhaul.fleet.progress", "TERM": "xterm"}
+        return self._in_terminal(self._prepare(playbook, (), "all", variables), (80, 24), **shown)
+
+    def _in_terminal(
+        self, prepared: tuple[list[str], Path], size: tuple[int, int] | None = None, **environment: str
+    ) -> Terminal:
+        argv, folder = prepared
+        recorded = {"LONGHAUL_TEST_RECORD": str(folder / "record.jsonl")}
+        return Terminal(argv, {**self.environment(), **recorded, **environment}, size)
 
     def _prepare(
         self, playbook: str | list[dict[str, Any]], options: tuple[str, ...], hosts: str, variables: dict[str, Any]

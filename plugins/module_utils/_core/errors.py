@@ -25,3 +25,8 @@ class TransferPaused(TransferFailed):
 
 class StagingLeft(TransferFailed):
     """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""
+
+
+def staging_left(why: str) -> StagingLeft:
+    """Return the failure for a folder that stays; ``why`` says which one, and the reason."""
+    return StagingLeft(f"all of the source is in place, but {why}")

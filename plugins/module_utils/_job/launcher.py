@@ -20,6 +20,7 @@ import time
 from typing import Mapping
 
 from .._core import subprocesses
+from .._core.errors import staging_left
 from .._core.state_folder import StateError
 from .._core.subprocesses import pipe
 from .._engine.net.ticket_file import OWN, PEER
@@ -136,5 +137,5 @@ def stop(folder: JobFolder, succeeded: bool, patience: float = 15.0) -> JobStatu
             watch(folder, (), patience)
     left = "" if folder.is_running() else clean_up(folder)
     if left:
-        return {**folder.status, "staging_left": True, "failure": f"all of the source is in place, but {left}"}
+        return {**folder.status, "staging_left": True, "failure": str(staging_left(left))}
     return folder.status

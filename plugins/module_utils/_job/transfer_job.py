@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator
 
 from .._core import time_accounting
 from .._core.context import Context, Server
-from .._core.errors import StagingLeft, TransferFailed, TransferPaused
+from .._core.errors import StagingLeft, TransferFailed, TransferPaused, staging_left
 from .._core.host_name import plain
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
@@ -177,7 +177,7 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                     if left:
                         context.log(left)
                 if left and succeeded():
-                    raise StagingLeft(f"all of the source is in place, but {left}")
+                    raise staging_left(left)
 
 
 @contextlib.contextmanager

@@ -66,7 +66,7 @@ def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Source) -> 
         "link_dest": [tree + place for tree in begun["link_dest"]],
         "delete": True,
         "verify": run["verify"],
-        # A snapshot by numbers has the source's, whoever they belong to at the repository's host.
+        # With numeric_ids a snapshot keeps the source's numbers, whether or not the repository's host has such users.
         "owner_warnings": not boolean(run["transfer"].get("numeric_ids", True)),
     }
 

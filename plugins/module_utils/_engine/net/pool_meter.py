@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..._core import time_accounting
-from .pool_scaling import NOTHING, Growth, Path, Sample, joined
+from .pool_scaling import NOTHING, Growth, Path, Sample, joined, path_of
 from .tcp_info import read_tcp_info
 
 if TYPE_CHECKING:
@@ -73,5 +73,5 @@ class _Meter:
         for link in links:
             info = read_tcp_info(link.socket)
             if info is not None:
-                self._paths[link] = Path(info.packets, info.lost, info.rtt, info.min_rtt)
+                self._paths[link] = path_of(info)
         return joined([path.since(before.get(link, NOTHING)) for link, path in self._paths.items()])

@@ -16,7 +16,10 @@ together is compared once with what there was before, and they go again only whe
 
 from __future__ import annotations
 
-from typing import NamedTuple, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Sequence
+
+if TYPE_CHECKING:
+    from .tcp_info import TcpInfo
 
 _WORTH = 1.1  # times the rate: what a trial must bring
 _VAIN_TRIALS = 2  # in a row; then it stays as it is
@@ -65,6 +68,11 @@ class Path(NamedTuple):
 
 
 NOTHING = Path(0, 0, 0.0, 0.0)
+
+
+def path_of(info: TcpInfo) -> Path:
+    """Return what happened to the packets of a connection since it was made."""
+    return Path(info.packets, info.lost, info.rtt, info.min_rtt)
 
 
 def joined(paths: Sequence[Path]) -> Path:

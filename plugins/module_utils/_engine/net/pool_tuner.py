@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Callable
 
 from ..._model.congestion import AUTO
 from .congestion import CANDIDATE, Change, CongestionChoice, Look
-from .pool_scaling import NOTHING, Path
+from .pool_scaling import NOTHING, Path, path_of
 from .tcp_info import congestion_of, offered_congestion, pace, read_tcp_info, set_congestion
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class _Tuner:
             if info is None:
                 continue
             self._min_rtt = min(self._min_rtt, info.min_rtt or self._min_rtt)
-            path = Path(info.packets, info.lost, info.rtt, self._min_rtt)
+            path = path_of(info)._replace(min_rtt=self._min_rtt)
             acked_before, path_before = before.get(link, (0, NOTHING))
             acked = info.acked - acked_before
             looks[link.number] = Look(seconds, acked, path.since(path_before), bool(acked) or not link.at_rest)

@@ -10,11 +10,10 @@ The layout is that of ``struct tcp_info`` in Linux's ``include/uapi/linux/tcp.h`
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import struct
 import sys
-from typing import Iterator, NamedTuple
+from typing import NamedTuple
 
 _SIZE = 256  # bytes asked for; a kernel that knows less gives less
 _U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
@@ -72,13 +71,6 @@ def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
         return parse_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _SIZE))
     except (OSError, ValueError):
         return None
-
-
-@contextlib.contextmanager
-def socket_of(fd: int) -> Iterator[socket.socket]:
-    """Yield a connection as a socket; its descriptor stays the caller's. Raises OSError if it is none."""
-    with socket.socket(fileno=os.dup(fd)) as connection:
-        yield connection
 
 
 def congestion_of(connection: socket.socket) -> str:

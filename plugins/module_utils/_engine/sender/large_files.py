@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -23,7 +24,6 @@ from ..content.compression import PIECE_BYTES, Compressor
 from ..content.sparse import segments
 from ..net.carrier import Send, Sending, SourceCarrier, Wanted
 from ..net.data_connection import ConnectionLost, DataConnection
-from ..net.line_account import LineAccount, Met
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..wire.messages import BlockSums, Got, Want
@@ -31,6 +31,9 @@ from ..wire.ranges import STEP, Range, cut, first_part, length, parse, unit
 from ..wire.records import MAX_RECORD, Record, RecordKind
 from .link_share import LinkShare, is_too_slow, prepare
 from .sender import MOVED
+
+if TYPE_CHECKING:
+    from ..net.line_account import Met, Seen
 
 _POLL = 0.5  # seconds
 _FEW = 64  # ranges that wait: with more the end is far
@@ -73,14 +76,25 @@ class StreamSource(SourceCarrier):
         self._files: dict[tuple[int, int], _File] = {}
         self._on_its_way: dict[tuple[_File, Range], DataConnection] = {}
         self._over = False
-        self._line = LineAccount()
+        self._ended: list[Seen] = []  # what connections met that are gone
 
     # in the leading thread
 
     def met(self, channel_fd: int) -> Met | None:
         """Return what the data connections met, and the one with this descriptor; None if the system says nothing."""
+        from ..net.line_account import add_up, look, look_at_descriptor
+
         links = self.streams.links() if self.streams is not None else []
-        return self._line.add_up([link.socket for link in links], channel_fd)
+        seen = [*self._ended, *(look(link.socket) for link in links), look_at_descriptor(channel_fd)]
+        return add_up([one for one in seen if one is not None])
+
+    def _note_end(self, link: DataConnection) -> None:
+        """Keep what a connection met that goes before the others."""
+        from ..net.line_account import look
+
+        seen = look(link.socket)
+        if seen is not None:
+            self._ended.append(seen)
 
     def hashes(self, entries: list[Entry]) -> list[str]:
         """Return how this host can hash, where there is a large file."""
@@ -222,9 +236,10 @@ class StreamSource(SourceCarrier):
             self._hand_over(link)
             raise
         finally:
-            self._line.end(link.socket)
             with self._changed:
                 self._shares.pop(link, None)
+                if not self._over:
+                    self._note_end(link)
 
     def _take(self, link: DataConnection) -> tuple[_File, Range] | None:
         with self._changed:

@@ -130,7 +130,7 @@ class Sender:
         self._session.goodbye()
         return whole
 
-    def _account(self) -> Mapping[str, object]:
+    def _account(self) -> Mapping[str, Any]:
         """Return what this end's time went into."""
         return time_accounting.account()
 

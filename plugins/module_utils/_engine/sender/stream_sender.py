@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import Iterable, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 
+from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
@@ -169,8 +170,11 @@ class StreamSender(Sender):
         is_whole = size == now.st_size == len(room) - 1
         return is_whole and identity == [now.st_mtime_ns, now.st_ctime_ns, now.st_dev, now.st_ino]
 
-    def _account(self) -> Mapping[str, object]:
-        return {**super()._account(), "line": self._ranges.met(self._session.channels[0].fileno())}
+    def _account(self) -> Mapping[str, Any]:
+        account = super()._account()
+        if account["wall"] < time_accounting.SHORTEST:  # nobody asks what such a one met
+            return account
+        return {**account, "line": self._ranges.met(self._session.channels[0].fileno())}
 
     def run(self) -> Outcome:
         """Hold the conversation; raises TransferFailed."""

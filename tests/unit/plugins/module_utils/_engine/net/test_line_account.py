@@ -13,7 +13,11 @@ import threading
 import time
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.line_account import LineAccount
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.line_account import (
+    add_up,
+    look,
+    look_at_descriptor,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import congestion_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cannot run here: needs Linux")
@@ -52,24 +56,27 @@ def _pairs():
 
 
 def test_those_that_ended_those_that_did_not_and_the_channel_count(pairs):
-    account = LineAccount()
     for pair in pairs:
         pair.pass_slowly(500_000)
-    single = account.add_up([pairs[0].sender], -1)
+    first = look(pairs[0].sender)
+    assert first
+    single = add_up([first])
     assert single and single["packets"] > 0 and single["window_limited"] > 0.1, single
     assert single["window_limited"] <= single["busy"] and 0 < single["min_rtt"] <= single["rtt"]
     assert single["congestion"] == [congestion_of(pairs[0].sender)] and single["congestion"][0] in single["offered"]
-    account.end(pairs[0].sender)
     pairs[0].close()
-    account.end(pairs[0].sender)  # of one that is closed nothing is known
-    whole = account.add_up([pairs[1].sender], pairs[2].sender.fileno())
+    assert look(pairs[0].sender) is None  # of one that is closed nothing is known
+    second, channel = look(pairs[1].sender), look_at_descriptor(pairs[2].sender.fileno())
+    assert second and channel
+    whole = add_up([first, second, channel])
     assert whole and whole["packets"] > 2 * single["packets"] and whole["busy"] > 2 * single["busy"]
     os.fstat(pairs[2].sender.fileno())  # it is still open
 
 
 def test_without_connections_nothing_is_said():
     reader, writer = os.pipe()
-    assert LineAccount().add_up([], writer) is None
-    assert LineAccount().add_up([], -1) is None
+    assert look_at_descriptor(writer) is None
+    assert look_at_descriptor(-1) is None
+    assert add_up([]) is None
     os.close(reader)
     os.close(writer)
