@@ -21,7 +21,7 @@ help:
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
 	@echo 'Some of a part: make unit ARGS=tests/unit/test_x.py::test_y; make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
 	@echo 'make soak    random trees, options and kills, compared with the real rsync (root; ARGS="differential 2000", ARGS=scale, ARGS=hostile)'
-	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); unit-long; integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60"; turns, dest, source, sftp, options)'
+	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); unit-long; integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60"; turns, dest, source, sftp, scp, options)'
 
 demo:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py run) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \

@@ -90,10 +90,9 @@ options:
         collection's own is used. It sends a changed file as a whole, and resumes at a shard of the tree (64 MiB, or one
         larger file).
       - V(scp) and V(sftp) are the programs of OpenSSH, for hosts that offer nothing else. V(auto) never chooses them.
-        Only the connecting host needs them; the other one answers with an SFTP server that knows the files of this
-        transfer alone. An scp older than OpenSSH 8.7 needs scp on both hosts, which then must trust each other, and
-        causes a warning. They are encrypted. They send a changed file as a whole; V(scp) resumes at a file, V(sftp)
-        inside a file.
+        Only the connecting host needs them; the other one answers with a server of the collection that knows the files
+        of this transfer alone. They are encrypted. They send a changed file as a whole; V(scp) resumes at a file,
+        V(sftp) inside a file.
       - All methods preserve what O(preserve) names. With V(tar_nc), V(scp) and V(sftp) the program transfers the
         contents of the files, and the collection does the rest.
     type: str

@@ -90,16 +90,8 @@ def _no_tls(*hosts: Endpoint) -> str:
     return f"the Python of {' and '.join(lacking)} has no TLS 1.3" if lacking else ""
 
 
-def scp_speaks_sftp(driving: Endpoint) -> bool:
-    """Return whether a host's scp can talk to our own SFTP server (OpenSSH 8.7 or newer)."""
-    return "scp" in driving.programs and driving.programs["scp"]["sftp_flag"]
-
-
 def _scp(driving: Endpoint, serving: Endpoint) -> str:
-    lacking = _lacks(driving, "ssh", "scp")
-    if not lacking and not scp_speaks_sftp(driving):
-        lacking = _lacks(serving, "scp")  # the old protocol runs it at both ends
-    return lacking or _no_sshd(serving)
+    return _lacks(driving, "ssh", "scp") or _no_sshd(serving)
 
 
 def _sftp(driving: Endpoint, serving: Endpoint) -> str:
@@ -185,25 +177,12 @@ def _named(method: str, encryption: str, driving: Endpoint, serving: Endpoint) -
             f"{_other_way((method,), driving, serving)}"
         )
     warnings: tuple[str, ...] = ()
-    if method == "scp" and not scp_speaks_sftp(driving):
-        warnings = (_old_scp(driving, serving),)
     if method in UNENCRYPTED and encryption == "auto":
         warnings = (
             f"method {method} does not encrypt: who can listen on the network reads the data. "
             "Say encryption: none if the network is trusted, or leave method out",
         )
     return Choice(method, "it was chosen by name", warnings)
-
-
-def _old_scp(driving: Endpoint, serving: Endpoint) -> str:
-    """Return what one host could do to the other where scp runs at both ends."""
-    writing = serving if serving.side == "dest" else driving
-    return (
-        f"method scp: the scp of {driving.name} is older than OpenSSH 8.7, so scp runs at both ends, and on "
-        f"{writing.name} nothing but scp itself keeps what the other host sends inside the folder for this transfer: "
-        f"old versions of it write wherever the user {writing.probe['user']} may. Use it between hosts that trust each "
-        f"other, update OpenSSH on {driving.name}, or name method stream or sftp"
-    )
 
 
 def _other_way(methods: tuple[str, ...], driving: Endpoint, serving: Endpoint) -> str:

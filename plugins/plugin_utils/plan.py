@@ -24,7 +24,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import 
 
 from .endpoint import Endpoint, Refusal
 from .link_warnings import link_warnings
-from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle, scp_speaks_sftp
+from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
 from .options import wanted_ports
 from .owners import Table, owner_table, refuse_lost_map
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
@@ -179,7 +179,6 @@ def make_plan(
         "tar": {end.side: _tar_flavour(end) for end in (source, dest)},
         "nc": {end.side: _nc_dialect(end) or "builtin" for end in (source, dest)},
         "scp_legacy_flag": "scp" in driving.programs and driving.programs["scp"]["legacy_flag"],
-        "scp_sftp_flag": scp_speaks_sftp(driving),
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
     }
     floor = parse_floor(options["rsync_floor"])
@@ -488,7 +487,7 @@ def _serve(options: Mapping[str, Any], method: str, driving: Endpoint, serving: 
         "ports": wanted_ports(options),
     }
     if method in SSH:
-        serve.update(_ssh_server(options, serving, method == "scp" and scp_speaks_sftp(driving)))
+        serve.update(_ssh_server(options, serving))
     return serve
 
 
@@ -511,12 +510,11 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _ssh_server(options: Mapping[str, Any], serving: Endpoint, by_subsystem: bool) -> Serve:
+def _ssh_server(options: Mapping[str, Any], serving: Endpoint) -> Serve:
     """Choose between the host's own sshd and one for this transfer alone.
 
     The host's own needs no open port and is the default. A private one takes its place where port_range asks for it,
-    where no sshd answers, or where its configuration would turn the one-time key away, or has no subsystem sftp for a
-    program that asks for it (``by_subsystem``).
+    where no sshd answers, or where its configuration would turn the one-time key away.
     """
     sshd = serving.probe["sshd"]
     port = options["port"] or serving.ssh_port
@@ -526,7 +524,6 @@ def _ssh_server(options: Mapping[str, Any], serving: Endpoint, by_subsystem: boo
         keys is None
         or config.get("pubkeyauthentication") == "no"
         or (serving.is_root and config.get("permitrootlogin") == "no")
-        or (by_subsystem and bool(config) and "sftp" not in config.get("subsystem", {}))
     )
     if keys is not None and port in sshd["listening"] and not options["port_range"] and not turned_away:
         return {"ssh": "system", "port": port, "authorized_keys": keys}

@@ -45,7 +45,7 @@ _PROGRAMS: Mapping[str, Mapping[str, type]] = {
     "rsync": {"version": list, "compress": list, "acls": bool, "xattrs": bool, "holes": list},
     "tar": {"text": str},
     "ssh": {"version": str, "ciphers": list, "configured": list},
-    "scp": {"legacy_flag": bool, "sftp_flag": bool},
+    "scp": {"legacy_flag": bool},
 }
 _MAYBE_PROGRAMS: Mapping[str, str] = {"tar": "flavour", "nc": "dialect"}
 _SSHD_TEXTS = ("pubkeyauthentication", "permitrootlogin")
@@ -70,7 +70,6 @@ def parse_probe(value: object) -> ProbeFacts:
     config = as_object(sshd.get("config"), "config")
     for name in _SSHD_TEXTS:
         optional(config, name, str)
-    optional(config, "subsystem", dict)
     for name in _SSHD_LISTS:
         list_of(config.get(name, []), name, str)
     for name, option in (optional(values, "rsyncd_module", dict) or {}).items():

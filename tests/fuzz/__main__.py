@@ -6,7 +6,7 @@
 
 ``bytes``: all decoders read bytes. ``turns``: two ends without files and connections say what they may, or one of them
 what it may not. ``dest``, ``source``: a conversation with a real end, with a peer that knows the secret and lies.
-``sftp``: our SFTP server hears any client. ``options``: the gate of rsync is asked for any command. It stops at the
+``sftp``, ``scp``: our servers hear any client. ``options``: the gate of rsync is asked for any command. It stops at the
 first input that ends otherwise than it may, and leaves that input in ``.build/fuzz``; ``make fuzz ARGS="bytes
 .build/fuzz/crash-..."`` runs it again. What reached something new is kept there, too, for the next time.
 """

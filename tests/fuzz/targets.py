@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple
 
-from ansible_collections.longhaul.fleet.tests.fuzz import decoders, rsync_options, sftp, talks
+from ansible_collections.longhaul.fleet.tests.fuzz import decoders, rsync_options, scp, sftp, talks
 
 FOUND = Path(".build/fuzz")
 
@@ -35,11 +35,13 @@ class Target(NamedTuple):
 
 
 _WIRE = "_engine/wire/*.py"
+_FILES = "_methods/copy/shard_files.py"
 TARGETS = {
     "bytes": Target(decoders.read_bytes, (_WIRE,), decoders.samples),
     "turns": Target(talks.take_turns, (_WIRE,), _noise),
     "dest": Target(talks.converse("dest"), ("_engine/receiver/*.py",), _noise),
     "source": Target(talks.converse("source"), ("_engine/sender/*.py",), _noise),
-    "sftp": Target(sftp.talk, ("_methods/copy/sftp_*.py",), sftp.samples),
+    "scp": Target(scp.talk, ("_methods/copy/rcp_*.py", _FILES), scp.samples),
+    "sftp": Target(sftp.talk, ("_methods/copy/sftp_*.py", _FILES), sftp.samples),
     "options": Target(rsync_options.ask, ("_methods/rsync/server_options.py",), rsync_options.samples),
 }

@@ -326,8 +326,7 @@ ATTACKS = [
     *(Attack("C1", f"sftp, {_direction(side)}", sftp_opens_the_host(side), _GRANTED) for side in _SIDES),
     *(Attack("C2", f"{name}, pull", staging_replaced(name, "source"), _OFFERED) for name in ("scp", "sftp")),
     Attack("C3", "rsync, push", adopted_over_ssh, _PLANTED),
-    Attack("C4", "scp, push", staging_replaced("scp", "dest", scp_sftp_flag=False), _OFFERED),
-    Attack("C4", "scp -s, push", staging_replaced("scp", "dest"), _OFFERED),
+    Attack("C4", "scp, push", staging_replaced("scp", "dest"), _OFFERED),
     Attack("C5", "rsyncd, push, link_dest", daemon_with_older_copies, _NO_OLDER),
     Attack("C6", "rsyncd, push", adopted_by_the_daemon, _PLANTED),
     Attack(

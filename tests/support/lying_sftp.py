@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An end of a transfer by sftp or scp that lies in SFTP: ``lying_sftp.py LIE OUTSIDE ends.py REQUEST RESULT``.
+"""An end of a transfer by sftp that lies in SFTP: ``lying_sftp.py LIE OUTSIDE ends.py REQUEST RESULT``.
 
 ``packets`` is a driving end that first asks the server, packet by packet, for what is not its own. The others are
 serving ends whose server lies to the real client. OUTSIDE is the folder that the lies aim at.
@@ -64,7 +64,7 @@ def _serving_anything(server: Any) -> None:
         os.write(fd, EVIL)
         return server.OpenFile(fd, None)
 
-    server.SourceFiles.open = open_any
+    _load("shard_files").SourceFiles.open = open_any
 
 
 def _listing(*names: bytes, mode: int = stat.S_IFREG | 0o600) -> Callable[[Path], None]:
@@ -76,7 +76,7 @@ def _listing(*names: bytes, mode: int = stat.S_IFREG | 0o600) -> Callable[[Path]
         shown = [name.replace(b"OUTSIDE", os.fsencode(outside)) for name in names]
         folder = server.Attributes(stat.S_IFDIR | 0o6777, 0)
         server.Files.stat = lambda _self, _place: folder
-        server.SourceFiles.names = lambda _self, _place: server.OpenListing(
+        _load("shard_files").SourceFiles.names = lambda _self, _place: server.OpenListing(
             iter([(name, server.Attributes(mode, len(EVIL))) for name in shown])
         )
 
@@ -126,7 +126,8 @@ def control_characters(_outside: Path) -> None:
     def refuse(_self: Any, _place: Any, _access: int) -> Any:
         raise server.Refused(4, "\x1b]0;PWNED\x07\x1b[2J")
 
-    server.SourceFiles.open = server.DestinationFiles.open = refuse
+    files = _load("shard_files")
+    files.SourceFiles.open = files.DestinationFiles.open = refuse
 
 
 LIES: dict[str, Callable[[Path], None]] = {

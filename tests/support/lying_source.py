@@ -5,19 +5,24 @@
 """An end of a transfer by scp or sftp that lies: ``lying_source.py LIE OUTSIDE ends.py REQUEST.json RESULT.json``.
 
 It is the real end but for one function, which is replaced by what a hostile host could put there. OUTSIDE is the folder
-that the lies aim at. ``scp_server`` is what such a host runs in place of scp.
+that the lies aim at.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
+from ansible_collections.longhaul.fleet.tests.support import scp_client
+
 COLLECTION = "ansible_collections.longhaul.fleet"
 UNITS = f"{COLLECTION}.plugins.module_utils"
+SHARE = 11  # one of so many sessions of a hostile scp is tried over ssh
 
 
 def _load(name: str) -> Any:
@@ -110,8 +115,7 @@ def _in_views(push: Any) -> None:
 def _scp_server(lie: str) -> Callable[[Path], None]:
     def apply(_outside: Path) -> None:
         scp = _load("_methods.copy.scp")
-        scp.find_program = lambda _name: sys.executable
-        scp.server_argv = lambda command, _side: ["python", __file__, "scp_server", lie, command]
+        scp.talk_of = lambda command, side: partial(_scp_server_says, LINES[lie], command.split()[-1])
 
     return apply
 
@@ -137,27 +141,45 @@ LINES = {  # what a hostile scp says first, for the view that is asked for
 }
 
 
-def scp_server(lie: str, command: str) -> int:
-    """Be the scp of a hostile source: send what ``LINES`` has, whatever the client thinks of it."""
-    view = command.split()[-1]
-    for line in LINES[lie]:
-        if not sys.stdin.buffer.read(1):
-            return 1
-        os.write(1, line.format(view=view).encode() + b"\n")
+def _scp_server_says(lines: list[str], view: str, _files: Any, pipe: Any) -> bool:
+    """Send what is in the lines, whatever the client thinks of it."""
+    answer = memoryview(bytearray(1))
+    for line in lines:
+        if not pipe.read_into(answer):
+            return False
+        pipe.send([line.format(view=view).encode() + b"\n"])
         if line.startswith("C"):
-            sys.stdin.buffer.read(1)
-            os.write(1, b"evil\0")
-    for _folder in LINES[lie]:
-        sys.stdin.buffer.read(1)
-        os.write(1, b"E\n")
-    return 0
+            pipe.read_into(answer)
+            pipe.send([b"evil\0"])
+    for _folder in lines:
+        pipe.read_into(answer)
+        pipe.send([b"E\n"])
+    return True
+
+
+def scp_sessions(outside: Path) -> None:
+    """Be a driving end whose scp first says what none should say."""
+    common = _load("_methods.copy.common")
+    run = common.Runner.run
+    secret = str(outside / "secret")
+
+    def try_first(self: Any, argv: list[str], *rest: Any) -> Any:
+        sessions = [("scp -r -t .", said) for said in list(scp_client.evil(0, secret))[::SHARE]]
+        sessions += [(f"scp -r -f {path}", bytes(9)) for path in (secret, "view-0/..", "view-99")]
+        for command, said in sessions:
+            ssh = ["ssh", "-T", "-x", *self.options, self.host, command]
+            done = subprocess.run(ssh, input=said, capture_output=True, check=False, timeout=20)
+            assert b"root:secret" not in done.stdout
+        return run(self, argv, *rest)
+
+    common.Runner.run = try_first
 
 
 LIES: dict[str, Callable[[Path], None]] = {
     lie.__name__: lie
     for lie in (
         *(staging_offered, staging_replaced),
-        *(sftp_symlink, sftp_hard_link, sftp_folder, sftp_fifo, sftp_owner, scp_elsewhere, scp_setid),
+        *(sftp_symlink, sftp_hard_link, sftp_folder, sftp_fifo, sftp_owner, scp_elsewhere, scp_setid, scp_sessions),
     )
 }
 LIES.update({f"scp server: {name}": _scp_server(name) for name in LINES})
@@ -173,4 +195,4 @@ def main(lie: str, outside: str, _ends: str, *arguments: str) -> int:
 
 if __name__ == "__main__":
     del sys.path[0]  # this folder
-    sys.exit(scp_server(*sys.argv[2:]) if sys.argv[1] == "scp_server" else main(*sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

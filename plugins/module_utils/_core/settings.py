@@ -70,7 +70,6 @@ if TYPE_CHECKING:
         tar: dict[str, str | None]
         nc: dict[str, str]
         scp_legacy_flag: bool
-        scp_sftp_flag: bool
         sftp: SftpTuning
 
     class Settings(_Always, total=False):
@@ -83,7 +82,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("id", "method", "trust", "delta", "ciphers", "congestion"), (str,)),
     **dict.fromkeys(("bwlimit", "streams", "streams_max", "timeout", "changes_max"), (int,)),
     **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
-    **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag", "scp_sftp_flag"), (bool,)),
+    **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
     **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "rsync_opts"), (list,)),
     **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp"), (dict,)),
     **dict.fromkeys(("only", "source_root"), (str, type(None))),
@@ -113,7 +112,6 @@ def parse_settings(values: object) -> Settings:
         "tar": {},
         "nc": {},
         "scp_legacy_flag": False,
-        "scp_sftp_flag": False,
         "sftp": {},
         "streams_max": given.get("streams"),
         **given,

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
         configured: list[str]  # that the host's configuration offers
 
     class Scp(Program):
-        legacy_flag: bool  # whether -O, the old protocol, is among its flags
-        sftp_flag: bool  # whether -s, SFTP, is
+        legacy_flag: bool  # whether -O, the protocol of rcp, is among its flags
 
     class Programs(TypedDict, total=False):
         """What is known of each program; a missing one has no key."""
@@ -129,10 +128,10 @@ def _ssh(path: str) -> Ssh:
 
 
 def _scp(path: str) -> Scp:
-    """Return whether ``-O`` (the old protocol) and ``-s`` (SFTP) are among the flags that scp names in its usage."""
+    """Return whether ``-O``, rcp's protocol, is among the flags that scp names in its usage."""
     usage = re.search(r"usage: scp \[-([A-Za-z0-9]+)\]", run_command([path]))
     flags = usage.group(1) if usage else ""
-    return {"path": path, "legacy_flag": "O" in flags, "sftp_flag": "s" in flags}
+    return {"path": path, "legacy_flag": "O" in flags}
 
 
 _LOOKS: Mapping[str, Callable[[str], Program]] = {

@@ -59,8 +59,6 @@ def _files(context: Context) -> landlock.Ruleset | None:
         if settings["check"]:
             return landlock.writing(None, state, memory=memory)
         return landlock.writing(root, state, "devices" in settings["preserve"], context.made, memory)
-    if settings["method"] == "scp" and context.part == "serve" and not settings["scp_sftp_flag"]:
-        return None  # such an scp reads through /proc/PID/fd of another process, which has rules of its own
     rules = landlock.writing(None, state, memory=memory)
     if settings["rsync_opts"]:
         return rules  # --copy-links and --cvs-exclude read elsewhere, too

@@ -93,10 +93,6 @@ class Mover:
         """Whether it goes on inside a file."""
         return False
 
-    def speaks_sftp(self) -> bool:
-        """Whether it meets an SFTP server at the serving end, which is our own."""
-        raise NotImplementedError
-
     def push(self, options: list[str], host: str, view: str, shard: int, files: list[Wanted]) -> tuple[list[str], str]:
         """Return the argv, and what it reads on standard input, to send a view. It runs in the view's parent folder."""
         raise NotImplementedError
@@ -176,9 +172,10 @@ class Runner:
 
 
 class CopySource(SourceCarrier):
-    """The source: shows each shard in a view, and pushes it (with a runner) or waits until it was fetched.
+    """The source: shows each shard in a view, and pushes it with the runner.
 
-    With ``lists`` it has no view for the peer, but tells the SFTP server what a shard is.
+    Where it serves, it has ``lists`` instead, tells the servers beside it what a shard is, and waits until it was
+    fetched.
     """
 
     def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
@@ -190,40 +187,35 @@ class CopySource(SourceCarrier):
         self._closed = False
 
     def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
-        """Make the view; push it, or announce it and wait."""
-        wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
+        """Push the files, or offer them and wait until they were fetched."""
         sent = Sending(sum(file.entry.size - file.have for file in files))
         meter = Meter(self._context.progress, sum(file.entry.size for file in files))
-        event = self._fetched[shard] = threading.Event()
         if self._lists is not None:
+            self._fetched[shard] = event = threading.Event()
             self._offer(self._lists, shard, files, sent)
             tell(Ready(shard))
             self._wait(event)
             self._lists.remove(shard)
             del self._fetched[shard]
-            meter.end()
-            return sent
-        with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
-            sent.problems = view.problems
-            if self._runner is None:
-                tell(Ready(shard))
-                self._wait(event)
-            else:
-                readable = [file for file in wanted if file.index not in view.problems]
-                if readable:
-                    argv, given = self._mover.push(
-                        self._runner.options, self._runner.host, view_name(shard), shard, readable
-                    )
-                    self.argv = argv
-                    said = self._runner.run(argv, given, self._views, meter, "rchar")
-                    self.heard(said)
-                    sent.doubtful = bool(said)
-        del self._fetched[shard]
+        elif self._runner is not None:
+            self._push(self._runner, shard, files, sent, meter)
         meter.end()
         return sent
 
+    def _push(self, runner: Runner, shard: int, files: list[Wanted], sent: Sending, meter: Meter) -> None:
+        with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
+            sent.problems = view.problems
+            wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
+            readable = [file for file in wanted if file.index not in view.problems]
+            if readable:
+                argv, given = self._mover.push(runner.options, runner.host, view_name(shard), shard, readable)
+                self.argv = argv
+                said = runner.run(argv, given, self._views, meter, "rchar")
+                self.heard(said)
+                sent.doubtful = bool(said)
+
     def _offer(self, lists: ShardLists, shard: int, files: list[Wanted], sent: Sending) -> None:
-        """Let the SFTP server open the files of a shard, as far as they can be read."""
+        """Let the servers open the files of a shard, as far as they can be read."""
         readable = []
         with Root(self._context.top) as source:
             for file in files:
@@ -258,7 +250,7 @@ class CopySource(SourceCarrier):
 class CopyDest(DestCarrier):
     """The destination: knows where files arrive, and fetches them where it drives.
 
-    With ``lists`` it tells the SFTP server what may arrive.
+    Where it serves, it has ``lists``, and tells the servers beside it what may arrive.
     """
 
     def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
@@ -283,7 +275,7 @@ class CopyDest(DestCarrier):
         return have
 
     def _await(self, lists: ShardLists, shard: int, files: list[tuple[int, Entry]]) -> None:
-        """Let the SFTP server write the files of a shard, and no more of each than it has."""
+        """Let the servers write the files of a shard, and no more of each than it has."""
         places = [(index, self._mover.place(shard, index, entry), entry.size) for index, entry in files]
         for folder in {folder for _index, (folder, _name), _size in places if folder}:
             with contextlib.suppress(FileExistsError):

@@ -20,10 +20,13 @@ from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
-from ..ssh.server import SshServer
+from ..ssh.server import Refused, SshServer
 from .common import Mover, drive_over_ssh, partial_name
 from .fd_symlinks import view_name
-from .serving import SFTP_COMMAND, sftp_handler
+from .serving import Talk, copy_handler
+from .sftp_server import answer_requests
+
+SFTP_COMMAND = "longhaul/sftp"  # what sftp asks for: with a slash it is a command, which needs no subsystem in sshd
 
 
 class SftpMover(Mover):
@@ -42,10 +45,6 @@ class SftpMover(Mover):
 
     def resumes(self) -> bool:
         """Inside a file."""
-        return True
-
-    def speaks_sftp(self) -> bool:
-        """Nothing else."""
         return True
 
     def open_base(self, staged: Staging) -> int:
@@ -74,9 +73,16 @@ class SftpMover(Mover):
         return self._argv(options, host), "".join(lines)
 
 
+def talk_of(command: str) -> Talk:
+    """Return what a command of the driving end's holds: SFTP, or nothing. Raises Refused."""
+    if command != SFTP_COMMAND:
+        raise Refused(f"{command[:200]!r} is no part of a transfer with sftp")
+    return answer_requests
+
+
 def serve(context: Context) -> Server:
     """Let the driving end's sftp in."""
-    return SshServer(context, sftp_handler(context, SftpMover(context)))
+    return SshServer(context, copy_handler(context, SftpMover(context), talk_of))
 
 
 def drive(context: Context) -> Outcome:

@@ -14,6 +14,8 @@ import enum
 import struct
 from typing import Iterable, Iterator, NamedTuple, Union
 
+from .protocol_error import ProtocolError
+
 VERSION = 3
 MAX_PACKET = 256 << 10  # bytes behind the length; OpenSSH's own limit
 MAX_DATA = MAX_PACKET - 1024  # bytes of contents in one packet
@@ -23,10 +25,6 @@ LIMITS = b"limits@openssh.com"
 _BUFFER = 4 * MAX_PACKET
 
 Bytes = Union[bytes, bytearray, memoryview]
-
-
-class ProtocolError(Exception):
-    """The client sent what no client sends: the session ends. The text says what it was."""
 
 
 class Kind(enum.IntEnum):
@@ -223,6 +221,7 @@ _HEAD = struct.Struct(">BI")  # kind and number
 _INT = struct.Struct(">I")
 _LONG = struct.Struct(">Q")
 _FOUR_HANDLE = struct.Struct(">BII4sQI")  # of READ and WRITE with a handle of four bytes, as this server makes them
+_DONE = struct.Struct(">IBIII2sI")
 _ANSWERS = frozenset((Kind.VERSION, Kind.STATUS, Kind.HANDLE, Kind.DATA, Kind.NAME, Kind.ATTRS, Kind.EXTENDED_REPLY))
 
 
@@ -411,6 +410,11 @@ def _string(text: bytes) -> bytes:
 def version() -> bytes:
     """Return the answer to INIT, with the one extension that clients gain from."""
     return _packet(Kind.VERSION, _INT.pack(VERSION), _string(LIMITS), _string(b"1"))
+
+
+def done(number: int) -> bytes:
+    """Return that a request was fulfilled: most answers are this one."""
+    return _DONE.pack(_DONE.size - _INT.size, Kind.STATUS, number, Code.OK, 2, b"OK", 0)
 
 
 def status(number: int, code: Code, message: str = "") -> bytes:

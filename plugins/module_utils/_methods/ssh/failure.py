@@ -65,12 +65,6 @@ _WORDS = (
         "longhaul_address for the peer to an address that this end can reach.",
     ),
     (
-        r"subsystem request failed",
-        "the peer's sshd has no subsystem sftp, which scp asks for. Add 'Subsystem sftp internal-sftp' to its "
-        "sshd_config, set port_range so that the transfer starts its own sshd, or name the method sftp, which needs no "
-        "subsystem.",
-    ),
-    (
         r"no matching (cipher|MAC) found\. Their offer: (\S+)",
         "the two hosts share no {0}. The peer offers {1}. Name one of them that this end has too (ssh_ciphers; "
         "'ssh -Q cipher' lists them), or update the older OpenSSH.",

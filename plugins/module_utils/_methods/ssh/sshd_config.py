@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         authorizedkeysfile: list[str]  # patterns
         pubkeyauthentication: str
         permitrootlogin: str
-        subsystem: dict[str, str]
 
 else:
     SshdConfig = dict
@@ -43,8 +42,8 @@ def split_list(text: str) -> list[str]:
 def parse_sshd_config(text: str) -> SshdConfig:
     """Read what ``sshd -T`` (or ``ssh -G``) prints: lower-case keyword, space, value.
 
-    Comma lists of algorithms become lists, ports and the options that may stand several times too; ``subsystem``
-    becomes name → command, and ``authorizedkeysfile`` a list of patterns. Everything else stays text.
+    Comma lists of algorithms become lists, ports and the options that may stand several times too, and
+    ``authorizedkeysfile`` a list of patterns. Everything else stays text.
     """
     found: dict[str, Any] = {}
     for line in text.splitlines():
@@ -52,10 +51,7 @@ def parse_sshd_config(text: str) -> SshdConfig:
         key, value = key.lower(), value.strip()
         if not key or key.startswith("#"):
             continue
-        if key == "subsystem":
-            name, _space, command = value.partition(" ")
-            found.setdefault(key, {})[name] = command.strip()
-        elif key == "port":
+        if key == "port":
             found.setdefault(key, []).append(int(value))
         elif key in _SEVERAL:
             found.setdefault(key, []).append(value)

@@ -33,7 +33,7 @@ PROGRAMS = {
         "ciphers": ["aes128-gcm@openssh.com", "aes128-ctr", "3des-cbc"],
         "configured": [],
     },
-    "scp": {"path": "/usr/bin/scp", "legacy_flag": True, "sftp_flag": True},
+    "scp": {"path": "/usr/bin/scp", "legacy_flag": True},
     "sftp": {"path": "/usr/bin/sftp"},
     "sshd": {"path": "/usr/sbin/sshd"},
 }
@@ -172,20 +172,7 @@ def test_no_host_brings_a_slower_method_about(lies, connect, encryption):
             plan(connect=connect, encryption=encryption, **ends)
 
 
-OLD_SCP = {"path": "/usr/bin/scp", "legacy_flag": False, "sftp_flag": False}
 PART = {"source": "from_end", "dest": "to_end"}  # of plan
-
-
-@pytest.mark.parametrize("connect", ["push", "pull"])
-def test_an_old_scp_must_trust_and_says_so(connect):
-    driving, serving = ("source", "dest") if connect == "push" else ("dest", "source")
-    old = {PART[driving]: end(driving, programs={**PROGRAMS, "scp": OLD_SCP})}
-    made = plan(method="scp", connect=connect, **old)
-    assert f"the scp of {driving} is older than OpenSSH 8.7" in made.warnings[0]
-    assert "on dest nothing but scp itself" in made.warnings[0]
-    assert not made.settings["scp_sftp_flag"]
-    with pytest.raises(Refusal, match=f"{serving} has no scp"):
-        plan(method="scp", connect=connect, **old, **{PART[serving]: without("scp", side=serving)})
 
 
 @pytest.mark.parametrize("connect", ["push", "pull"])
@@ -193,14 +180,7 @@ def test_an_old_scp_must_trust_and_says_so(connect):
 def test_the_serving_end_needs_neither_program_nor_trust(method, connect):
     serving = "dest" if connect == "push" else "source"
     made = plan(method=method, connect=connect, **{PART[serving]: without("scp", "sftp", side=serving)})
-    assert made.warnings == () and made.settings["scp_sftp_flag"]
-
-
-@pytest.mark.parametrize(("method", "chosen"), [("sftp", "system"), ("scp", "private")])
-def test_scp_needs_the_subsystem_sftp(method, chosen):
-    config = {"subsystem": {}, "pubkeyauthentication": "yes"}
-    given = end("dest", sshd={"listening": [22], "config": config, "home": "/root"})
-    assert plan(method=method, connect="push", to_end=given).serve["ssh"] == chosen
+    assert made.warnings == ()
 
 
 def test_a_daemon_of_ours_never_holds_older_copies():

@@ -60,7 +60,6 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "tar": {"source": "gnu", "dest": "gnu"},
         "nc": {"source": "builtin", "dest": "builtin"},
         "scp_legacy_flag": True,
-        "scp_sftp_flag": True,
         **changes,
     }
 

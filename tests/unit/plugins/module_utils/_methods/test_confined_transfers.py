@@ -106,13 +106,3 @@ def test_check_mode_predicts_where_nothing_may_be_written(trees, method):
     outcome = make_pair(trees, method, check=True).run()
     assert (outcome["failure"], outcome["errors"]) == ("", [])
     assert outcome["files_created"] and os.listdir(dest) == []
-
-
-def test_an_old_scp_is_confined_but_for_files_at_a_listening_source(trees):
-    source, dest, _work = trees
-    make_source(source)
-    pair = make_pair(trees, "scp", "source", scp_sftp_flag=False)
-    outcome = pair.run()
-    assert (outcome["failure"], outcome["errors"]) == ("", [])
-    assert differences(source, dest) == []
-    assert pair.peer["confinement"] == [name for name in expected("source") if "landlock" not in name]

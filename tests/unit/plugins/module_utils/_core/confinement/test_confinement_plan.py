@@ -121,12 +121,6 @@ def test_a_source_reads_elsewhere_with_options_of_rsync():
     assert not rules.reads and rights(rules, "/data/root") == 0
 
 
-def test_an_old_scp_reads_through_another_process():
-    assert files("source", "serve", "scp", scp_sftp_flag=False) is None
-    assert files("source", "serve", "scp", scp_sftp_flag=True).reads
-    assert not files("dest", "serve", "scp", scp_sftp_flag=False).reads
-
-
 def test_only_a_daemon_has_files_in_memory():
     assert rights(files("dest", "serve", "rsyncd"), "/dev/shm/x") & landlock.MAKE_REG
     assert rights(files("dest", "drive", "rsyncd"), "/dev/shm/x") == 0

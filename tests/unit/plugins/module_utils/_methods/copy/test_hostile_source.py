@@ -131,20 +131,38 @@ def test_a_link_in_the_place_of_a_staged_file_is_not_written_through(trees, serv
     assert (trees.dest / "a").read_text() == "x" * len(SECRET) and not (trees.dest / "a").is_symlink()
 
 
-@pytest.mark.parametrize("lie", ["scp_elsewhere", "scp_setid"])
-def test_an_older_scp_that_pushes_writes_where_it_is_let(trees, lie):
-    outcome = trees.transfer("scp", "dest", lie, preserve=["times"], scp_sftp_flag=False)
+def test_an_scp_that_pushes_elsewhere_writes_where_it_is_let(trees):
+    outcome = trees.transfer("scp", "dest", "scp_elsewhere", preserve=["times"])
     assert outcome.get("errors") == [], outcome
     trees.expect_nothing_outside()
     assert (trees.dest / "a").read_text() == "x" * len(SECRET)
     assert os.listdir(trees.dest) == ["a"]
 
 
+def test_an_scp_that_pushes_what_nobody_asked_for_brings_nothing(trees):
+    """With -p it says times, too, which no scp of this collection does."""
+    outcome = trees.transfer("scp", "dest", "scp_setid", preserve=["times"])
+    assert "a line that is none of scp's: b'T" in outcome["failed"], outcome
+    trees.expect_nothing_outside()
+    assert os.listdir(trees.dest) in ([], [f".longhaul-{ID}"])
+    assert trees.transfer("scp", "dest")["errors"] == []
+    assert (trees.dest / "a").read_text() == "x" * len(SECRET)
+
+
+@pytest.mark.parametrize("serving", ["dest", "source"])
+def test_an_scp_that_says_what_none_should_say_changes_nothing(trees, serving):
+    driving = "source" if serving == "dest" else "dest"
+    outcome = trees.transfer("scp", serving, "scp_sessions", side=driving, preserve=["times"])
+    assert outcome["errors"] == [], outcome
+    trees.expect_nothing_outside()
+    assert os.listdir(trees.dest) == ["a"] and (trees.dest / "a").read_text() == "x" * len(SECRET)
+
+
 @pytest.mark.parametrize("lie", SCP_SERVERS)
-def test_an_older_scp_that_lies_when_pulled_gets_nothing_out(trees, lie):
+def test_an_scp_that_lies_when_pulled_gets_nothing_out(trees, lie):
     """Names that lead out are refused by OpenSSH's client; what it takes has no more of its mode than is preserved."""
     (trees.source / "a").write_text("good")  # as long as what the lie sends
-    outcome = trees.transfer("scp", "source", lie, preserve=["times"], scp_sftp_flag=False)
+    outcome = trees.transfer("scp", "source", lie, preserve=["times"])
     assert "failed" in outcome or outcome["errors"] or lie.endswith("setid"), outcome
     trees.expect_nothing_outside()
     assert os.listdir(trees.dest) in ([], ["a"], [f".longhaul-{ID}"])

@@ -157,3 +157,7 @@ def test_answers_are_written_as_a_client_reads_them(number, handle, mode, size, 
 def test_the_beginning_names_one_extension():
     said = client.string(b"limits@openssh.com") + client.string(b"1")
     assert read(sftp.version()) == (2, 3, said)
+
+
+def test_the_short_way_says_the_same():
+    assert sftp_protocol.done(7) == sftp_protocol.status(7, sftp_protocol.Code.OK)

@@ -13,91 +13,29 @@ import struct
 import subprocess
 import sys
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import sftp_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.sftp_protocol import MAX_DATA
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import Listed, ShardLists
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import Listed
+from ansible_collections.longhaul.fleet.tests.support import served_ground
 from ansible_collections.longhaul.fleet.tests.support import sftp_client as client
 from ansible_collections.longhaul.fleet.tests.support.canary import Canary
+from ansible_collections.longhaul.fleet.tests.support.served_ground import FILES, NAME, SIZE
 
-NAME = b".longhaul-0123456789abcdef"
-SIZE = 5000  # as planned, of each file
-FILES = ("first", "folder/second", "third")
 FIRST, SECOND, THIRD = (b"view-3/%d" % number for number in range(3))
 
 
-class Ground:
-    """A root that is served, an older copy that shares files with it, and what lies outside of both."""
-
-    def __init__(self, folder: Path, side: str) -> None:
-        self.root, self.older, self.outside = folder / "root", folder / "older", folder / "outside"
-        job = folder.parent / "job"
-        for path in (self.root / "folder", self.older, self.outside / "tmp", job):
-            path.mkdir(parents=True)
-        (self.outside / "secret").write_text("root:secret")
-        (self.outside / "secret").chmod(0o600)
-        (self.older / "same").write_text("older")
-        os.link(self.older / "same", self.root / "same")
-        for name in FILES:
-            (self.root / name).write_text(f"{name}'s")
-        (self.root / "excluded.key").write_text("a key")
-        self.lists = ShardLists(str(job))
-        self.side = side
-        if side == "source":
-            self.lists.write(3, [(n, Listed(name.encode(), SIZE)) for n, name in enumerate(FILES)])
-            self._make = partial(sftp_server.SourceFiles, self.lists, os.fsencode(self.root))
-        else:
-            self.staged = Staging(os.fsencode(self.root), NAME)
-            self.lists.write(3, [(n, Listed(b"%032x" % n, SIZE)) for n in range(3)])
-            top = self.staged.partial_fd
-            self._make = partial(sftp_server.DestinationFiles, self.lists, top, self.staged.owners)
-        self.canary = Canary(folder, self.root, self.older)
-        self.placed = self._placed()
-        self.code: Any = None
-
-    def _placed(self) -> dict[str, Any]:
-        """Return what is in the root beside the staging folder."""
-        paths = [path for path in self.root.rglob("*") if NAME.decode() not in str(path)]
-        return {str(path): (path.lstat(), path.is_file() and path.read_text()) for path in paths}
-
-    @property
-    def partial(self) -> Path:
-        return self.root / NAME.decode() / "partial"
+class Ground(served_ground.Ground):
+    """A root that is served by SFTP."""
 
     @contextlib.contextmanager
-    def served(self) -> Iterator[client.Client]:
-        """Yield a client of a server that runs in a thread; ``code`` is how that ended."""
-        to_server, from_server = os.pipe(), os.pipe()
-
-        def serve() -> None:
-            try:
-                self.code = sftp_server.SftpServer(self._make, ())(to_server[0], from_server[1])
-            finally:
-                os.close(from_server[1])
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield client.Client(to_server[1], from_server[0])
-        finally:
-            os.close(to_server[1])
-            thread.join(20)
-            alive = thread.is_alive()
-            for fd in (to_server[0], from_server[0]):
-                os.close(fd)
-            assert not alive
-
-    def expect_nothing_harmed(self) -> None:
-        assert self.canary.changes() == []
-        now = self._placed()
-        assert {path: (found.st_ino, found.st_mode, text) for path, (found, text) in now.items()} == {
-            path: (found.st_ino, found.st_mode, text) for path, (found, text) in self.placed.items()
-        }
+    def asked(self) -> Iterator[client.Client]:
+        """Yield a client."""
+        with self.served(sftp_server.answer_requests) as (writer, reader):
+            yield client.Client(writer, reader)
 
 
 @pytest.fixture(name="dest")
@@ -119,7 +57,7 @@ ACCESS = {"source": client.FOR_READING, "dest": client.FOR_WRITING | client.CREA
 
 
 def test_a_source_is_read(source):
-    with source.served() as peer:
+    with source.asked() as peer:
         assert peer.begin().kind == 2
         handle = peer.open(SECOND, client.FOR_READING)
         assert peer.read(handle, 0, 9).text == b"folder/se"
@@ -140,7 +78,7 @@ def test_a_source_is_read(source):
 
 
 def test_a_destination_is_written(dest):
-    with dest.served() as peer:
+    with dest.asked() as peer:
         peer.begin()
         assert peer.ask(client.STAT, client.string(FIRST)).code == 2  # no such file
         handle = peer.open(FIRST, client.FOR_WRITING | client.CREATING | client.TRUNCATING)
@@ -159,7 +97,7 @@ def test_a_destination_is_written(dest):
 
 
 def test_nothing_but_the_plan_is_granted(ground, tmp_path, capfd):
-    with ground.served() as peer:
+    with ground.asked() as peer:
         peer.begin()
         tried = 0
         for kind, fields in client.evil(ACCESS[ground.side], os.fsencode(ground.outside / "secret")):
@@ -182,7 +120,7 @@ def test_nothing_but_the_plan_is_granted(ground, tmp_path, capfd):
     [(SIZE, 1), (SIZE - 1, 2), (0, SIZE + 1), (2**40, 1), (2**63 - 1, 1), (2**63, 1), (2**64 - 1, 200)],
 )
 def test_no_byte_is_written_beyond_what_was_planned(dest, offset, length):
-    with dest.served() as peer:
+    with dest.asked() as peer:
         peer.begin()
         handle = peer.open(FIRST, client.FOR_WRITING)
         found = peer.write(handle, offset, b"x" * length)
@@ -197,14 +135,14 @@ def test_no_byte_is_written_beyond_what_was_planned(dest, offset, length):
 
 @pytest.mark.parametrize("offset", [2**63 - 1, 2**63, 2**64 - 1])
 def test_an_offset_that_no_file_has_is_refused(source, offset):
-    with source.served() as peer:
+    with source.asked() as peer:
         peer.begin()
         found = peer.read(peer.open(FIRST, client.FOR_READING), offset, 7)
         assert found.is_refused and b"no file reaches" in found.text
 
 
 def test_a_file_is_read_at_a_source_and_written_at_a_destination(ground):
-    with ground.served() as peer:
+    with ground.asked() as peer:
         peer.begin()
         handle = peer.open(FIRST, ACCESS[ground.side])
         if ground.side == "dest":
@@ -236,7 +174,7 @@ def _put_folder(path: Path, _ground: Ground) -> None:
 @pytest.mark.parametrize("put", [_put_symlink, _put_hard_link, _put_fifo, _put_folder])
 def test_what_somebody_puts_in_the_place_of_a_staged_file_is_left_alone(dest, put):
     put(dest.partial / ("0" * 32), dest)
-    with dest.served() as peer:
+    with dest.asked() as peer:
         peer.begin()
         for access in (ACCESS["dest"], client.FOR_WRITING, client.FOR_WRITING | client.APPENDING):
             with pytest.raises(PermissionError, match="not a file that this transfer made"):
@@ -249,7 +187,7 @@ def test_what_somebody_puts_in_the_place_of_a_staged_file_is_left_alone(dest, pu
 def test_a_file_of_another_user_is_left_alone(dest):
     (dest.partial / ("0" * 32)).write_text("theirs")
     os.chown(dest.partial / ("0" * 32), 1234, 1234)
-    with dest.served() as peer:
+    with dest.asked() as peer:
         peer.begin()
         with pytest.raises(PermissionError, match="not a file that this transfer made"):
             peer.open(FIRST, ACCESS["dest"])
@@ -259,7 +197,7 @@ def test_a_file_of_another_user_is_left_alone(dest):
 def test_a_staging_folder_that_is_replaced_leads_nowhere(dest):
     os.rename(dest.partial, dest.root / NAME.decode() / "moved")
     dest.partial.symlink_to(dest.outside / "tmp")
-    with dest.served() as peer:
+    with dest.asked() as peer:
         peer.begin()
         peer.write(peer.open(FIRST, ACCESS["dest"]), 0, b"text")
     dest.expect_nothing_harmed()
@@ -276,7 +214,7 @@ def test_a_symlink_at_a_source_is_not_followed(source, what):
         (source.outside / "second").write_text("secret")
         source.canary = Canary(source.root.parent, source.root, source.older)
         (source.root / "folder").symlink_to(source.outside)
-    with source.served() as peer:
+    with source.asked() as peer:
         peer.begin()
         with pytest.raises(PermissionError):
             peer.open(SECOND, client.FOR_READING)
@@ -284,7 +222,7 @@ def test_a_symlink_at_a_source_is_not_followed(source, what):
 
 
 def test_a_shard_that_was_collected_is_closed(ground):
-    with ground.served() as peer:
+    with ground.asked() as peer:
         peer.begin()
         peer.close(peer.open(FIRST, ACCESS[ground.side]))
         ground.lists.remove(3)
@@ -294,7 +232,7 @@ def test_a_shard_that_was_collected_is_closed(ground):
 
 
 def test_no_more_than_some_files_are_open(ground):
-    with ground.served() as peer:
+    with ground.asked() as peer:
         peer.begin()
         (limit,) = struct.unpack_from(">Q", peer.ask(client.EXTENDED, client.string(b"limits@openssh.com")).rest, 24)
         handles = [peer.open(SECOND, ACCESS[ground.side]) for _number in range(limit)]
@@ -313,7 +251,7 @@ def test_no_more_than_some_files_are_open(ground):
 
 @pytest.mark.parametrize("handle", [b"", b"\0\0\0\0", b"\0\0\0\2", b"1", b"\0\0\0\1\0", b"x" * 256])
 def test_handles_that_were_never_given_stand_for_nothing(ground, handle):
-    with ground.served() as peer:
+    with ground.asked() as peer:
         peer.begin()
         peer.open(FIRST, ACCESS[ground.side])
         for found in (
@@ -328,7 +266,7 @@ def test_handles_that_were_never_given_stand_for_nothing(ground, handle):
 
 
 def test_a_listing_is_no_file(source):
-    with source.served() as peer:
+    with source.asked() as peer:
         peer.begin()
         folder = peer.ask(client.OPENDIR, client.string(b"view-3")).text
         file = peer.open(FIRST, client.FOR_READING)
@@ -355,7 +293,7 @@ ENDS = {
 
 @pytest.mark.parametrize("what", ENDS)
 def test_what_no_client_sends_ends_the_session_with_one_reason(ground, what, capfd):
-    with ground.served() as peer:
+    with ground.asked() as peer:
         peer.begin()
         peer.open(FIRST, ACCESS[ground.side])
         peer.send(ENDS[what])
@@ -369,7 +307,7 @@ def test_what_no_client_sends_ends_the_session_with_one_reason(ground, what, cap
 
 @pytest.mark.parametrize("first", [client.request(client.STAT, 1, client.string(b".")), client.packet(1, b"\0\0\0\2")])
 def test_it_begins_with_a_version_that_is_known(ground, first):
-    with ground.served() as peer:
+    with ground.asked() as peer:
         peer.send(first)
         with pytest.raises(EOFError):
             peer.answer()
@@ -377,7 +315,7 @@ def test_it_begins_with_a_version_that_is_known(ground, first):
 
 
 def test_a_client_that_is_gone_in_the_middle_of_a_packet(dest):
-    with dest.served() as peer:
+    with dest.asked() as peer:
         peer.begin()
         peer.send(client.request(client.STAT, 1, client.string(b"."))[:-1])
     assert dest.code == 1
@@ -386,7 +324,7 @@ def test_a_client_that_is_gone_in_the_middle_of_a_packet(dest):
 def test_much_at_once_is_answered_in_turn(source):
     """A client that asks for much before it reads an answer, in packets that arrive in pieces."""
     asked = [(number, 1 + number % 9) for number in range(20_000)]
-    with source.served() as peer:
+    with source.asked() as peer:
         peer.begin()
         handle = peer.open(THIRD, client.FOR_READING)
         data = b"".join(
@@ -404,7 +342,7 @@ def test_much_at_once_is_answered_in_turn(source):
 def test_the_largest_packets_pass(dest):
     dest.lists.write(4, [(0, Listed(b"f" * 32, 3 * MAX_DATA))])
     text = os.urandom(3 * MAX_DATA)
-    with dest.served() as peer:
+    with dest.asked() as peer:
         peer.begin()
         handle = peer.open(b"view-4/0", client.FOR_WRITING)
         for start in range(0, len(text), MAX_DATA):
@@ -414,10 +352,12 @@ def test_the_largest_packets_pass(dest):
 
 MEMORY = """
 import os, resource, sys
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import sftp_server, shard_list
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import file_server, sftp_server
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import shard_files, shard_list
 lists = shard_list.ShardLists(sys.argv[1])
 lists.write(3, [(n, shard_list.Listed(b"f", 9)) for n in range(2000)])
-server = sftp_server.SftpServer(lambda: sftp_server.SourceFiles(lists, os.fsencode(sys.argv[2])), ())
+files = shard_files.SourceFiles(lists, os.fsencode(sys.argv[2]))
+server = file_server.FileServer(sftp_server.answer_requests, lambda: files, ())
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 code = server(0, 1)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, file=sys.stderr)
