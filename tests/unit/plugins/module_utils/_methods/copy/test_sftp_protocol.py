@@ -160,4 +160,4 @@ def test_the_beginning_names_one_extension():
 
 
 def test_the_short_way_says_the_same():
-    assert sftp_protocol.done(7) == sftp_protocol.status(7, sftp_protocol.Code.OK)
+    assert sftp.done(7) == sftp.status(7, sftp.Code.OK)
