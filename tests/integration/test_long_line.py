@@ -38,8 +38,13 @@ def test_a_lossy_line_gets_as_many_connections_as_there_may_be(
     source, dest = make_tree(hosts, 24 * MIB)
     hosts.lengthen(LOSSY)
     result = transfer(playbooks, congestion=congestion).expect_success().result("Transfer")
-    assert result["streams"] == 16 and not result["errors_total"]
-    assert (result["bottleneck"]["name"], result["bottleneck"]["cause"]) == ("network", "loss"), result["bottleneck"]
+    assert not result["errors_total"]
+    assert result["bottleneck"]["name"] == "network", result["bottleneck"]
+    offered = hosts.exec("alpha", ["cat", "/proc/sys/net/ipv4/tcp_allowed_congestion_control"]).stdout
+    if congestion == "auto" and "bbr" in offered:
+        assert 1 < result["streams"] <= 16  # a few that bear losses fill the line
+    else:
+        assert (result["streams"], result["bottleneck"]["cause"]) == (16, "loss"), result["bottleneck"]
     out, _back = hosts.shorten()
     assert out["lost"]
     assert differences(source, dest) == []
