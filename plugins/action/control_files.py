@@ -11,7 +11,10 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.control_files import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import as_json, write_whole
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import (
+    ControlNodeAction,
+    refuse_unwritable,
+)
 
 
 class ActionModule(ControlNodeAction):
@@ -21,6 +24,9 @@ class ActionModule(ControlNodeAction):
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Write the files, and show the warnings."""
+        refused = options["writable"] and write and refuse_unwritable(options["writable"], options["option"])
+        if refused:
+            return {"failed": True, "msg": refused}
         for file in options["files"] if write else []:
             mode = int(file["mode"], 8) if file["mode"] else None
             write_whole(file["path"], as_json(file["data"]) if file["text"] is None else file["text"], mode)
@@ -28,4 +34,4 @@ class ActionModule(ControlNodeAction):
 
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
         """Return the first file."""
-        return options["files"][0]["path"], options["option"]
+        return next((file["path"] for file in options["files"]), options["writable"]), options["option"]

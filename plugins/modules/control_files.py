@@ -35,7 +35,7 @@ options:
     description: The files to write. Folders that are missing are made.
     type: list
     elements: dict
-    required: true
+    default: []
     suboptions:
       path:
         description: The absolute path of the file.
@@ -50,6 +50,10 @@ options:
       mode:
         description: The mode of the file, in octal digits. Without it V(0640), as far as the umask lets it.
         type: str
+  writable:
+    description: A folder in which later tasks must be able to write. The task fails if nothing can be written there.
+    type: path
+    default: ""
   option:
     description: The variable that says where the files are. A message names it where they cannot be written.
     type: str

@@ -12,6 +12,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from .argument_spec import spec_from_documentation
+from .state_folder import REPORTS, VARIABLE, try_writing
 
 
 class ControlNodeAction(ActionBase):
@@ -47,4 +48,21 @@ class ControlNodeAction(ActionBase):
 def cannot_write(error: OSError, path: str, variable: str) -> Mapping[str, object]:
     """Return the result of a task that could not write to a path, which the user's ``variable`` sets."""
     what = f"{error.filename or path} cannot be written here: {error.strerror}"
-    return {"failed": True, "msg": f"{what}. Name another place, with {variable}"}
+    names = f"{VARIABLE} or {variable}" if variable.endswith(REPORTS) else variable
+    return {"failed": True, "msg": f"{what}. Name another place, with {names}"}
+
+
+def refuse_unwritable(folder: str, variable: str) -> str:
+    """Return why nothing may begin, since nothing can be written to the folder of reports; empty if it can.
+
+    ``variable`` is the user's for this folder.
+    """
+    try:
+        try_writing(folder)
+    except OSError as error:
+        return (
+            f"Nothing was done: reports and states are kept in {folder} on the control node, and it cannot be written: "
+            f"{error.strerror}. Set {VARIABLE} to a folder that can be written and that later runs find again, or "
+            f"{variable} for this role alone"
+        )
+    return ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 
-from ..control_node_action import ControlNodeAction
+from ..control_node_action import ControlNodeAction, refuse_unwritable
 from ..endpoint import Refusal
 from ..host_runner import ControllerGone
 from ..interruption import Interruption
@@ -27,6 +27,9 @@ class ConductAction(ControlNodeAction):
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Drive the jobs to the end of their steps."""
+        refused = refuse_unwritable(*self.place(options)) if write else ""
+        if refused:
+            return {"failed": True, "msg": refused}
         say: Say = (lambda _line: None) if self._task.no_log else Display().display
         with Interruption() as interruption:
             try:
