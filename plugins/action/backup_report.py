@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.modules.backup_report import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import judge, name_sick
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import find_sick, judge, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.old_keys import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.planning import apply_defaults
@@ -25,6 +25,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.render import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
 
+_MOST_LINES = 50  # of jobs that are in the same state
+
 
 class ActionModule(ControlNodeAction):
     """Write the report."""
@@ -32,7 +34,7 @@ class ActionModule(ControlNodeAction):
     documentation = DOCUMENTATION
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
-        """Write and show how all backups are, and fail if one that was to run now has a problem."""
+        """Write how all backups are, show those that are well, and return the others and the figures."""
         store = Store(options["folder"], writes=write)
         runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
         made = [record["id"] for record in options["records"]]
@@ -49,11 +51,14 @@ class ActionModule(ControlNodeAction):
             except OSError as error:
                 return cannot_write(error, options["textfile"], "backup_textfile")
         path = store.path_of_report() if write else ""
-        lines = render("backup", "overall.txt.j2", health=health, path=path).splitlines()
+        sick = find_sick(health)
+        sick_ids = {one.name for one in sick}
+        others_told = [one for one in health if one["id"] not in sick_ids]
+        lines = render("backup", "overall.txt.j2", health=others_told, most=_MOST_LINES, path=path).splitlines()
         for line in lines if not self._task.no_log else ():
             Display().display(line)
-        sick = name_sick(health)
-        return {"failed": True, "msg": "\n".join(sick)} if sick else {}
+        summary = summarize(health, options["records"], sick, at, path, check_mode=not write)
+        return {"summary": summary, "failures": [one._asdict() for one in sick]}
 
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
         """Return the folder of reports."""

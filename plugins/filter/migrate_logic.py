@@ -26,9 +26,10 @@ options:
     description:
       - What the question is about.
       - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs
-        (V(back), V(groups), V(problems)), the answer of V(groups) (V(left_out)), the result of a transfer (V(changes),
-        V(summary)), the result of a task (V(failure)), a hook as the user wrote it (V(hook)), or the value of a
-        variable (V(toggle)).
+        (V(back), V(groups), V(problems)), the answer of V(groups) (V(left_out), V(together)), the result of a transfer
+        (V(changes), V(summary)), the result of a task (V(failure)), the failures that the role recorded (V(failures)),
+        the results of comparisons (V(found)), a hook as the user wrote it (V(hook)), or the value of a variable
+        (V(toggle)).
     type: raw
     required: true
   question:
@@ -38,6 +39,8 @@ options:
       - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
       - V(decide) asks what a run does with a job.
       - V(failure) asks why a task failed.
+      - V(failures) asks for all failures as people see them.
+      - V(found) asks what the comparisons of a run found.
       - V(groups) asks which jobs switch over together.
       - V(hook) asks what may be told of a hook.
       - V(left_out) asks which of the groups this run would tear apart.
@@ -46,6 +49,7 @@ options:
       - V(report) asks for the report of a job.
       - V(summary) asks what is kept of a transfer.
       - V(switch) asks which hooks of the switch have run.
+      - V(together) asks for the hosts that switch over together.
       - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
     choices:
@@ -54,6 +58,8 @@ options:
       - changes
       - decide
       - failure
+      - failures
+      - found
       - groups
       - hook
       - left_out
@@ -62,6 +68,7 @@ options:
       - report
       - summary
       - switch
+      - together
       - toggle
     required: true
   agreed:
@@ -69,8 +76,12 @@ options:
     type: list
     elements: str
     default: []
+  automated:
+    description: For V(problems), whether AWX, an automation controller or ansible-runner started the run.
+    type: bool
+    default: false
   check_mode:
-    description: For V(decide) and V(report), whether the run is in check mode.
+    description: For V(decide), V(found) and V(report), whether the run is in check mode.
     type: bool
     default: false
   compares:
@@ -114,7 +125,7 @@ options:
     type: str
     default: ""
   names:
-    description: For V(back), the names of the jobs.
+    description: For V(back) and V(together), the names of the jobs.
     type: list
     elements: str
   new:
@@ -142,6 +153,10 @@ options:
     description: For V(report), what the transfer predicted in check mode. Empty if it was not asked.
     type: dict
     default: {}
+  records:
+    description: For V(failures), what M(longhaul.fleet.migrate_conduct) returned of the jobs.
+    type: list
+    elements: dict
   rehearses:
     description: For V(problems), whether the run stops sources and brings them back.
     type: bool
@@ -185,12 +200,14 @@ RETURN = r"""
 _value:
   description:
     - The answer.
-    - V(advice) and V(failure) return a text, V(left_out) and V(problems) a list of sentences, and V(toggle) a truth
-      value.
+    - V(advice) and V(failure) return a text, V(left_out) and V(problems) a list of sentences, V(together) a list of
+      names, and V(toggle) a truth value.
     - V(back) returns the C(jobs) that go back, and the C(problems) with others.
     - V(changes) returns C(count), C(example), C(only) and C(warnings).
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
+    - V(failures) returns a list with C(name), C(what), C(reason) and C(next).
+    - V(found) returns C(lines) for people, the C(summary), and the C(failures).
     - V(hook) returns C(kind), C(host), C(name), C(what) it runs, and whether it is C(hidden).
     - V(remedies) returns a list of them, in their order.
     - V(report) returns the state with what only reports say.
@@ -204,6 +221,8 @@ QUESTIONS: Mapping[str, str] = {
     "changes": "plugin_utils.fleet.source_changes.tell_changes",
     "decide": "plugin_utils.migrate.steps.decide",
     "failure": "plugin_utils.task_failure.tell_failure",
+    "failures": "plugin_utils.migrate.summary.tell_failures",
+    "found": "plugin_utils.migrate.comparisons.tell_found",
     "groups": "plugin_utils.migrate.groups.find_groups",
     "hook": "plugin_utils.hooks.tell_hook",
     "left_out": "plugin_utils.migrate.groups.find_left_out",
@@ -212,6 +231,7 @@ QUESTIONS: Mapping[str, str] = {
     "report": "plugin_utils.migrate.report.make_report",
     "summary": "plugin_utils.migrate.transfers.summary_of",
     "switch": "plugin_utils.migrate.switch.divide",
+    "together": "plugin_utils.migrate.groups.find_together",
     "toggle": "plugin_utils.old_names.renamed_toggle",
 }
 

@@ -14,7 +14,7 @@ version_added: 0.2.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Writes down and shows how the backups of all jobs are, and fails if one that was to be made now has a problem.
+  - Writes down how the backups of all jobs are, shows those that are well, and returns the others.
   - Part of the role P(longhaul.fleet.backup#role). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -64,4 +64,14 @@ EXAMPLES = r"""
     folder: /srv/longhaul-backup
 """
 
-RETURN = r""" # """
+RETURN = r"""
+summary:
+  description: The figures of the run.
+  returned: always
+  type: dict
+failures:
+  description: What has a problem. Each has C(name), C(what) became of it, the C(reason), and what to do C(next).
+  returned: always
+  type: list
+  elements: dict
+"""

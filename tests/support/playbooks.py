@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,10 +45,16 @@ class Run(NamedTuple):
 
     @property
     def failures(self) -> list[str]:
-        """The messages of all failures that were not ignored."""
-        return [
-            str(one.result.get("msg", one.result)) for one in self.results if one.status in ("failed", "unreachable")
-        ]
+        """The messages of all failures that were not ignored, with what their tasks showed before them."""
+        failed = [one for one in self.results if one.status in ("failed", "unreachable")]
+        return [self._shown_before(str(one.result.get("msg", one.result))) for one in failed]
+
+    def _shown_before(self, message: str) -> str:
+        """Return a message with the lines that it says are above it."""
+        if "listed above" not in message:
+            return message
+        task = next(one for one in self.output.split("\nTASK [") if message in one)
+        return re.split(r"^(?:\[ERROR\]|fatal): ", task, maxsplit=1, flags=re.MULTILINE)[0] + message
 
     def expect_success(self) -> Run:
         """Return the run itself, if nothing failed."""

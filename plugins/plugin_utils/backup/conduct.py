@@ -78,7 +78,7 @@ class Conduct:
             store=self._store,
             process=process_of(os.getppid()),  # of ansible-playbook, which lives for the run; this is a worker of it
             now=now_text,
-            tell=self._say,
+            tell=self._teller.note,
             report=self._report,
         )
 

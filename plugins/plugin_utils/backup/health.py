@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypedDict, cast
 
+from ..fleet.failures import Failed, Kept, keep_failures
 from ..units import format_seconds, seconds_of
 from .jobs import Run
 from .record import Record
@@ -21,6 +23,7 @@ class Entry(Record, total=False):
 
     state: str  # one of STATES
     why: list[str]
+    next: str  # what to do; empty if it is well
     wanted: bool  # it was to run now
     age: int | None  # seconds, of the newest complete snapshot
 
@@ -78,6 +81,7 @@ def _judge_one(run: Run, record: Record | None, wanted: bool, made: bool, now: f
         "repository": run["repository"],
         "state": state,
         "why": why,
+        "next": _NEXT.get(state, "").format(id=run["id"]),
         "wanted": wanted,
         "age": age,
     }
@@ -86,12 +90,62 @@ def _judge_one(run: Run, record: Record | None, wanted: bool, made: bool, now: f
 
 # What a person must look at, the worst first, and how that is said.
 SICK = {FAILED: "failed", ASIDE: "was set aside", STALE: "is stale"}
+_NEXT = {
+    FAILED: "Fix what is named, and run it again: -e backup_only={id}",
+    ASIDE: "Look at what is missing, and accept or discard the snapshot.",
+    STALE: "Find out why it did not run, and run it: -e backup_only={id}",
+}
 
 
-def name_sick(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each job that was to run and is not well, from what ``judge`` returned."""
+def find_sick(entries: Sequence[Entry]) -> list[Failed]:
+    """Return each job that was to run and is not well, from what ``judge`` returned."""
     return [
-        f"{one['id']} {SICK[one['state']]}: {'. '.join(one['why'])}"
+        Failed(one["id"], SICK[one["state"]], ". ".join(one["why"]), one["next"])
         for one in entries
         if one["wanted"] and one["state"] in SICK
     ]
+
+
+class Summary(TypedDict):
+    """The statistics of a run; a guide documents them."""
+
+    check_mode: bool
+    at: str  # UTC
+    jobs: int  # all, each for one host
+    wanted: int  # that were to run now
+    made: int  # that did
+    ok: int
+    failed: int
+    aside: int
+    stale: int
+    never: int
+    bytes_sent: int  # by those that ran
+    bytes_new: int  # that their snapshots take
+    removed: int  # snapshots
+    failed_jobs: list[Kept]
+    report: str
+
+
+def summarize(
+    entries: Sequence[Entry], made: Sequence[Record], sick: Sequence[Failed], at: str, report: str, check_mode: bool
+) -> Summary:
+    """Return the figures of a run. ``made`` are the records of the backups that it made."""
+    count = Counter(one["state"] for one in entries)
+    transfers = [transfer for record in made for transfer in record.get("transfers", [])]
+    return {
+        "check_mode": check_mode,
+        "at": at,
+        "jobs": len(entries),
+        "wanted": sum(one["wanted"] for one in entries),
+        "made": len(made),
+        "ok": count[OK],
+        "failed": count[FAILED],
+        "aside": count[ASIDE],
+        "stale": count[STALE],
+        "never": count[NEVER],
+        "bytes_sent": sum(int(str(transfer.get("bytes_sent") or 0)) for transfer in transfers),
+        "bytes_new": sum(record.get("figures", {}).get("new_bytes", 0) for record in made),
+        "removed": sum(len(record.get("removed", [])) for record in made),
+        "failed_jobs": keep_failures(sick),
+        "report": report,
+    }

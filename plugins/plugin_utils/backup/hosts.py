@@ -11,6 +11,7 @@ from typing import Any
 
 from ..fleet.pair_hosts import PairHosts
 from ..host_runner import HostRunner
+from ..wording import text_of_warning
 from .jobs import Run
 
 _KEPT = ("path", "link_dest", "resumed", "name", "figures", "snapshots", "kept", "removed", "checked", "sound")
@@ -35,6 +36,6 @@ class Hosts(PairHosts):
         return {
             **kept,
             "changed": bool(said.get("changed")),
-            "warnings": [str(text) for text in said.get("warnings") or ()],
+            "warnings": [text_of_warning(one) for one in said.get("warnings") or ()],
             "diff": said.get("diff"),
         }

@@ -16,6 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors im
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
 
 from ..endpoint import Refusal
+from ..fleet.slices import at_most, explain_missing
 from ..folders import goes_back, within
 from ..trust import NONE, refuse_trusting_method
 from .jobs import Groups, as_names, clients, given_paths, paths
@@ -23,8 +24,11 @@ from .jobs import Groups, as_names, clients, given_paths, paths
 HOOK_HOSTS = ("client", "repository", "localhost")
 
 
-def find_problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = ()) -> list[str]:
-    """Return a sentence for each problem of the jobs: what is missing, unknown, there twice or in another's way."""
+def find_problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = (), automated: bool = False) -> list[str]:
+    """Return a sentence for each problem of the jobs: what is missing, unknown, there twice or in another's way.
+
+    ``automated`` says whether AWX, an automation controller or ansible-runner started the run.
+    """
     found = []
     seen: dict[str, int] = {}
     for number, job in enumerate(jobs, 1):
@@ -39,11 +43,23 @@ def find_problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = ())
                 own.append(f"job number {other} has this name on {host}, too, and both would write to one folder")
         found += [f"{called}: {problem}" for problem in own]
     known = {word for run in seen for word in (run, *run.split("/", 1))}
-    return found + [
-        f"backup_only names {name}, and there is no such job or host in the jobs"
-        for name in as_names(only)
-        if name not in known
+    named = {host for job in jobs if isinstance(job, Mapping) for host in _hosts(job, groups)}
+    return [
+        *at_most(found),
+        *(
+            f"backup_only names {name}, and there is no such job or host in the jobs"
+            for name in as_names(only)
+            if name not in known
+        ),
+        *explain_missing(named - set(groups["all"]), len(named), "backup_only", automated),
     ]
+
+
+def _hosts(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    """Return all hosts that a job names: its clients, and that of its repository."""
+    repository = job.get("repository")
+    host = str(repository.get("host") or "") if isinstance(repository, Mapping) else ""
+    return [*clients(job, groups), *([host] if host else [])]
 
 
 def _about_hosts(job: Mapping[str, Any], groups: Groups) -> list[str]:

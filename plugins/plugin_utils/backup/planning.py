@@ -14,6 +14,7 @@ from ..endpoint import Refusal
 from ..fleet.driving import pair_of
 from ..fleet.limits import Limits, check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
+from ..fleet.slices import is_automated
 from .jobs import Run
 from .old_keys import find_problems, make_runs
 from .record import Record
@@ -63,7 +64,7 @@ def plan(options: Mapping[str, Any], variables: Mapping[str, Any], store: Store)
     ``options`` are those of the module backup_conduct, and ``variables`` those of its task.
     """
     jobs, groups = apply_defaults(options["jobs"], options["defaults"]), variables["groups"]
-    _refuse_problems(find_problems(jobs, groups, only=options["only"]))
+    _refuse_problems(find_problems(jobs, groups, only=options["only"], automated=is_automated(variables)))
     own = options["repository_host"]
     concurrency = 1 if own else max(1, options["concurrency"])
     every = make_runs(jobs, groups, only=options["only"])

@@ -13,6 +13,7 @@
 * ``source_changes``: what changed at the source while a transfer read it;
 * ``life``, ``pair_hosts``, ``sessions``: what the lives of all jobs use: steps that are tried again, hosts, transfers;
 * ``folder``, ``render``: what is known of jobs on the control node, and their reports;
+* ``failures``: all failures of a run; ``slices``: inventories that lack hosts of jobs;
 * ``driving``, ``conduct_action``: how an action drives the jobs of a role.
 
 What an overview of a fleet needs, which any machine can ask for:

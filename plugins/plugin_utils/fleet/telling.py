@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run of many pairs says while it runs: a line for each pair as long as they are few, else one for all.
+"""What a run of many pairs says while it runs: a line for each pair where they are few, else one for all.
 
 The lines come less often the longer the run takes, so that their number is bounded whatever its length. Where the
 callback longhaul.fleet.progress shows the run, it is told instead.
@@ -19,6 +19,7 @@ from .snapshot import Pair, Publisher, Snapshot
 
 FEW = 8  # running pairs, of which each has a line of its own
 _MANY = 20  # jobs in all; of no more than so many each has its own lines, of more only one at its end
+_MOST_NOTES = 100  # of many jobs, such as that a step is tried again
 _SOONEST, _LATEST = 5.0, 3600.0  # seconds between two times at which lines are shown
 _SHARE = 0.05  # of the time that the run has taken so far, that passes between them
 _TOO_SOON = 0.5  # seconds between two figures, from which no rate can be told
@@ -45,6 +46,7 @@ class Teller:
         self._running: Mapping[str, Status] = {}
         self._pairs: dict[str, tuple[Status, Pair]] = {}  # by name: the status that was last told, and as what
         self._told: set[str] = set()
+        self._notes = 0
         self.is_many = total > _MANY
 
     def ended(self, failed: bool) -> None:
@@ -64,10 +66,10 @@ class Teller:
         is_time = self._now() >= self._next
         if is_time:
             self._next = self._now() + min(_LATEST, max(_SOONEST, _SHARE * (self._now() - self._began)))
-        if len(running) <= FEW:
+        if len(running) <= FEW and not self.is_many:
             for name, status in running.items():
                 pair = self._pair(name, status)
-                if is_time or (name not in self._told and not self.is_many):
+                if is_time or name not in self._told:
                     self._told.add(name)
                     self._say(progress_line(name, status.progress, pair.rate, pair.paused))
         elif is_time:
@@ -77,6 +79,14 @@ class Teller:
         """Show what one transfer says on its way, if that is not one line for each of many."""
         if not self.is_many:
             self._say(line)
+
+    def note(self, line: str) -> None:
+        """Show what a person should know of one job at once; of many jobs, only the first such lines."""
+        self._notes += 1
+        if not self.is_many or self._notes <= _MOST_NOTES:
+            self._say(line)
+        elif self._notes == _MOST_NOTES + 1:
+            self._say("More lines like these are not shown")
 
     def close(self) -> None:
         """Show no more: the run has ended."""

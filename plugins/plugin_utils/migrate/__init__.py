@@ -18,7 +18,8 @@ Typed, pure functions of the state that is kept of a job:
 * ``back``: jobs turned round;
 * ``groups``: jobs that switch over together, or not at all;
 * ``switch``: which hooks of the switch have run;
-* ``advice``: what a person should do next; ``report``: what a report says beside the state.
+* ``advice``: what a person should do next; ``report``: what a report says beside the state;
+* ``summary``: what a run did, in a few figures.
 
 ``plugins/filter/migrate_logic.py`` is how the role's tasks ask these. What acts, for the action migrate_conduct:
 

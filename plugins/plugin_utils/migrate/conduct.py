@@ -44,6 +44,8 @@ class JobRecord(TypedDict):
     changed: bool
     left: bool  # the role has more to do with it in this run
     failure: dict[str, str]  # empty if it did not fail
+    switched: bool  # by this run or an earlier one
+    totals: dict[str, int]  # of all transfers; empty if there is no report of this run
 
 
 class Run:
@@ -71,6 +73,7 @@ class Run:
         self._memory = Memory()
         self._store = Store(options["folder"], writes=not self._check)
         self._lives: dict[str, JobLife] = {}
+        self._totals: dict[str, dict[str, int]] = {}
         self._teller = Teller(say, time.monotonic, len(self._jobs), self._phase_of, Publisher())
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
@@ -113,6 +116,8 @@ class Run:
             "changed": record.changed,
             "left": left and not self._check,
             "failure": record.failure._asdict() if record.failure else {},
+            "switched": bool(state and state["switch"].get("done")),
+            "totals": self._totals.get(record.name, {}),
         }
 
     def _run_options(self) -> Options:
@@ -141,7 +146,7 @@ class Run:
             errors=FAILURES,
             store=self._store,
             now=now_text,
-            tell=self._say,
+            tell=self._teller.note,
             report=self._report,
         )
 
@@ -153,6 +158,7 @@ class Run:
 
     def _report(self, report: Mapping[str, Any]) -> None:
         self._store.report(report["name"], report, render_report(report))
+        self._totals[report["name"]] = dict(report["totals"])
         self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
         if not self._teller.is_many:
             for line in render_summary(report):

@@ -81,6 +81,13 @@ def find_groups(
     return {name: group for name, group in groups.items() if not only or set(group["jobs"]) & set(only)}
 
 
+def find_together(groups: Mapping[str, Group], names: Iterable[str]) -> list[str]:
+    """Return the hosts of the groups that go to several hosts and have a job among ``names``, each once."""
+    wanted = set(names)
+    spread = [group for group in groups.values() if len(group["hosts"]) > 1 and wanted & set(group["jobs"])]
+    return list(dict.fromkeys(host for group in spread for host in group["hosts"]))
+
+
 def find_left_out(
     groups: Mapping[str, Group],
     hosts: Iterable[str],

@@ -16,10 +16,12 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
 
+from ..fleet.slices import at_most, explain_missing
 from ..folders import inside
 from ..roots import child_name
 
 REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
+HOSTS = ("src_host", "dest_host")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
@@ -32,14 +34,16 @@ def find_problems(
     rehearses: bool = False,
     stops: bool = False,
     revives: bool = False,
+    automated: bool = False,
 ) -> list[str]:
     """Return a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work.
 
     ``defaults`` count for all jobs. ``only`` and ``agreed`` name jobs: those that run, and those that may delete.
     A run that ``rehearses`` must bring back what it stops; ``stops`` and ``revives`` say whether hooks for all jobs do.
+    ``automated`` says whether AWX, an automation controller or ansible-runner started it.
     """
     known, others, only = frozenset(hosts), _Others(), list(only)
-    problems, names = [], set()
+    problems, names, named = [], set(), set()
     for number, written in enumerate(jobs, 1):
         job = {**defaults, **written}  # a plain one: each look at a container of Ansible's is a template
         called = f"job {job['name']}" if job.get("name") else f"job number {number}"
@@ -49,10 +53,12 @@ def find_problems(
         problems += [f"{called}: {problem}" for problem in found]
         others.add(job)
         names.add(job.get("name", ""))
+        named |= {str(job[key]) for key in HOSTS if job.get(key)}
     return [
         *_unknown_names("migrate_only", only, names),
         *_unknown_names("migrate_allow_delete", agreed, names | {"all", "true"}),
-        *problems,
+        *at_most(problems),
+        *explain_missing(named - known, len(named), "migrate_only", automated),
     ]
 
 
@@ -82,7 +88,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[st
         problems.append("its name may have letters, digits, dots, dashes and underscores; files are named after it")
     if job.get("cutover_group") and not NAME.match(str(job["cutover_group"])):
         problems.append("cutover_group may have letters, digits, dots, dashes and underscores")
-    for key in ("src_host", "dest_host"):
+    for key in HOSTS:
         if job.get(key) and job[key] not in hosts:
             problems.append(f"{key} {job[key]} is not in the inventory; its variables would say how to reach it")
     for key in ("src", "dest"):

@@ -27,6 +27,14 @@ class Store:
         """Return the state of a job, empty if there is none. Raises OSError, and ValueError if it is no state."""
         return self._folder.read(_state(job), "state of a job")
 
+    def path_of_report(self) -> str:
+        """Return the path of the report on all jobs, for people."""
+        return self._folder.path_of("report.md")
+
+    def read_report(self, job: str) -> Mapping[str, Any]:
+        """Return the last report of a job, empty if there is none. Raises OSError, and ValueError if it is none."""
+        return self._folder.read(f"{job}.json", "report of a job")
+
     def save(self, job: str, state: Mapping[str, Any]) -> None:
         """Write a job's state, whole and on the disk when this returns. Raises OSError."""
         self._folder.save(_state(job), state)

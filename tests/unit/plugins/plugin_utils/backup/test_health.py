@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import judge, name_sick
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import find_sick, judge, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import make_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.failures import render_failures
 
 NOON = 1795262400  # 2026-11-21T12:00:00Z
 DAY = 86400
@@ -128,11 +130,29 @@ def test_metrics_are_what_prometheus_reads():
 
 
 def test_those_that_a_person_must_look_at_are_named():
-    said = {"id": "web1/data", "why": ["no space", "it is old"], "wanted": True}
-    assert name_sick([{**said, "state": state} for state in ("ok", "never")]) == []
-    assert name_sick([{**said, "state": "failed", "wanted": False}]) == []
-    assert name_sick([{**said, "state": state} for state in ("failed", "aside", "stale")]) == [
+    said = {"id": "web1/data", "why": ["no space", "it is old"], "wanted": True, "next": "Make room."}
+    assert find_sick([{**said, "state": state} for state in ("ok", "never")]) == []
+    assert find_sick([{**said, "state": "failed", "wanted": False}]) == []
+    assert render_failures(find_sick([{**said, "state": state} for state in ("failed", "aside", "stale")])) == [
         "web1/data failed: no space. it is old",
+        "  next: Make room.",
         "web1/data was set aside: no space. it is old",
+        "  next: Make room.",
         "web1/data is stale: no space. it is old",
+        "  next: Make room.",
     ]
+
+
+def test_the_figures_of_a_run_add_up_what_it_made():
+    well, sick = record(), record(failures=[{"step": "transfer", "reason": "no space"}])
+    sick["transfers"] = [{"bytes_sent": 7}, {"bytes_sent": 5}]
+    runs = [RUN, {**RUN, "id": "web2/data", "host": "web2"}]
+    entries = judge(
+        runs, [well, {**sick, "id": "web2/data"}], [run["id"] for run in runs], ["web1/data", "web2/data"], NOON
+    )
+    failures = find_sick(entries)
+    found = summarize(entries, [well, sick], failures, "2026-11-21T12:00:00Z", "/srv/report.md", check_mode=False)
+    assert (found["jobs"], found["wanted"], found["made"], found["ok"], found["failed"]) == (2, 2, 2, 1, 1)
+    assert (found["bytes_sent"], found["bytes_new"], found["removed"]) == (12, 4, 2)
+    assert [(one["name"], one["reason"]) for one in found["failed_jobs"]] == [("web2/data", "transfer: no space")]
+    assert "backup_only=web2/data" in found["failed_jobs"][0]["next"] and json.loads(json.dumps(found)) == found

@@ -106,7 +106,16 @@ def test_the_lines_of_a_run_are_bounded_whatever_its_length(running, hours):
     for look in range(hours * 720):
         clock.now += 5.0
         teller.progress({f"n{number + look // 36}": status(look) for number in range(running)})
-    assert 20 < len(lines) < 1500, len(lines)
+    assert 20 < len(lines) < 250, len(lines)
+
+
+@pytest.mark.parametrize("jobs, shown", [(20, 3000), (1000, 101)])
+def test_notes_on_many_jobs_are_bounded(jobs, shown):
+    lines: list[str] = []
+    teller = Teller(lines.append, Clock(), jobs)
+    for number in range(3000):
+        teller.note(f"n{number}: trying again")
+    assert len(lines) == shown and ("not shown" in lines[-1]) == (jobs > 20)
 
 
 def test_a_short_run_tells_each_transfer_at_once_and_then_its_rate():
@@ -144,7 +153,7 @@ def test_a_run_that_is_shown_live_prints_nothing(tmp_path: Path):
 
 def test_a_transfer_that_nobody_looked_at_again_keeps_its_figures():
     clock, lines = Clock(), []
-    teller = Teller(lines.append, clock, 100)
+    teller = Teller(lines.append, clock, 10)
     one, other = status(100), status(0)
     for clock.now in (0.0, 10.0, 20.0):
         one = status(100 + int(clock.now) * 10) if clock.now < 15 else one
