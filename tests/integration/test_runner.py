@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -42,6 +43,15 @@ def fill(bed: Testbed, number: int, size: int = 0) -> Path:
     if size:
         make_big_files(tree / "big", size, count=2)
     return tree
+
+
+def size_of(tree: Path) -> int:
+    """Return how many bytes of files take room in a tree, whether they are whole or not."""
+    total = 0
+    for path in tree.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # a partial file gets its name
+            total += path.lstat().st_blocks * 512
+    return total
 
 
 def is_moved(bed: Testbed, number: int) -> bool:
@@ -195,7 +205,7 @@ def test_four_workers_with_a_part_of_the_jobs_each_and_one_of_them_is_killed(
             for worker, part in zip(workers, parts, strict=True)
         ]
         arriving = hosts.root("beta") / "data/dest5"
-        wait_for(arriving.is_dir)
+        wait_for(lambda: arriving.is_dir() and size_of(arriving) > MIB)
         kill(started[1][0])
         hosts.shape("alpha", None)
         for number in (0, 2, 3):
