@@ -111,6 +111,7 @@ def _require(fd: int, path: bytes, known: bytes | None, probed: Probed | None) -
 def _exchanged(path: bytes) -> TransferFailed:
     return TransferFailed(
         f"{os.fsdecode(path)} is no longer the folder that was there when the transfer was planned: somebody exchanged "
-        "it, or a file system was mounted or unmounted. Nothing was read or written there. Look who may write to the "
-        "folders above it, then run the task again"
+        "it, a file system was mounted or unmounted, or a transfer that was interrupted has just removed the empty "
+        "folder that it had made. Nothing was read or written there. Look who may write to the folders above it, then "
+        "run the task again"
     )
