@@ -11,7 +11,7 @@ imports what it alone needs.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence, cast
 
 from .._core.state_folder import StateError
 from . import launcher
@@ -20,6 +20,7 @@ from .steps import parse_step
 
 if TYPE_CHECKING:
     from . import steps
+    from .leases import Answer
     from .probe import Described, ProbeFacts
 
 
@@ -31,8 +32,16 @@ class Given(NamedTuple):
 
 
 def run_steps(asked: Sequence[object], given: Given) -> list[object]:
-    """Do the steps in order and return each one's result. Raises WrongShape before the first one is done."""
-    return [_STEPS[step["do"]](step, given) for step in [parse_step(one) for one in asked]]
+    """Do the steps in order and return each one's result. Raises WrongShape before the first one is done.
+
+    After a guard that does not let them pass, no more are done.
+    """
+    done: list[object] = []
+    for step in [parse_step(one) for one in asked]:
+        done.append(_STEPS[step["do"]](step, given))
+        if step["do"] == "lease" and step["guard"] and not cast("Answer", done[-1])["held"]:
+            break
+    return done
 
 
 def _folder(step: steps.Folder) -> JobFolder:
@@ -140,6 +149,13 @@ def _keep_record(step: steps.KeepRecord, _given: Given) -> Mapping[str, object]:
     return {"problem": ""}
 
 
+def _lease(step: steps.Lease, _given: Given) -> Answer:
+    """Take, renew or release the lease of a job."""
+    from .leases import do_lease
+
+    return do_lease(step)
+
+
 def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
@@ -176,6 +192,7 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "control": _control,
     "overview": _overview,
     "keep_record": _keep_record,
+    "lease": _lease,
     "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,

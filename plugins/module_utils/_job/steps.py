@@ -90,6 +90,21 @@ if TYPE_CHECKING:
         id: str  # of the job's transfer
         record: Mapping[str, object]
 
+    class _MayBeFirm(TypedDict, total=False):
+        firm: bool | None  # whether it expires by nothing; None: as it is
+
+    class Lease(_MayBeFirm):
+        """See leases.py. With ``guard`` no step after it is done where the control node has no lease."""
+
+        do: Literal["lease"]
+        id: str  # of the job's transfer
+        act: str  # take, renew, release or look
+        holder: str
+        who: str
+        life: float  # seconds
+        takeover: bool
+        guard: bool
+
     class QuickDigest(TypedDict):
         do: Literal["quick_digest"]
         request: DigestRequest
@@ -115,7 +130,19 @@ if TYPE_CHECKING:
 
     Names = Mapping[str, list[str]]  # of users and groups
     Step = Union[
-        Probe, Describe, Start, Poll, Stop, Clear, Control, Overview, KeepRecord, QuickDigest, LookUpOwners, DrillDown
+        Probe,
+        Describe,
+        Start,
+        Poll,
+        Stop,
+        Clear,
+        Control,
+        Overview,
+        KeepRecord,
+        Lease,
+        QuickDigest,
+        LookUpOwners,
+        DrillDown,
     ]
 else:  # making such classes takes time at each execution
     Step = dict
@@ -131,6 +158,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "control": {},
     "overview": {},
     "keep_record": {"id": str, "record": dict},
+    "lease": {"id": str, "act": str, "holder": str, "who": str, "takeover": bool, "guard": bool},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},
     "drill_down": {**_FOLDER, "ask": str},
