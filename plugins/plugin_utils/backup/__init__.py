@@ -12,7 +12,7 @@
 
 These are pure. What acts, for the actions backup_conduct, backup_part and backup_report:
 
-* ``claims``: one run at a time makes a backup; ``store``: records and reports on the control node;
+* ``store``: records, claims and reports on the control node;
 * ``hosts``: what is asked of the hosts; ``life``: the steps of one backup, one after the other;
 * ``planning``: what a run is to do; ``conduct``: the lives of its backups, driven by ``fleet/conductor``.
 """

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..fleet.claims import process_of
 from ..fleet.conductor import Life
 from ..fleet.driving import WORDS, drive
 from ..fleet.limits import Limits
@@ -24,7 +25,6 @@ from ..host_runner import HostRunner
 from ..interruption import Interruption
 from ..session import Session
 from ..units import now_text
-from .claims import process_of
 from .hosts import Hosts
 from .life import BackupLife, Services
 from .record import Record

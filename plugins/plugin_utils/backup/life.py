@@ -15,11 +15,11 @@ from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..fleet.claims import Held, Process, claim, release
 from ..fleet.conductor import Call, Life
 from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
 from ..fleet.source_changes import tell_changes
 from ..host_runner import HostFailed
-from .claims import Held, Process, claim, release
 from .hosts import Hosts
 from .jobs import Run
 from .progress import Progress
@@ -154,7 +154,7 @@ class BackupLife:
 
     def _claim(self) -> None:
         try:
-            taken = claim(self._claim_path, self._services.process, write=not self._check)
+            taken = claim(self._claim_path, self._services.process, "making this backup", write=not self._check)
         except Held as held:
             raise Stopped(str(held)) from None
         self.progress.run, self.progress.ended_run = taken.run, taken.ended_run

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.claims import claim, process_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import BackupLife, Part, Services
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
@@ -22,6 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import Stage
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
@@ -164,7 +164,7 @@ def test_a_backup_is_made_as_a_whole_and_written_down(world: World):
 
 def test_another_run_that_makes_it_stops_it_and_keeps_its_claim(world: World):
     other = process_of(os.getppid())
-    claim(Store(str(world.folder), writes=True).claim_path("web/data"), other)
+    claim(Store(str(world.folder), writes=True).claim_path("web/data"), other, "making this backup")
     world.live()
     assert world.actions == ["list"] and "begin: another run (process" in world.failures[0]
     assert world.holder == other._asdict()
@@ -172,7 +172,7 @@ def test_another_run_that_makes_it_stops_it_and_keeps_its_claim(world: World):
 
 def test_what_an_earlier_run_left_is_taken_over(world: World):
     path = Store(str(world.folder), writes=True).claim_path("web/data")
-    before = claim(path, process_of(os.getpid())._replace(pid=2**22 + 1))
+    before = claim(path, process_of(os.getpid())._replace(pid=2**22 + 1), "making this backup")
     life = world.live()
     assert dict(world.asked)["begin"] == {"run": life.progress.run, "ended_run": before.run}
 

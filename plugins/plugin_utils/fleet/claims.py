@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who makes a backup: one run at a time from a control node.
+"""Who works on a job: one run at a time from a control node.
 
-A file for each host and job says which process makes its backup. A second run is refused while the first one lives;
-where that was killed, the second one learns its token, and can continue its jobs that still run on the hosts.
+A file for each job says which process works on it. A second run is refused while the first one lives; where that was
+killed, the second one learns its token, and can continue its jobs that still run on the hosts.
 """
 
 from __future__ import annotations
@@ -63,16 +63,19 @@ def parse_holder(value: object) -> Holder:
     )
 
 
-def claim(path: str, mine: Process, *, write: bool = True) -> Claim:
-    """Claim the right to a run. Raise Held if another run lives, OSError where nothing can be written."""
+def claim(path: str, mine: Process, doing: str, *, write: bool = True) -> Claim:
+    """Claim the right to a run. Raise Held if another run lives, OSError where nothing can be written.
+
+    ``doing`` is what that one does, for the message.
+    """
     run = str(uuid.uuid4())
     if not write:
         holder = _read_only(path)
-        _refuse_if_held(holder, mine)
+        _refuse_if_held(holder, mine, doing)
         return Claim(run, _ended(holder))
     with _locked(path) as file:
         holder = _parse(file.read())
-        _refuse_if_held(holder, mine)
+        _refuse_if_held(holder, mine, doing)
         _write(file, Holder(run, mine))
     return Claim(run, _ended(holder))
 
@@ -90,13 +93,13 @@ def process_of(pid: int) -> Process:
     return Process(platform.node(), pid, _started(pid))
 
 
-def _refuse_if_held(holder: Holder, mine: Process) -> None:
+def _refuse_if_held(holder: Holder, mine: Process, doing: str) -> None:
     process = holder.process
     if not process or process == mine or process.node != mine.node:
-        return  # of a process on another node nothing is known; the repository itself keeps two apart
+        return  # of a process on another node nothing is known; what the host itself keeps is for that
     if _lives(process):
         raise Held(
-            f"another run (process {process.pid}) is making this backup at this moment. Two would undo each other's "
+            f"another run (process {process.pid}) is {doing} at this moment. Two would undo each other's "
             "work; nothing was changed. Wait for it to end, or end that process, and run this again"
         )
 
