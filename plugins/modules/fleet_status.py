@@ -201,6 +201,10 @@ rows:
       description: What to do about it.
       type: str
       sample: ""
+    holder:
+      description: Which control node works on the job, as its destination says. Empty if none does.
+      type: str
+      sample: root@control1
 sums:
   description: What all rows come to.
   returned: success

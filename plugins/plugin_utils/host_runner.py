@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -39,6 +39,8 @@ _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 # The variables that say which host it is, and as which user: what is known of one counts for these alone.
 _TELLING = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
 _READ = ("ansible_", "inventory_hostname", "longhaul_")
+# In a rescue these hold the task that failed, whose own variables are gone by then.
+_NOT_READ = ("ansible_failed_task", "ansible_failed_result")
 
 
 class _Told(TypedDict):
@@ -87,8 +89,29 @@ class ControllerGone(HostFailed):
     """ansible-playbook was killed, and this worker of its survived."""
 
 
+class LeaseLost(HostFailed):
+    """Another control node has the job, or may have it: nothing more may be done for it here."""
+
+    details: Mapping[str, object] = {"lease_lost": True}  # for the result of a task
+
+
+class Guard(Protocol):
+    """What decides whether an execution may be made."""
+
+    def turn(self, steps: Sequence[Step]) -> AbstractContextManager[Sequence[Step]]:
+        """Return what is entered for an execution of these steps, with the steps that go before them.
+
+        Raises HostFailed if the execution must not be made.
+        """
+
+    def judge(self, answers: Sequence[object]) -> None:
+        """Take the results of the steps that went before. Raises HostFailed if the others were not done."""
+
+
 class HostRunner:
     """One inventory host as an end of a transfer. The connection is made once and kept for all its steps."""
+
+    guard: Guard | None = None
 
     def __init__(self, action: ActionBase, host: str, task_vars: Mapping[str, Any]) -> None:
         """Prepare to run on ``host``.
@@ -172,25 +195,34 @@ class HostRunner:
         package, found, plugin = name.partition(".plugins.connection.")
         return f"{package[len('ansible_collections.') :]}.{plugin}" if found else name
 
-    def run(self, *steps: Step, secrets: dict[str, str] | None = None) -> list[object]:
+    def run(self, *steps: Step, secrets: dict[str, str] | None = None, guarded: bool = True) -> list[object]:
         """Run steps of the endpoint module in one execution, and return each one's result, which nobody has read yet.
 
-        Only their texts are made harmless. Raises HostFailed with the host's name, what it said, and what that means.
+        Only their texts are made harmless. Raises HostFailed with the host's name, what it said, and what that means,
+        and what the ``guard`` raises; without ``guarded`` that is not asked.
         """
-        riders = [self._riders.popleft() for _one in range(len(self._riders))]
-        asked: _Arguments = {"steps": [*steps, *(step for step, _told in riders)], "secrets": secrets or {}}
-        _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in asked['steps'])}")
-        try:
-            result = self._checked(lambda: dict(self._execute_with_engine(asked)))
-            if "results" not in result:
-                raise HostFailed(_reason(result), self.name)
-        except BaseException:
-            self._riders.extendleft(reversed(riders))
-            raise
-        said = list(harmless_data(result["results"]))
-        for (_step, told), answer in zip(riders, said[len(steps) :]):
-            told(answer)
-        return said[: len(steps)]
+        guard = self.guard if guarded else None
+        with nullcontext(()) if guard is None else guard.turn(steps) as first:
+            riders = [self._riders.popleft() for _one in range(len(self._riders))]
+            asked: _Arguments = {
+                "steps": [*first, *steps, *(step for step, _told in riders)],
+                "secrets": secrets or {},
+            }
+            _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in asked['steps'])}")
+            try:
+                result = self._checked(lambda: dict(self._execute_with_engine(asked)))
+                if "results" not in result:
+                    raise HostFailed(_reason(result), self.name)
+                said = list(harmless_data(result["results"]))
+                if guard is not None:
+                    guard.judge(said[: len(first)])
+            except BaseException:
+                self._riders.extendleft(reversed(riders))
+                raise
+            said = said[len(first) :]
+            for (_step, told), answer in zip(riders, said[len(steps) :]):
+                told(answer)
+            return said[: len(steps)]
 
     def ride(self, step: Step, told: Callable[[object], None]) -> None:
         """Let a step ride along with the next execution, after the steps of that; ``told`` is called with its result.
@@ -371,13 +403,16 @@ def _variables(host: str, task_vars: Mapping[str, Any]) -> dict[str, Any]:
     """
     hostvars = task_vars["hostvars"][host]
     own = host == task_vars.get("inventory_hostname") and "ansible_delegated_vars" not in task_vars
-    names = [name for name in hostvars if name.startswith(_READ)]
-    variables = {name: hostvars[name] for name in names}
+    variables = {name: hostvars[name] for name in hostvars if _is_read(name)}
     if own:
-        variables.update({name: task_vars[name] for name in task_vars if name.startswith(_READ)})
+        variables.update({name: task_vars[name] for name in task_vars if _is_read(name)})
     variables["hostvars"] = task_vars["hostvars"]
     variables["ansible_facts"] = dict(variables.get("ansible_facts") or {})
     return variables
+
+
+def _is_read(name: str) -> bool:
+    return name.startswith(_READ) and name not in _NOT_READ
 
 
 def _reason(result: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from . import credentials, steps
 from .comparison import Digest, parse_after, parse_quick_digest
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .engine import packed_engine
-from .host_runner import ControllerGone, HostFailed, HostRunner
+from .host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
 from .interruption import Interruption
 from .memory import Memory
 from .methods import METHODS, OWN_PORT
@@ -576,7 +576,7 @@ class Session:
             with self._phase("finish"):
                 said = self._stop(plan, succeeded=False)
                 self._clear()
-        except ControllerGone:
+        except (ControllerGone, LeaseLost):
             raise
         except HostFailed as error:
             return with_unreachable(failure, error)

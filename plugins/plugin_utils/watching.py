@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .host_runner import ControllerGone, HostFailed, HostRunner
+from .host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
 from .status import Status, parse_status
 from .steps import poll
 from .units import progress_line
@@ -35,7 +35,7 @@ def watch(runner: HostRunner, folder: Folder, label: str, say: Callable[[str], N
     while True:
         try:
             (said,) = runner.run(poll(folder, next(intervals, _LATER)))
-        except ControllerGone:
+        except (ControllerGone, LeaseLost):
             raise
         except HostFailed as error:
             if time.monotonic() - reached > patience:

@@ -52,6 +52,11 @@ if TYPE_CHECKING:
         firm: bool
         released: bool
 
+    class Listed(Seen):
+        """One of the leases at this host."""
+
+        id: str
+
     class Answer(TypedDict):
         """What became of a request."""
 
@@ -60,7 +65,7 @@ if TYPE_CHECKING:
         problem: str  # why the lease cannot be read or kept
 
 else:
-    Lease = Seen = Answer = dict
+    Lease = Seen = Listed = Answer = dict
 
 LARGEST = 4 << 10  # bytes of a file
 LONGEST = 86400.0  # seconds that a lease may live without a renewal
@@ -73,7 +78,7 @@ _MOST = 1000  # leases that are listed
 class Clock(NamedTuple):
     """The clock of this boot. It runs while the host sleeps."""
 
-    boot: str  # empty where the system has no id of it
+    boot: str  # empty if the system has no id of it
     now: float
 
 
@@ -198,6 +203,12 @@ def _renewed(found: Lease, asked: steps.Lease, clock: Clock, firm: bool, release
     return None if is_same and (is_fresh or released) else renewed
 
 
+def may_stay(found: Lease, written: Lease, clock: Clock) -> bool:
+    """Whether a lease may stay as it is where a renewal cannot be written: it still is its holder's, and as firm."""
+    is_same = all(found[name] == written[name] for name in ("holder", "firm", "released"))
+    return is_same and (found["firm"] or seconds_left(found, clock) > 0)
+
+
 def parse_request(step: Mapping[str, Any]) -> steps.Lease:
     """Return a request of the control node; raise StateError for one that makes no sense."""
     try:
@@ -223,9 +234,14 @@ def do_lease(step: Mapping[str, Any]) -> Answer:
             except StateError:
                 if asked["act"] != "take" or not asked["takeover"]:
                     raise
-            decision = decide(found, asked, read_clock())
+            clock = read_clock()
+            decision = decide(found, asked, clock)
             if decision.written is not None:
-                _write(folder, asked["id"], decision.written)
+                try:
+                    _write(folder, asked["id"], decision.written)
+                except StateError:  # such as a full disk: what is there counts as long as it does
+                    if found is None or not may_stay(found, decision.written, clock):
+                        raise
         return _answer(decision.held, found)
     except StateError as error:
         return {"held": False, "found": None, "problem": str(error)}
@@ -239,19 +255,19 @@ def look_at_lease(identity: str) -> Answer:
         return {"held": False, "found": None, "problem": str(error)}
 
 
-def list_leases() -> list[tuple[str, Seen]]:
-    """Return the leases of all jobs of this user with their ids, those that cannot be read left out."""
+def list_leases() -> list[Listed]:
+    """Return the leases of all jobs of this user, those that cannot be read left out."""
     try:
         names = sorted(os.listdir(_folder()))
     except OSError:
         return []
     clock = read_clock()
-    listed: list[tuple[str, Seen]] = []
+    listed: list[Listed] = []
     for name in [name[: -len(".json")] for name in names if name.endswith(".json")][:_MOST]:
         with contextlib.suppress(StateError):
             found = read_lease(name)
             if found is not None:
-                listed.append((name, see(found, clock)))
+                listed.append({**see(found, clock), "id": name})
     return listed
 
 

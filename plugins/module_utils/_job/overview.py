@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Sequence, cast
 
+from .leases import list_leases
 from .records import list_records
 from .state import RUNNING, JobInfo, list_jobs
 
 if TYPE_CHECKING:
     from typing import TypedDict
 
+    from .leases import Listed
     from .records import Kept
 
     class Observed(JobInfo):
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
         rate: float | None  # bytes a second between the two looks; None: not known
 
     class Overview(TypedDict):
-        """All transfers of this user on this host, and the records of jobs that have it as their destination."""
+        """All transfers of this user on this host, and the records and leases of jobs that end here."""
 
         now: float  # by this host's clock, in seconds since 1970
         transfers: list[Observed]
         records: list[Kept]
+        leases: list[Listed]
 
 else:
     Observed = Overview = dict
@@ -42,7 +45,12 @@ def look(interval: float) -> Overview:
     if interval > 0 and any(job["state"] in RUNNING for job in first):
         time.sleep(min(interval, _LONGEST))
         jobs = list_jobs()
-    return {"now": time.time(), "transfers": with_rates(first, jobs), "records": list_records()}
+    return {
+        "now": time.time(),
+        "transfers": with_rates(first, jobs),
+        "records": list_records(),
+        "leases": list_leases(),
+    }
 
 
 def with_rates(before: Sequence[JobInfo], after: Sequence[JobInfo]) -> list[Observed]:

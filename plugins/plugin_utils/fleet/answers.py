@@ -25,6 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import RUNNING
 
 from ..host_text import one_line
+from .lease import Holder, parse_seen
 
 _MOST_TRANSFERS = 10_000  # of one host
 _LONGEST_TEXT = 1_000  # characters
@@ -66,6 +67,7 @@ class Answer:
 
     transfers: Sequence[Seen] = ()
     records: Mapping[str, object] = field(default_factory=dict)  # of jobs, by their ids, which nobody has read yet
+    leases: Mapping[str, Holder] = field(default_factory=dict)  # likewise, which control node has each
 
 
 def parse_answer(host: str, value: object) -> Answer:
@@ -76,7 +78,8 @@ def parse_answer(host: str, value: object) -> Answer:
         if len(transfers) > _MOST_TRANSFERS:
             raise WrongShape(f"it names {len(transfers)} transfers, and {_MOST_TRANSFERS} are the most")
         records = {_identity(one): one for one in list_of(values.get("records", []), "records", dict)}
-        return Answer(tuple(_parse_one(host, now, one) for one in transfers), records)
+        leases = {_identity(one): parse_seen(one) for one in list_of(values.get("leases", []), "leases", dict)}
+        return Answer(tuple(_parse_one(host, now, one) for one in transfers), records, leases)
     except WrongShape as error:
         raise ValueError(
             f"{host} returned no list of transfers ({error}). If it runs what this collection sent, report a defect"

@@ -19,10 +19,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
-from ..host_runner import ControllerGone, HostFailed
+from ..host_runner import ControllerGone, HostFailed, LeaseLost
 from ..session import Place
 from ..status import Status, parse_status
 from ..steps import poll
+from .keeper import Keeper, Renewal
 from .looking import hosts_to_ask, next_interval
 from .queue import Queue, Waiting
 
@@ -56,15 +57,23 @@ Life = Generator[Union[Call, Pause, Watch], Any, None]
 class Conductor:
     """Runs lives under limits. ``tell`` is called after each look with what is known of the running transfers."""
 
-    def __init__(self, jobs: Queue, threads: int, tell: Callable[[Mapping[str, Status]], None]) -> None:
+    def __init__(
+        self,
+        jobs: Queue,
+        threads: int,
+        tell: Callable[[Mapping[str, Status]], None],
+        keeper: Keeper | None = None,
+    ) -> None:
+        """Take the jobs, how many calls are made at once, and what keeps the leases of jobs that need one."""
         self._jobs = jobs
         self._threads = threads
         self._tell = tell
+        self._keeper = keeper
         self._events: queue.SimpleQueue[tuple[str, Future[Any]]] = queue.SimpleQueue()
         self._lives: dict[str, Life] = {}
         self._waiting: dict[str, Waiting] = {}  # as the queue gave them, by name
         self._timers: list[tuple[float, str]] = []
-        self._looks = _Looks()
+        self._looks = _Looks(keeper)
 
     def run(self, lives: Mapping[str, Callable[[], Life]]) -> None:
         """Drive all jobs of the queue to their end; ``lives`` makes the life of each by its name."""
@@ -73,10 +82,11 @@ class Conductor:
                 while job := self._jobs.next():
                     self._begin(job, lives)
                 if not self._waiting and not self._timers:
-                    return
+                    break
                 self._look()
                 self._take_event()
                 self._wake()
+            self._release_leases()
 
     def _begin(self, job: Waiting, lives: Mapping[str, Callable[[], Life]]) -> None:
         self._waiting[job.name] = job
@@ -108,7 +118,9 @@ class Conductor:
     def _take_event(self) -> None:
         """Wait for the end of a call, or for a time that has come."""
         times = [one[0] for one in self._timers[:1]] + self._looks.times()
-        wait = max(0.0, min(times) - time.monotonic()) if times else None
+        waits = [max(0.0, min(times) - time.monotonic())] if times else []
+        kept = self._keeper.wait() if self._keeper else None
+        wait = min(waits if kept is None else [*waits, kept], default=None)
         try:
             name, future = self._events.get(timeout=wait)
         except queue.Empty:
@@ -118,6 +130,9 @@ class Conductor:
             raise error
         if name.startswith(_LOOK):
             self._take_look(name[len(_LOOK) :], future)
+        elif name.startswith(_RENEW) and self._keeper:
+            self._keeper.take(name[len(_RENEW) :], future)
+            self._end_lost()
         elif error is not None:
             self._resume(name, None, error)
         else:
@@ -132,6 +147,8 @@ class Conductor:
     def _look(self) -> None:
         for host, asked in self._looks.due():
             self._submit(_LOOK + host, asked)
+        for host, renewed in self._keeper.due() if self._keeper else ():
+            self._submit(_RENEW + host, renewed)
 
     def _take_look(self, host: str, future: Future[Any]) -> None:
         ended, lost = self._looks.take(host, future)
@@ -140,9 +157,30 @@ class Conductor:
             self._resume(name, None, error)
         for name, status in ended.items():
             self._resume(name, status)
+        self._end_lost()
+
+    def _end_lost(self) -> None:
+        """Tell the lives that watch a transfer of a job that another control node has now."""
+        for name, error in self._looks.give_up_lost().items():
+            self._resume(name, None, error)
+
+    def _release_leases(self) -> None:
+        """Let other control nodes have the jobs that have ended, and wait for the answers."""
+        if self._keeper is None:
+            return
+        while True:
+            for host, asked in self._keeper.due(last=True):
+                self._submit(_RENEW + host, asked)
+            if not self._keeper.is_asking:
+                return
+            name, future = self._events.get()
+            if name.startswith(_RENEW):
+                self._keeper.take(name[len(_RENEW) :], future, last=True)
 
 
-_LOOK = "look at "  # before the name of a host, in events: no job has a space in its name
+# Before the name of a host, in events: no job has a space in its name.
+_LOOK = "look at "
+_RENEW = "renew at "
 
 
 class _Answer(NamedTuple):
@@ -150,12 +188,14 @@ class _Answer(NamedTuple):
 
     statuses: dict[str, Status]
     spent: float  # processor seconds
+    renewal: Renewal
 
 
 class _Looks:
     """The running transfers, and when which host is asked about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeper: Keeper | None) -> None:
+        self._keeper = keeper
         self.known: dict[str, Status] = {}
         self._watched: dict[str, Watch] = {}
         self._by_driver: set[str] = set()  # transfers about which only the connecting side is asked
@@ -201,6 +241,8 @@ class _Looks:
             gone = "The transfer goes on without the control node; run the same command again to attach"
             return {}, {name: HostFailed(f"{error}. {gone}") for name in late}
         answer, ended = future.result(), {}
+        if self._keeper:
+            self._keeper.hear(answer.renewal)
         for name, status in answer.statuses.items():
             if name not in self._watched:
                 continue
@@ -218,6 +260,15 @@ class _Looks:
             self._forget(name)
         self._plan()
         return ended, {}
+
+    def give_up_lost(self) -> dict[str, LeaseLost]:
+        """Stop watching the transfers of jobs that another control node has now; return why, by name."""
+        lost = {name: why for name, why in self._keeper.lost.items() if name in self._watched} if self._keeper else {}
+        for name in lost:
+            self._forget(name)
+        if lost:
+            self._plan()
+        return {name: LeaseLost(why) for name, why in lost.items()}
 
     def _forget(self, name: str) -> None:
         del self._watched[name], self._reached[name]
@@ -239,10 +290,15 @@ class _Looks:
         return max((one for one in self._watched[name].places if one.runner.name == host), key=lambda one: one.drives)
 
     def _question(self, asked: Sequence[tuple[str, Place]]) -> Callable[[], _Answer]:
+        runner = asked[0][1].runner
+        leases = self._keeper.ride(runner.name) if self._keeper else Renewal((), 0.0)
+
         def ask() -> _Answer:
             before = time.thread_time()
-            said = asked[0][1].runner.run(*(poll(place.folder, 0.0) for _name, place in asked))
+            polls = [poll(place.folder, 0.0) for _name, place in asked]
+            said = runner.run(*polls, *(lease.request() for lease in leases.leases), guarded=False)
             statuses = {name: parse_status(one) for (name, _place), one in zip(asked, said)}
-            return _Answer(statuses, _SSH * (time.thread_time() - before))
+            renewal = leases._replace(answers=said[len(polls) :])
+            return _Answer(statuses, _SSH * (time.thread_time() - before), renewal)
 
         return ask

@@ -12,6 +12,7 @@ from typing import Any
 from ..status import Status
 from .asking import threads_for
 from .conductor import Conductor, Life
+from .keeper import Keeper
 from .limits import Limits, Pair, links_of
 from .queue import Queue, Waiting
 
@@ -32,10 +33,14 @@ def drive(
     limits: Limits,
     variables: Mapping[str, Any],
     tell: Callable[[Mapping[str, Status]], None],
+    keeper: Keeper | None = None,
 ) -> None:
-    """Let all jobs live to their end, under the limits; ``tell`` is called with what is known of running transfers."""
+    """Let all jobs live to their end, under the limits; ``tell`` is called with what is known of running transfers.
+
+    ``keeper`` keeps the leases of the jobs, where they need one.
+    """
     queue = Queue(limits)
     for job in jobs:
         queue.add(job)
     threads = min(limits.running, threads_for(int(variables.get("ansible_forks") or 5)))
-    Conductor(queue, max(1, threads), tell).run(lives)
+    Conductor(queue, max(1, threads), tell, keeper).run(lives)

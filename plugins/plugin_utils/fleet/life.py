@@ -49,11 +49,12 @@ class Ended(NamedTuple):
 
 
 class Stopped(Exception):
-    """A step cannot go on; ``may_pass``: the cause may be gone later."""
+    """A step cannot go on; ``may_pass``: the cause may be gone later; ``is_held``: another run works on the job."""
 
-    def __init__(self, reason: str, may_pass: bool = False) -> None:
+    def __init__(self, reason: str, may_pass: bool = False, is_held: bool = False) -> None:
         super().__init__(reason)
         self.may_pass = may_pass
+        self.is_held = is_held
 
 
 def transfer_to_end(

@@ -49,7 +49,11 @@ def take_overview(
 
 
 def _with_record(job: Job, answers: Mapping[str, Answer], read: Callable[[Job, object], Standing]) -> Job:
-    """Return a job with what the record at its destination tells of it."""
+    """Return a job with what the record at its destination tells of it, and who works on it by its lease."""
     answer = answers.get(job.dest_host)
-    found = answer.records.get(job.transfer) if answer else None
+    if answer is None:
+        return job
+    found, holder = answer.records.get(job.transfer), answer.leases.get(job.transfer)
+    if holder is not None and holder.has_it:
+        job = replace(job, holder=holder.who)
     return job if found is None else replace(job, standing=read(job, found))

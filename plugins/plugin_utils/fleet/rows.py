@@ -64,6 +64,7 @@ class Job:
     transfer: str = ""
     comparison: str = ""
     standing: Standing = Standing()
+    holder: str = ""  # which control node works on it
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Row:
     age: float | None = None  # seconds since the figures were true; None: there are none
     error: str = ""
     next: str = ""
+    holder: str = ""  # which control node works on it; empty: none, or not known
 
     @property
     def eta(self) -> float | None:
@@ -182,6 +184,7 @@ def _row(job: Job, seen: Mapping[str, Sequence[Seen]], failed: Mapping[str, str]
         age=standing.age,
         error=standing.error,
         next=standing.next,
+        holder=job.holder,
     )
     gone = [f"{host}: {failed[host]}" for host in (job.dest_host, job.src_host) if host in failed]
     if sides and (any(one.runs for one in sides) or standing.state not in (*FINAL, State.FAILED)):

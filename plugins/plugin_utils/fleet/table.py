@@ -84,7 +84,7 @@ def render_table(rows: Sequence[Row], sums: Sums, width: int, most: int) -> list
     if left:
         lines += wrap(f"... and {len(left)} more: {_counts(left)}", width)
     lines += ["", *_sum_lines(rows, sums, width)]
-    return [line.rstrip() for line in lines] + _problems(shown, width)
+    return [line.rstrip() for line in lines] + _holders(shown, width) + _problems(shown, width)
 
 
 def _layout(width: int, rows: Sequence[Row]) -> tuple[list[_Column], int, int]:
@@ -130,6 +130,20 @@ def _sum_lines(rows: Sequence[Row], sums: Sums, width: int) -> list[str]:
     return [first, *wrap(" ".join(more), width - 2, "  ")]
 
 
+def _some(names: Sequence[str]) -> str:
+    """Return the first names of several, and how many more there are."""
+    return f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+
+
+def _holders(rows: Sequence[Row], width: int) -> list[str]:
+    """Return which control nodes work on which jobs."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        if row.holder:
+            names.setdefault(row.holder, []).append(one_line(row.name))
+    return [line for who, jobs in names.items() for line in wrap(f"driven by {who}: {_some(jobs)}", width)]
+
+
 def _problems(rows: Sequence[Row], width: int) -> list[str]:
     """Return what is wrong, each cause once, with the jobs that have it and what to do."""
     names: dict[tuple[str, str], list[str]] = {}
@@ -138,8 +152,7 @@ def _problems(rows: Sequence[Row], width: int) -> list[str]:
             names.setdefault((one_line(row.error), one_line(row.next)), []).append(one_line(row.name))
     lines = []
     for (error, remedy), jobs in names.items():
-        more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
-        lines += ["", *wrap(f"{', '.join(jobs[:3])}{more}: {error}", width)]
+        lines += ["", *wrap(f"{_some(jobs)}: {error}", width)]
         lines += wrap(remedy, width - 2, "  ")
     return lines
 

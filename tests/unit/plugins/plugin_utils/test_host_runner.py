@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +27,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import 
     ControllerGone,
     HostFailed,
     HostRunner,
+    LeaseLost,
     _with_advice,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
@@ -348,3 +350,57 @@ def test_a_host_that_answers_too_little_keeps_nobody_waiting(runner: Runner) -> 
     made, told = runner(["probed"]), []
     made.ride({"do": "keep_record"}, told.append)
     assert made.run({"do": "probe"}) == ["probed"] and told == []
+
+
+class Allowing:
+    """A guard whose step goes first, and that lets pass what its answer says."""
+
+    def __init__(self) -> None:
+        self.judged: list[object] = []
+
+    def turn(self, _steps: object) -> Any:
+        return nullcontext([{"do": "lease"}])
+
+    def judge(self, answers: Any) -> None:
+        self.judged += answers
+        if answers != ["mine"]:
+            raise LeaseLost("another has it")
+
+
+def test_a_guard_goes_first_and_what_it_asks_is_nobody_elses(runner: Runner) -> None:
+    made, told = runner(["mine", "started", "kept"], ["polled"]), []
+    made.guard = Allowing()
+    made.ride({"do": "keep_record"}, told.append)
+    assert made.run({"do": "start"}) == ["started"] and told == ["kept"] and made.guard.judged == ["mine"]
+    assert made.run({"do": "poll"}, guarded=False) == ["polled"]
+    asked = [[step["do"] for step in one.kwargs["module_args"]["steps"]] for one in executions(made)]
+    assert asked == [["lease", "start", "keep_record"], ["poll"]]
+
+
+@pytest.mark.parametrize("said", [["another's"], []])
+def test_where_a_guard_lets_nothing_pass_nothing_counts_as_done(runner: Runner, said: list[str]) -> None:
+    made, told = runner(said, ["mine", "started", "kept"]), []
+    made.guard = Allowing()
+    made.ride({"do": "keep_record"}, told.append)
+    with pytest.raises(LeaseLost):
+        made.run({"do": "start"})
+    assert told == [] and made.riders == 1
+
+
+def executions(made: HostRunner) -> list[Any]:
+    return list(made._action._execute_module.call_args_list)
+
+
+def test_the_task_that_failed_is_no_variable_of_a_host() -> None:
+    """In a rescue it has templates of variables that are gone."""
+
+    class Undefined(dict):
+        def __getitem__(self, name: str) -> Any:
+            assert not name.startswith("ansible_failed_"), "it was templated"
+            return super().__getitem__(name)
+
+    hostvars = Undefined(ansible_host="192.0.2.1", ansible_failed_task={"vars": "{{ gone }}"}, ansible_failed_result={})
+    task_vars = Undefined(
+        hostvars={"new": hostvars}, inventory_hostname="new", ansible_failed_task={"vars": "{{ gone }}"}
+    )
+    assert "ansible_failed_task" not in host_runner._variables("new", task_vars)

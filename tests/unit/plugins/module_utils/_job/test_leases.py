@@ -128,7 +128,7 @@ def test_a_lease_is_kept_for_this_user_alone(root):
     assert sorted(os.listdir(root / "leases")) == [".lock", f"{IDENTITY}.json"]
     assert stat.S_IMODE((root / "leases").stat().st_mode) == 0o700
     assert stat.S_IMODE((root / f"leases/{IDENTITY}.json").stat().st_mode) == 0o600
-    assert [one[0] for one in leases.list_leases()] == [IDENTITY]
+    assert [one["id"] for one in leases.list_leases()] == [IDENTITY]
     assert do_lease(ask("release"))["held"] and do_lease(ask("take", OTHER))["held"]
 
 

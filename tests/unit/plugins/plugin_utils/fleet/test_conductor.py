@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import conductor as loop
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Conductor, Life, Pause, Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Queue, Waiting, rank
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Place
 
 
@@ -27,18 +29,31 @@ class Host:
         self.name = name
         self.ends: dict[str, float] = {}
         self.asked = 0
+        self.guarded = 0  # executions that depend on a lease: that of one job is nothing to the others
         self.is_gone = False
+        self.leases: list[tuple[str, str]] = []  # what was asked for which
+        self.taken: dict[str, object] = {}  # by another control node
         self._busy = threading.Lock()
 
-    def run(self, *steps: Mapping[str, object]) -> list[object]:
+    def run(self, *steps: Mapping[str, object], guarded: bool = True) -> list[object]:
+        self.guarded += guarded
         assert self._busy.acquire(blocking=False), f"{self.name} is asked twice at the same time"
         try:
             self.asked += 1
             if self.is_gone:
                 raise HostFailed("No route to host", self.name, unreachable=True)
-            return [self._status(str(step["id"]), str(step["side"])) for step in steps]
+            return [self._answer(step) for step in steps]
         finally:
             self._busy.release()
+
+    def reset(self) -> None:
+        """Forget a connection."""
+
+    def _answer(self, step: Mapping[str, object]) -> Mapping[str, object]:
+        if step["do"] == "poll":
+            return self._status(str(step["id"]), str(step["side"]))
+        self.leases.append((str(step["act"]), str(step["id"])))
+        return {"held": step["id"] not in self.taken, "found": self.taken.get(str(step["id"])), "problem": ""}
 
     def _status(self, name: str, side: str) -> Mapping[str, object]:
         has_ended = time.monotonic() >= self.ends[name]
@@ -56,11 +71,17 @@ def places(name: str, source: Host, dest: Host, seconds: float) -> tuple[Place, 
     )
 
 
-def drive(lives: Mapping[str, Callable[[], Life]], pairs: Mapping[str, Pair], limits: Limits, threads: int = 4) -> None:
+def drive(
+    lives: Mapping[str, Callable[[], Life]],
+    pairs: Mapping[str, Pair],
+    limits: Limits,
+    threads: int = 4,
+    keeper: Keeper | None = None,
+) -> None:
     queue = Queue(limits)
     for number, (name, pair) in enumerate(pairs.items()):
         queue.add(Waiting(rank(0, 0, number), name, pair))
-    Conductor(queue, threads, lambda _known: None).run(lives)
+    Conductor(queue, threads, lambda _known: None, keeper).run(lives)
     assert not len(queue)
 
 
@@ -210,3 +231,146 @@ def test_limits_hold_while_jobs_begin_pause_and_end(seed: int):
     pairs = {str(number): Pair(f"s{number % 3}", f"d{number % 7}") for number in range(60)}
     drive({name: make(pair, int(name)) for name, pair in pairs.items()}, pairs, limits)
     assert not +running
+
+
+def lease_of(name: str, host: str, life: float) -> Lease:
+    """Return the lease of a job, which this run has."""
+    lease = Lease(Terms(name, host, name, "a" * 32, "me@here", life), held=True)
+    assert lease.take({"held": True, "found": None, "problem": ""}, lease.now()) == ""
+    return lease
+
+
+OTHER = {"holder": "b" * 32, "who": "other@there", "age": 5.0, "left": 800.0, "firm": False, "released": False}
+
+
+def renewals(host: Host) -> Counter[str]:
+    return Counter(name for act, name in host.leases if act == "renew")
+
+
+def test_one_execution_a_host_renews_the_leases_of_all_jobs_whatever_they_wait_for():
+    old, new = Host("old"), Host("new")
+    keeper = Keeper(lambda _name: new, time.monotonic)
+    seconds = 3.0  # more than twice as long as a lease lives
+
+    def watching() -> Life:
+        yield Watch((Place(old, {"id": "watching", "side": "source"}, drives=True),), patience=60)
+
+    def calling() -> Life:
+        yield Call(lambda: time.sleep(seconds))
+
+    def pausing() -> Life:
+        yield Pause(seconds)
+
+    lives = {"watching": watching, "calling": calling, "pausing": pausing, "waiting": calling}
+    old.ends["watching"] = time.monotonic() + seconds
+    for name in lives:
+        keeper.add(name, lease_of(name, "new", 1.2))
+    keeper.add("not begun", Lease(Terms("not begun", "new", "x", "a" * 32, "me", 1.2)))
+    pairs = {name: Pair("old", "new") for name in lives}
+    drive(lives, pairs, Limits(running=3, per_source=3, per_dest=3), keeper=keeper)
+    counts = renewals(new)
+    assert set(counts) == set(lives) and min(counts.values()) >= 5 and max(counts.values()) <= 20, counts
+    assert new.asked == max(counts.values())  # all of them in each execution
+
+
+def test_a_look_at_the_destination_renews_its_leases_by_the_way():
+    olds, new = [Host("old0"), Host("old1")], Host("new")
+    keeper = Keeper(lambda _name: pytest.fail("an execution was made for the leases alone"), time.monotonic)
+    names = [str(number) for number in range(10)]
+
+    def make(name: str) -> Callable[[], Life]:
+        def live() -> Life:
+            yield Watch(places(name, olds[int(name) % 2], new, 6.0), patience=60)
+
+        return live
+
+    for name in names:
+        keeper.add(name, lease_of(name, "new", 12.0))  # renewed after 4 s, or by the way after 2 s
+    drive(
+        {name: make(name) for name in names},
+        {name: Pair("old", "new") for name in names},
+        Limits(10, 10, 10),
+        keeper=keeper,
+    )
+    assert set(renewals(new)) == set(names) and not new.guarded
+
+
+def test_a_thousand_leases_cost_an_execution_for_each_destination():
+    hosts = {f"new{number}": Host(f"new{number}") for number in range(20)}
+    keeper = Keeper(hosts.__getitem__, time.monotonic)
+    for number in range(1000):
+        keeper.add(str(number), lease_of(str(number), f"new{number % 20}", 6.0))
+
+    def live() -> Life:
+        yield Call(lambda: time.sleep(2.5))
+
+    drive({"x": live}, {"x": Pair("old", "new0")}, Limits(), keeper=keeper)
+    assert [host.asked for host in hosts.values()] == [1] * 20
+    assert all(len(host.leases) == 50 for host in hosts.values())
+
+
+def test_a_job_that_another_control_node_has_taken_over_ends_and_the_others_go_on():
+    old, new = Host("old"), Host("new")
+    keeper = Keeper(lambda _name: new, time.monotonic)
+    ended = {}
+
+    def make(name: str) -> Callable[[], Life]:
+        def live() -> Life:
+            try:
+                ended[name] = (yield Watch((Place(old, {"id": name, "side": "source"}, drives=True),), 60)).state
+            except LeaseLost as lost:
+                ended[name] = str(lost)
+                keeper.release(name)
+
+        return live
+
+    for name in ("taken", "kept", "gone"):
+        old.ends[name] = time.monotonic() + 3.0
+        keeper.add(name, lease_of(name, "new", 1.5))
+    new.taken = {"taken": OTHER, "gone": None}
+    lives = {name: make(name) for name in ("taken", "kept", "gone")}
+    drive(lives, dict.fromkeys(lives, Pair("old", "new")), Limits(5, 5, 5), keeper=keeper)
+    assert ended["kept"] == "finished"
+    assert "other@there has taken over job taken, as new says" in ended["taken"], ended
+    assert "the lease of job gone is gone from new" in ended["gone"]
+    assert not any(act == "release" for act, _name in new.leases)  # it is not ours
+
+
+def test_leases_are_released_together_at_the_end_and_soon_after_their_jobs():
+    new, other = Host("new"), Host("other")
+    keeper = Keeper({"new": new, "other": other}.__getitem__, time.monotonic)
+
+    def make(name: str, seconds: float) -> Callable[[], Life]:
+        def live() -> Life:
+            yield Call(lambda: time.sleep(seconds))
+            keeper.release(name)
+
+        return live
+
+    for name in ("a", "b", "c"):
+        keeper.add(name, lease_of(name, "other" if name == "c" else "new", 900.0))
+    keeper.add("left", lease_of("left", "new", 900.0))  # for the role
+    lives = {"a": make("a", 0.0), "b": make("b", 0.2), "c": make("c", 0.1)}
+    drive(lives, dict.fromkeys(lives, Pair("old", "new")), Limits(5, 5, 5), keeper=keeper)
+    assert [name for act, name in new.leases if act == "release"] == ["a", "b"] and new.asked == 1
+    assert other.leases == [("release", "c")]
+    # Of a run that takes long they do not wait for the end.
+    new.leases.clear()
+    keeper.add("d", lease_of("d", "new", 3.0))
+    lives = {"d": make("d", 0.0), "long": make("long", 2.5)}
+    drive(lives, dict.fromkeys(lives, Pair("old", "new")), Limits(5, 5, 5), keeper=keeper)
+    assert [one for one in new.leases if one[0] == "release"] == [("release", "d")]
+
+
+def test_a_host_that_does_not_answer_for_its_leases_does_not_hold_up_the_end():
+    new = Host("new")
+    new.is_gone = True
+    keeper = Keeper(lambda _name: new, time.monotonic)
+    keeper.add("a", lease_of("a", "new", 0.3))
+
+    def live() -> Life:
+        yield Call(lambda: time.sleep(0.5))
+        keeper.release("a")
+
+    drive({"a": live}, {"a": Pair("old", "new")}, Limits(), keeper=keeper)
+    assert new.asked == 2  # as it was due, and in the end
