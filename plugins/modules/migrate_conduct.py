@@ -73,6 +73,14 @@ options:
     description: Who started the run, for the reports.
     type: str
     required: true
+  takeover:
+    description: Whether jobs are taken over from another control node that works on them.
+    type: bool
+    default: false
+  lease_seconds:
+    description: Seconds without a sign of life after which another control node may take over a job.
+    type: float
+    default: 900
   run_id:
     description: What names this run of Ansible. The jobs of a group switch over in the same one.
     type: str

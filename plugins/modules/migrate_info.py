@@ -38,7 +38,7 @@ options:
     type: int
     default: 22
   transfer_id:
-    description: The id of the job's transfer, whose record is looked for. Without it none is.
+    description: The id of the job's transfer, whose record and lease are looked for. Without it none are.
     type: str
     default: ""
 seealso:
@@ -57,12 +57,13 @@ RETURN = r"""
 found:
   description:
     - What was found, with C(problems) and C(warnings), which are sentences, and C(record), what the control node that drove
-      the job kept here.
+      the job kept here, and C(lease), which control node works on it.
   returned: success
   type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.leases import look_at_lease
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.records import find_record
 from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import discover
 
@@ -80,7 +81,8 @@ def main() -> None:
     )
     identity = module.params.pop("transfer_id")
     found = discover(**module.params)
-    module.exit_json(changed=False, found={**found, "record": find_record(identity) if identity else None})
+    kept = {"record": find_record(identity), "lease": look_at_lease(identity)} if identity else {"record": None}
+    module.exit_json(changed=False, found={**found, **kept})
 
 
 if __name__ == "__main__":

@@ -24,6 +24,6 @@ Typed, pure functions of the state that is kept of a job:
 ``plugins/filter/migrate_logic.py`` is how the role's tasks ask these. What acts, for the action migrate_conduct:
 
 * ``life``: the steps of a job until its cutover; ``hosts``: what it asks of both hosts;
-* ``store``, ``render``: states and reports on the control node;
+* ``terms``: the lease of a job for the role's tasks; ``store``, ``render``: states and reports on the control node;
 * ``conduct``: a whole run, which gives the lives of its jobs to the conductor (``fleet``).
 """

@@ -23,6 +23,11 @@ def begin_again(name: str) -> str:
 def advice(state: Mapping[str, Any]) -> str:
     """Return one or a few sentences: where the job stands, which host serves, and what to type."""
     stage, source, failed = stage_of(state), state["identity"]["src_host"], bool(state["failure"])
+    if state["failure"].get("lost"):
+        return (
+            "Where this job stands, the control node knows that has it now, and fleet_status shows it. Run the same "
+            "command again when that one is done."
+        )
     if stage is Stage.SWITCHED:
         if failed:
             return f"The switch was made and is not undone. Fix what is named above, {GOES_ON}."

@@ -6,12 +6,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from ..fleet.claims import Held, process_of
+from ..fleet.controller import Claims, controller_id
 from ..fleet.driving import WORDS, drive, pair_of
+from ..fleet.keeper import Keeper
+from ..fleet.lease import Lease, Terms
 from ..fleet.limits import check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
 from ..fleet.sessions import FAILURES, session_of
@@ -25,8 +30,9 @@ from ..tags import is_wanted
 from ..units import now_text
 from .hosts import Hosts
 from .life import STEPS, JobLife, Options, Services
-from .remedies import find_remedies
+from .record import record_id
 from .render import render_report, render_summary
+from .stages import firmness
 from .steps import Phase
 from .store import Store
 
@@ -75,6 +81,10 @@ class Run:
         self._lives: dict[str, JobLife] = {}
         self._totals: dict[str, dict[str, int]] = {}
         self._teller = Teller(say, time.monotonic, len(self._jobs), self._phase_of, Publisher())
+        self._runner = partial(HostRunner, action, task_vars=variables)
+        self._controller = controller_id(options["folder"], write=write)
+        self._claims = Claims(options["folder"], process_of(os.getppid()))
+        self._keeper = Keeper(self._runner)
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
 
@@ -93,8 +103,9 @@ class Run:
         self._interruption.words = WORDS
         by_name = {name: partial(self._live, life) for name, life in lives.items()}
         try:
-            drive(by_name, jobs, self._limits, self._variables, self._teller.progress)
+            drive(by_name, jobs, self._limits, self._variables, self._teller.progress, self._keeper)
         finally:
+            self._keeper.close()
             self._teller.close()
         self.diffs = {name: life.record.diff for name, life in lives.items()}
         return [self._record(life) for life in lives.values()]
@@ -108,13 +119,12 @@ class Run:
 
     def _record(self, life: JobLife) -> JobRecord:
         """Return what the role's tasks need to know of a job."""
-        record, state = life.record, life.state
-        left = bool(find_remedies(state, in_switch=False)) if record.failure and state else bool(life.left)
+        record = life.record
         return {
             "name": record.name,
             "dest_host": self._jobs[record.name]["dest_host"],
             "changed": record.changed,
-            "left": left and not self._check,
+            "left": life.goes_on,
             "failure": record.failure._asdict() if record.failure else {},
             "switched": bool(state and state["switch"].get("done")),
             "totals": self._totals.get(record.name, {}),
@@ -133,6 +143,7 @@ class Run:
             short_enough=options["sync_short_enough"],
             max_passes=options["sync_max_passes"],
             started_by=options["started_by"],
+            takeover=options["takeover"],
             run_id=options["run_id"],
         )
 
@@ -141,14 +152,47 @@ class Run:
 
     def _services(self) -> Services:
         return Services(
-            hosts=lambda job: Hosts(job, partial(HostRunner, self._action, task_vars=self._variables)),
+            hosts=self._hosts,
             transfer=self._transfer,
             errors=FAILURES,
             store=self._store,
             now=now_text,
             tell=self._teller.note,
             report=self._report,
+            claim=self._claim,
+            release=self._release,
         )
+
+    def _hosts(self, job: Mapping[str, Any]) -> Hosts:
+        """Return both hosts of a job, with its lease unless nothing may change."""
+        options = self._options
+        terms = Terms(
+            job=job["name"],
+            host=job["dest_host"],
+            identity=record_id(job),
+            holder=self._controller,
+            who=options["started_by"],
+            life=options["lease_seconds"],
+            takeover=options["takeover"],
+        )
+        if self._check or Phase(options["phase"]) is Phase.PREFLIGHT:  # which change nothing, not even a lease
+            return Hosts(job, self._runner, terms)
+        lease = Lease(terms, firmness(self._lives[job["name"]].state, options["reset"]))
+        self._keeper.add(job["name"], lease)
+        return Hosts(job, self._runner, terms, lease)
+
+    def _claim(self, job: str) -> str:
+        """Claim a job against other runs here; return which one has it, empty if none does."""
+        try:
+            self._claims.take(job)
+        except Held as held:
+            return str(held)
+        return ""
+
+    def _release(self, job: str) -> None:
+        """Let other runs have a job, here and elsewhere."""
+        self._claims.release(job)
+        self._keeper.release(job)
 
     def _transfer(self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool) -> Session:
         """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..endpoint import inventory_address, ssh_port
+from ..fleet.lease import RENEWED, Lease, Terms, find_holder, guard
 from ..fleet.pair_hosts import PairHosts
 from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..host_text import one_line
@@ -19,6 +20,9 @@ from ..steps import keep_record
 from .programs import packages_of
 from .record import record_id
 
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Step
+
 SIDES = ("source", "dest")
 Found = Mapping[str, Any]  # what a host said of itself
 
@@ -26,9 +30,19 @@ Found = Mapping[str, Any]  # what a host said of itself
 class Hosts(PairHosts):
     """Both hosts of a job, and its paths there."""
 
-    def __init__(self, job: Mapping[str, Any], runner: Callable[[str], HostRunner]) -> None:
-        """Take the job, and what makes the runner of an inventory host."""
+    def __init__(
+        self,
+        job: Mapping[str, Any],
+        runner: Callable[[str], HostRunner],
+        terms: Terms,
+        lease: Lease | None = None,
+    ) -> None:
+        """Take the job, what makes the runner of an inventory host, and the lease, which check mode does without."""
         super().__init__(job["src_host"], job["dest_host"], runner)
+        self._terms = terms
+        self.lease = lease
+        if lease is not None:
+            guard(self.runners["source"], self.runners["dest"], lease)
         self._paths = {"source": job["src"], "dest": job["dest"]}
         self._record = record_id(job)
         self.has_kept = False  # whether the destination has said that it keeps a record
@@ -48,6 +62,7 @@ class Hosts(PairHosts):
     def install(self, side: str, programs: Sequence[str]) -> tuple[list[str], str]:
         """Install the packages of programs on a host; return them, and why that failed, empty if it did not."""
         runner, packages = self.runners[side], []
+        self.hold()
         try:
             facts = runner.run_module("ansible.builtin.setup", {"gather_subset": ["!all", "!min", "pkg_mgr"]})[
                 "ansible_facts"
@@ -62,18 +77,36 @@ class Hosts(PairHosts):
             return [], f"{runner.name}: could not install {', '.join(packages or programs)}: {error.reason}"
         return packages, ""
 
+    def find_holder(self, found: object) -> str:
+        """Return which other control node works on the job, and what to do; ``found`` is what its destination said."""
+        return find_holder(self._terms, found)
+
     def keep(self, record: Mapping[str, object]) -> None:
         """Have the destination keep a record of the job, with the next execution there that is made anyhow."""
         self.runners["dest"].ride(keep_record(self._record, record), self._take_kept)
 
-    def keep_now(self, record: Mapping[str, object]) -> None:
-        """Have the destination keep a record of the job at once, if it can be reached."""
+    def hold(self) -> None:
+        """Have the destination say that this control node has the job, unless it just did. Raises HostFailed."""
+        if self.lease is not None and not (self.lease.held and self.lease.age < RENEWED * self.lease.life):
+            self.runners["dest"].run()
+
+    def keep_now(self, record: Mapping[str, object] | None, releases: bool = False) -> None:
+        """Have the destination keep a record of the job at once, if there is one and the destination can be reached.
+
+        With ``releases`` other control nodes may have the job from then on.
+        """
+        asked: list[Step] = [] if record is None else [keep_record(self._record, record)]
+        if releases and self.lease is not None:
+            asked.append(self.lease.request("release"))
         try:
-            self._take_kept(self.runners["dest"].run(keep_record(self._record, record))[0])
+            said = self.runners["dest"].run(*asked)
         except ControllerGone:
             raise
         except HostFailed as error:
             self.not_kept = str(error)
+        else:
+            if record is not None:
+                self._take_kept(said[0] if said else None)
 
     def _take_kept(self, answer: object) -> None:
         problem = answer.get("problem") if isinstance(answer, dict) else "it gave no answer"

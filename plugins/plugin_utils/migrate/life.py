@@ -25,7 +25,8 @@ from .groups import begin_switch, enter, joins_begun, siblings
 from .hosts import SIDES, Found, Hosts
 from .preflight import judge_preflight
 from .programs import lacking, needed_programs
-from .record import find_conflict, make_record
+from .record import find_conflict, is_switched_elsewhere, make_record
+from .remedies import find_remedies
 from .report import make_report
 from .stages import is_seeded
 from .steps import Decision, Phase, Step, decide
@@ -49,6 +50,7 @@ class Options(NamedTuple):
     short_enough: float
     max_passes: int
     started_by: str
+    takeover: bool = False  # of jobs that another control node works on
     run_id: str = ""  # what the jobs of a group know by that they are in the same run
 
 
@@ -63,6 +65,9 @@ class Services(NamedTuple):
     now: Callable[[], str]  # UTC, as reports have it
     tell: Callable[[str], None]  # a line for the terminal
     report: Callable[[Mapping[str, Any]], None]  # writes the report of a job and shows it
+    # claims a job by its name, or returns why another run here has it; and lets others have it
+    claim: Callable[[str], str] = lambda _job: ""
+    release: Callable[[str], None] = lambda _job: None
 
 
 class Failure(NamedTuple):
@@ -82,6 +87,7 @@ class Record:
     changed: bool = False
     failure: Failure | None = None
     diff: list[str] = field(default_factory=list)
+    untouched: bool = False  # it is another run's, so no hook may run
 
 
 class JobLife:
@@ -95,11 +101,31 @@ class JobLife:
         self._predicted: Mapping[str, Any] = {}
         self._deletions = {"told": "", "problem": ""}
         self._seeded: Mapping[str, Any] | None = None  # by this run, from its beginning
+        self._is_elsewhere = False  # check mode found that another control node works on it
         self._hosts: Any = None  # once a step needs them
         self.step = Step.PREFLIGHT  # that is made now, or was made last
 
     def live(self) -> Life:
         """Make the steps of this run, one after the other, and report."""
+        name = self._job["name"]
+        problem = "" if self._options.check_mode else self._services.claim(name)
+        if problem:
+            self.record.failure, self.record.untouched = Failure(name, "start", problem, "Nothing was done."), True
+            return
+        yield from self._live()
+        if not (self.goes_on or self._options.check_mode):
+            self._services.release(name)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the role has more to do with the job in this run: its hooks, or those that undo what failed."""
+        if self._options.check_mode or self.record.untouched:
+            return False
+        if self.record.failure:
+            return bool(self.state and find_remedies(self.state, in_switch=False))
+        return bool(self.left)
+
+    def _live(self) -> Life:
         try:
             self.state = dict(self._read_state())
         except Stopped as stopped:
@@ -117,11 +143,20 @@ class JobLife:
             )
         try:
             yield from self._make_steps()
+            if self.left and not self._options.check_mode:
+                yield from self._hold()
         except Stopped as stopped:
-            reason = str(stopped) + self._how_to_agree(str(stopped))
-            self.state["failure"] = {"phase": self.step.value, "at": self._services.now(), "reason": reason}
+            reason = self._lost or str(stopped) + self._how_to_agree(str(stopped))
+            self.record.untouched = bool(self._lost or stopped.is_held)
+            self.state["failure"] = {
+                "phase": self.step.value,
+                "at": self._services.now(),
+                "reason": reason,
+                **({"lost": True} if self.record.untouched else {}),
+            }
             self.record.failure = Failure(self._job["name"], self.step.value, reason, advice(self.state))
-            if self.step is not Step.PREFLIGHT and not (stopped.may_pass or self._options.check_mode):
+            is_final = not (stopped.may_pass or self._options.check_mode or self.record.untouched)
+            if self.step is not Step.PREFLIGHT and is_final:
                 yield Call(partial(self._hosts.keep_now, self._made_record(advice(self.state))))
         finally:
             if self._hosts is not None:
@@ -131,6 +166,12 @@ class JobLife:
         else:
             self.state = dict(enter(self.state, str(self._job.get("cutover_group") or ""), self._options.run_id))
             self._save()  # the role's tasks go on from there
+
+    @property
+    def _lost(self) -> str:
+        """Why the job is another control node's, if it is."""
+        lease = self._hosts.lease if self._hosts is not None else None
+        return lease.lost if lease is not None else ""
 
     @property
     def left(self) -> tuple[Step, ...]:
@@ -143,6 +184,7 @@ class JobLife:
         before = {} if self._options.reset else self._load(job["name"])
         others = [self._load(name) for name in siblings(before)]
         state = {**fresh_state(job), **before, "failure": {}}
+        interrupted = state.pop("hook", None)
         if joins_begun(state, others):  # of its group, decided by a run that did not come to write it down here
             state = dict(begin_switch(state, self._services.now()))
         if state["identity"] != identity_of(job):
@@ -161,6 +203,7 @@ class JobLife:
             "phase": self._options.phase.value,
             "id": self._options.run_id,
             "verify": self._job.get("verify") or "checksum",
+            "notes": [_tell_interrupted(interrupted)] if interrupted else [],
         }
         return state
 
@@ -182,10 +225,7 @@ class JobLife:
         wanted = [step for step in STEPS if step in self._options.steps]
         if not set(wanted) & set(self._decide().steps):
             return
-        try:
-            self._hosts = self._services.hosts(self._job)
-        except HostFailed as error:
-            raise Stopped(str(error)) from error
+        self._reach()
         made: dict[Step, Callable[[], Life]] = {
             Step.PREFLIGHT: self._preflight,
             Step.SEED: partial(self._persist, self._seed),
@@ -195,6 +235,21 @@ class JobLife:
             if step in self._decide().steps:  # which the state after the step before decides
                 self.step = step
                 yield from made[step]()
+
+    def _reach(self) -> None:
+        if self._hosts is None:
+            try:
+                self._hosts = self._services.hosts(self._job)
+            except HostFailed as error:
+                raise Stopped(str(error)) from error
+
+    def _hold(self) -> Life:
+        """Make sure that the role, which goes on from here, has the job."""
+        self._reach()
+        try:
+            yield Call(self._hosts.hold)
+        except HostFailed as error:
+            raise Stopped(str(error), error.unreachable) from error
 
     def _persist(self, step: Callable[[], Life]) -> Life:
         """Make a step, and make it again after a failure that may have passed.
@@ -210,9 +265,11 @@ class JobLife:
         self._warnings = []
         probes = yield from self._probe()
         path = self._services.store.state_path(self._job["name"])
-        conflict = "" if self._options.reset else find_conflict(self.state, probes["dest"].get("record"), path)
-        if conflict:
-            raise Stopped(conflict)
+        self._respect(probes["dest"].get("lease"))
+        record = probes["dest"].get("record")
+        conflict = "" if self._options.reset else find_conflict(self.state, record, path)
+        if conflict:  # a source that another control node switched over must not be brought back by this one
+            raise Stopped(conflict, is_held=is_switched_elsewhere(self.state, record))
         if self._options.installs and (yield from self._install(probes, needed)):
             probes = yield from self._probe()
         problems: list[str] = []
@@ -240,6 +297,16 @@ class JobLife:
                 "dest": probes["dest"],
             },
         )
+
+    def _respect(self, found: object) -> None:
+        """Leave the job alone if another control node works on it; ``found`` is the lease at the destination."""
+        told = self._hosts.find_holder(found)
+        if not told or self._options.takeover:
+            return
+        if not self._options.check_mode:
+            raise Stopped(told, is_held=True)
+        self._is_elsewhere = True
+        self._warn([told])
 
     def _probe(self) -> Generator[Any, Any, dict[str, Found]]:
         try:
@@ -270,6 +337,8 @@ class JobLife:
         rerun may find the seed running, with which a prediction would interfere.
         """
         asked = self._options.phase is Phase.PREFLIGHT or self._is_first
+        if self._is_elsewhere:  # whose transfer may run
+            return False
         return self._options.check_mode or (self._options.predicts and asked)
 
     # Transfers
@@ -335,8 +404,8 @@ class JobLife:
         if not check or self._options.check_mode:  # the preflight of a real run predicts for itself only
             self.record.changed = self.record.changed or bool(result.get("changed"))
             self.record.diff += result.get("changes", [])
-        if result.get("failed") and changes["only"] not in tolerates:
-            raise Stopped(result["msg"], may_pass)
+        if result.get("failed") and (self._lost or changes["only"] not in tolerates):
+            raise Stopped(result["msg"], may_pass and not self._lost)
         self._warn(changes["warnings"])
         return summary_of(result, services.now())
 
@@ -376,6 +445,9 @@ class JobLife:
     def _saved(self) -> Mapping[str, Any]:
         if self._hosts is not None and self._hosts.has_kept:
             self.state["kept"] = True  # so that a run notices where it is gone
+        if self._hosts is not None and self._hosts.lease is not None and self._hosts.lease.told:
+            notes = dict.fromkeys([*self.state["run"]["notes"], self._hosts.lease.told])
+            self.state["run"] = {**self.state["run"], "notes": list(notes)}
         return {**self.state, "warnings": self._warnings, "hooks": self.state.get("hooks", [])}
 
     def _report(self) -> None:
@@ -386,3 +458,11 @@ class JobLife:
             self._saved, self._warnings, self._options.check_mode, self._predicted, self._deletions["told"]
         )
         self._services.report(report)
+
+
+def _tell_interrupted(hook: Mapping[str, Any]) -> str:
+    """Return what to tell of a hook that began in an earlier run, which did not write down that it ended."""
+    return (
+        f"the hook {hook['name']} of {hook['kind']} began on {hook['host']} ({hook['at']}), and the run was killed "
+        "before it recorded its end. Where this list of hooks is run again, so is this hook"
+    )

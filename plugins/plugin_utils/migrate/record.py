@@ -92,6 +92,18 @@ def parse_record(host: str, identity: Mapping[str, Any], found: object) -> Recor
     return Record(Stage(stage), phase, bytes_total=total, compared=compared, age=max(0.0, min(age, 1e12)), **texts)
 
 
+def is_switched_elsewhere(state: Mapping[str, Any], found: object) -> bool:
+    """Whether the destination has a record of a switch that the copy beside the inventory does not know of."""
+    try:
+        record = parse_record(state["identity"]["dest_host"], state["identity"], found)
+    except ValueError:
+        return False
+    begun_again = str(state.get("begun_again", ""))
+    if record is None or (begun_again and record.at <= begun_again):
+        return False
+    return record.stage in _SWITCH and stage_of(state) not in _SWITCH
+
+
 def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
     """Return why a run must stop and ask, empty if it need not.
 
@@ -111,9 +123,7 @@ def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
             "than before, or was reinstalled, or become is another user. Nothing was done. Correct the inventory, "
             f"or begin the job again with this host: {again}"
         )
-    begun_again = str(state.get("begun_again", ""))
-    is_older = bool(begun_again) and record.at <= begun_again
-    if record.stage not in _SWITCH or stage_of(state) in _SWITCH or is_older:
+    if not is_switched_elsewhere(state, found):
         return ""
     what = "was switched over" if record.stage is Stage.SWITCHED else "was being switched over"
     return (

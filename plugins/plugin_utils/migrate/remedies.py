@@ -39,5 +39,10 @@ TABLE: Mapping[bool, Mapping[Stage, tuple[Remedy, ...]]] = {
 
 
 def find_remedies(state: Mapping[str, Any], in_switch: bool) -> tuple[Remedy, ...]:
-    """Return what a run does after a failure of a job, by its state. ``in_switch``: a step of the switch failed."""
+    """Return what a run does after a failure of a job, by its state. ``in_switch``: a step of the switch failed.
+
+    Where another control node has the job now, nothing: its hooks may have run since.
+    """
+    if (state.get("failure") or {}).get("lost"):
+        return ()
     return TABLE[in_switch][stage_of(state)]

@@ -40,15 +40,16 @@ def make_report(
 ) -> dict[str, Any]:
     """Return the state of a job with what only reports say.
 
-    That is ``warnings``, those of them that only hold for the last pass as ``hints``, ``next`` and ``check_mode``;
-    ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with their ``seconds``,
-    and as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if a transfer was made
-    since.
+    That is ``warnings``, those of them that only hold for the last pass or run as ``hints``, ``next`` and
+    ``check_mode``; ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with
+    their ``seconds``, and as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if
+    a transfer was made since.
     """
     passes = passes_of(state)
     if not predicted or (passes and predicted["at"] <= passes[-1]["at"]):
         predicted, deletions = {}, ""
-    hints = [*([deletions] if deletions else []), *_changed_meanwhile(passes)]
+    notes = state.get("run", {}).get("notes", [])
+    hints = [*notes, *([deletions] if deletions else []), *_changed_meanwhile(passes)]
     return {
         **state,
         "warnings": [*hints, *(text for text in warnings if text not in hints)],

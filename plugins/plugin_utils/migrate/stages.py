@@ -31,6 +31,17 @@ def stage_of(state: Mapping[str, Any]) -> Stage:
     return Stage.STOPPED if state["quiesced"] else Stage.SERVING
 
 
+def firmness(state: Mapping[str, Any], reset: bool = False) -> bool | None:
+    """Return whether the lease of a job must not expire: from the first hook before the cutover to the last one after.
+
+    None if this control node does not know: another one from which the job was taken over may have stopped the source.
+    With ``reset`` the user has said that nothing is left of that.
+    """
+    if stage_of(state) in (Stage.STOPPED, Stage.SWITCHING):
+        return True
+    return False if reset or stage_of(state) is Stage.SWITCHED else None
+
+
 def is_seeded(state: Mapping[str, Any]) -> bool:
     """Whether the first copy was completed."""
     return "seed" in state["phases"]

@@ -59,7 +59,9 @@ class World:
         self.said: list[str] = []
         self.reports: list[dict[str, Any]] = []
         self.paused: list[float] = []
-        self.closed = 0
+        self.closed = self.holds = 0
+        self.claimed = ""  # by another run here
+        self.released: list[str] = []
         self.kept: list[dict[str, Any]] = []  # records, as they reached the destination
         self.riding: dict[str, Any] | None = None
         self._clock = itertools.count()
@@ -99,6 +101,17 @@ class World:
         self.began.append((check, limit))
         return self
 
+    # The lease, which the destination says that this run has, unless a test says otherwise
+
+    lease: Any = None
+    holder = ""
+
+    def find_holder(self, _found: object) -> str:
+        return self.holder
+
+    def hold(self) -> None:
+        self.holds += 1
+
     # What the destination keeps
 
     has_kept, not_kept = False, ""
@@ -124,6 +137,7 @@ class World:
         services = Services(
             lambda _job: self, self._transfer, (TransferError, HostFailed), store,
             lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append,
+            lambda _job: self.claimed, self.released.append,
         )  # fmt: skip
         life = JobLife({**JOB, **(job or {})}, options, services)
         self.closed, before = 0, len(self.began)
@@ -410,3 +424,86 @@ def test_a_job_whose_group_was_decided_goes_on_with_the_switch(world: World):
     (world.folder / "state/other.json").write_text("{")
     life = world.live({"cutover_group": "server"}, phase=Phase.CUTOVER, run_id="run-3")
     assert life.record.failure and world.state == ready
+
+
+class Held:
+    """A lease that another control node has."""
+
+    held, age, life, told = False, 0.0, 900.0, ""
+
+    def __init__(self, lost: str = "", told: str = "") -> None:
+        self.lost, self.told = lost, told
+
+
+def test_a_job_that_another_control_node_has_is_not_touched(world: World):
+    world.holder = "ada@control1 has been working on job data"
+    life = world.live(phase=Phase.CUTOVER)
+    assert (
+        life.record.failure
+        and life.record.failure.reason == world.holder
+        and "fleet_status" in life.record.failure.next
+    )
+    assert not world.began and not world.kept and not life.goes_on and world.released == ["data"]
+    # Not even what an earlier cutover of this control node left to be done.
+    store = Store(str(world.folder), writes=True)
+    store.save("data", {**world.state, "quiesced": True, "quiesced_at": "2026-01-01T00:00:00Z"})
+    life = world.live(phase=Phase.CUTOVER)
+    assert life.record.failure and not life.goes_on and world.state["failure"]["lost"]
+
+
+def test_check_mode_only_says_who_has_it_and_a_takeover_does_not_ask(world: World):
+    world.holder = "ada@control1 has been working on job data"
+    world.transfers = [result()]
+    life = world.live(check_mode=True)
+    assert life.record.failure is None and world.holder in world.reports[0]["warnings"] and world.released == []
+    assert world.began == []  # its transfer may run
+    world.transfers = [result(), result()]
+    world.lease = Held(told="taken over from ada@control1 at new, as migrate_takeover says")
+    life = world.live(takeover=True)
+    assert life.record.failure is None and world.reports[-1]["hints"] == [world.lease.told]
+
+
+def test_a_run_that_loses_a_job_records_nothing_over_it_and_does_not_try_again(world: World):
+    world.lease = Held()
+
+    def lose(*_told: object) -> World:
+        world.lease.lost = "ada@control1 has taken over job data"
+        return world
+
+    world.transfers = [result(), TransferError("the line broke", may_pass=True)]
+    began = world.begin
+    world.begin = lambda: lose() if world.riding else began()  # type: ignore[method-assign]
+    life = world.live(phase=Phase.CUTOVER)
+    assert life.record.failure and life.record.failure.reason == "ada@control1 has taken over job data"
+    assert world.kept == [] and world.paused == [] and not life.goes_on and life.record.failure.phase == "seed"
+
+
+def test_another_run_on_this_control_node_is_named_and_nothing_is_written(world: World):
+    world.claimed = "another run (process 4711) is working on this job at this moment"
+    life = world.live()
+    assert life.record.failure and "4711" in life.record.failure.reason
+    assert not world.folder.exists() and world.released == [] and not life.goes_on
+    world.transfers = [result()]
+    assert world.live(check_mode=True).record.failure is None
+
+
+def test_what_the_role_goes_on_with_is_held_and_not_released(world: World):
+    world.transfers = [result(), result()]
+    life = world.live(phase=Phase.CUTOVER)
+    assert life.goes_on and world.holds == 1 and world.released == []
+    world.transfers = [NOTHING]
+    assert not world.live().goes_on and world.holds == 1 and world.released == ["data"]
+
+
+def test_a_hook_whose_end_nobody_recorded_is_named(world: World):
+    world.transfers = [result(), result()]
+    world.live()
+    hook = {"name": "stop", "kind": "before_cutover", "host": "old", "at": "2026-01-01T00:00:00Z"}
+    Store(str(world.folder), writes=True).save("data", {**world.state, "hook": hook})
+    world.transfers = [NOTHING]
+    world.live()
+    (hint,) = world.reports[-1]["hints"]
+    assert "the hook stop of before_cutover began on old" in hint and "hook" not in world.state
+    world.transfers = [NOTHING]
+    world.live()
+    assert world.reports[-1]["hints"] == []

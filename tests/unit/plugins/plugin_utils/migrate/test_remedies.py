@@ -37,6 +37,12 @@ def test_what_holds_for_every_row(in_switch, stage):
     assert (Remedy.SWITCH_FAILED in remedies) == in_switch
 
 
+@pytest.mark.parametrize("in_switch, stage", EVERY)
+def test_no_hook_runs_for_a_job_that_another_control_node_has(in_switch, stage):
+    assert find_remedies({**STATES[stage], "failure": {"lost": True}}, in_switch) == ()
+    assert find_remedies({**STATES[stage], "failure": {"lost": False}}, in_switch) == TABLE[in_switch][stage]
+
+
 def test_the_role_has_tasks_for_each_remedy():
     rescue = next(task["rescue"] for task in yaml.safe_load((ROLE / "tasks/job.yml").read_text()) if "rescue" in task)
     asked = {str(task.get("when")): task["ansible.builtin.include_tasks"]["file"] for task in rescue if "when" in task}
