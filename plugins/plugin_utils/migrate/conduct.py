@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from ..endpoint import Refusal
 from ..fleet.claims import Held, process_of
 from ..fleet.controller import Claims, controller_id
 from ..fleet.driving import WORDS, drive, pair_of
@@ -69,7 +70,8 @@ class Run:
         """Take the action, its options, the variables of its task, where lines go, and the last words.
 
         Without ``write`` (check mode) all is predicted.
-        Raises LimitError for limits that make no sense.
+        Raises LimitError for limits that make no sense, Refusal if this control node cannot be told from others, and
+        OSError.
         """
         self._action, self._options, self._variables = action, options, variables
         self._say, self._interruption = say, interruption
@@ -82,7 +84,10 @@ class Run:
         self._totals: dict[str, dict[str, int]] = {}
         self._teller = Teller(say, time.monotonic, len(self._jobs), self._phase_of, Publisher())
         self._runner = partial(HostRunner, action, task_vars=variables)
-        self._controller = controller_id(options["folder"], write=write)
+        try:
+            self._controller = controller_id(options["folder"], write=write)
+        except ValueError as error:
+            raise Refusal(str(error)) from None
         self._claims = Claims(options["folder"], process_of(os.getppid()))
         self._keeper = Keeper(self._runner)
         self.diffs: dict[str, list[str]] = {}
