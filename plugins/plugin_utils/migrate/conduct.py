@@ -124,7 +124,7 @@ class Run:
 
     def _record(self, life: JobLife) -> JobRecord:
         """Return what the role's tasks need to know of a job."""
-        record = life.record
+        record, state = life.record, life.state
         return {
             "name": record.name,
             "dest_host": self._jobs[record.name]["dest_host"],
