@@ -174,25 +174,29 @@ def _pieces(data: bytes, size: int) -> Any:
 
 
 def pull(source: Ground, *answers: bytes) -> Iterator[bytes]:
-    """Answer one after the other, and yield what the server says after each."""
+    """Answer one after the other, and yield what the server says after each, and after the end."""
     with source.served(partial(send_files, 3)) as (writer, reader):
         for answer in answers:
             os.write(writer, answer)
             yield os.read(reader, 1 << 16)
         os.close(writer)
-        yield os.read(reader, 1 << 16)
+        rest = b""
+        while piece := os.read(reader, 1 << 16):
+            rest += piece
+        yield rest
 
 
 def test_files_are_sent_with_one_wait_each(source):
     for name in FILES:
         (source.root / name).write_bytes(name.encode().ljust(SIZE, b"."))
     first, second, third = (name.encode().ljust(SIZE, b".") for name in FILES)
-    assert list(pull(source, b"\0", b"\0\0", b"\0\0", b"\0\0", b"\0\0")) == [
+    assert list(pull(source, b"\0", b"\0", b"\0", b"\0\0", b"\0\0", b"\0\0")) == [
         b"D0700 0 view-3\n",
         b"C0600 5000 0\n",
         first + b"\0C0600 5000 1\n",
         second + b"\0C0600 5000 2\n",
         third + b"\0E\n",
+        b"",
         b"",
     ]
     assert source.code == 0
