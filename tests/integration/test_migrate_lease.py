@@ -92,7 +92,7 @@ def test_another_control_node_waits_and_goes_on_where_the_first_was_killed(
     size = sum(path.stat().st_size for path in (source / "more").iterdir())
     migration.jobs[0].update(method="stream", bwlimit="256K")  # four minutes, unless it is told otherwise
     first = migration.start(migrate_phase="sync")
-    wait_for(lambda: (dest / "more").exists(), seconds=90)
+    wait_for((dest / "more").exists, seconds=90)
 
     def expect_refusal() -> None:
         said = other.run_into_failure(migrate_phase="cutover").replace("\n", " ")
@@ -194,9 +194,9 @@ def test_a_rerun_of_a_killed_one_goes_on_without_being_told_anything(
     migration.jobs[0].update(bwlimit="1M", before_cutover=[hook("stop")], after_cutover=[hanging])
     first = migration.start(migrate_preflight_predict=False)
     if phase == "preflight":
-        wait_for(lambda: (migration.folder / "state/.claims").exists(), seconds=60)
+        wait_for((migration.folder / "state/.claims").exists, seconds=60)
     elif phase == "seed":
-        wait_for(lambda: (dest / "more").exists(), seconds=90)
+        wait_for((dest / "more").exists, seconds=90)
     else:
         wait_for(lambda: log_of(hosts) == ["stop", "switch"], seconds=240)
         assert state_of(migration)["hook"]["name"] == "switch" and state_of(migration)["switch"]["hooks"] == []
