@@ -164,7 +164,9 @@ def test_a_backup_and_a_restore(hosts: Testbed, data: PrivateData) -> None:
     assert refused.rc and "Nothing was done" in refused.output and "restore_report_dir" in refused.output
 
 
-@pytest.mark.parametrize("playbook", ["migrate", "verify", "backup"])
+@pytest.mark.parametrize(
+    "playbook", ["migrate", *(pytest.param(one, marks=pytest.mark.long) for one in ("verify", "backup"))]
+)
 def test_a_slice_of_the_inventory_is_refused_with_what_to_do(hosts: Testbed, data: PrivateData, playbook: str) -> None:
     """Each slice of AWX has a part of the hosts, and with some luck both of one job."""
     inventory = data.folder / "inventory/hosts.yml"
@@ -187,6 +189,7 @@ def test_a_slice_of_the_inventory_is_refused_with_what_to_do(hosts: Testbed, dat
     assert refusal.everything(hosts) == before and not (data.folder / f"longhaul-{playbook}").exists()
 
 
+@pytest.mark.long
 def test_four_workers_with_a_part_of_the_jobs_each_and_one_of_them_is_killed(
     hosts: Testbed, data: PrivateData, tmp_path: Path
 ) -> None:
