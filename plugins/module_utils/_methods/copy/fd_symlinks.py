@@ -12,6 +12,7 @@ gets a symlink with a number for a name that leads to the open file: ``/proc/PID
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 
@@ -20,6 +21,7 @@ from ..._engine.net.carrier import Wanted
 from ..._tree.dirfd import Root
 
 _HAS_PROC = os.path.isdir("/proc/self/fd")
+_VIEW = re.compile(r"view-(0|[1-9][0-9]{0,9})")
 _MOST_FDS = 16384
 _SPARE_FDS = 256  # for everything else that the process has open
 
@@ -27,6 +29,12 @@ _SPARE_FDS = 256  # for everything else that the process has open
 def view_name(shard: int) -> str:
     """Name a shard's view."""
     return f"view-{shard}"
+
+
+def shard_of(name: str) -> int | None:
+    """Return the shard whose view has this name; None if it is no view's."""
+    found = _VIEW.fullmatch(name)
+    return int(found.group(1)) if found else None
 
 
 def raise_fd_limit() -> None:

@@ -51,16 +51,19 @@ class PeerPipe:
             os.write(2, f"longhaul: {text}\n".encode("utf-8", "replace"))
 
 
+Talk = Callable[[Files, PeerPipe], bool]  # holds a conversation, and returns whether all went well
+
+
 class FileServer:
     """A function for a connection (see ``ssh.service.Work``).
 
-    ``talk`` holds the conversation, and returns whether all went well. ``make_files`` and ``make_bucket`` are called in
+    ``talk`` holds the conversation. ``make_files`` and ``make_bucket`` are called in
     the new process; ``keeps`` are the descriptors that it needs.
     """
 
     def __init__(
         self,
-        talk: Callable[[Files, PeerPipe], bool],
+        talk: Talk,
         make_files: Callable[[], Files],
         keeps: tuple[int, ...],
         make_bucket: Callable[[], TokenBucket] = lambda: TokenBucket(0),

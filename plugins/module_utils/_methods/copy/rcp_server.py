@@ -16,21 +16,18 @@ cannot open a file takes what follows for the next line.
 from __future__ import annotations
 
 import os
-import re
 from typing import Callable
 
-from .fd_symlinks import view_name
+from .fd_symlinks import shard_of, view_name
 from .file_server import PeerPipe
 from .protocol_error import ProtocolError
 from .rcp_protocol import END, MAX_LINE, OK, Complaint, File, Folder, complaint, file_line, folder_line, parse_record
-from .sftp_protocol import Access, Code
-from .shard_files import Files, OpenFile, Place, Refused
+from .sftp_protocol import Access
+from .shard_files import Files, OpenFile, Place, Refused, parse_path
 
 _BUFFER = 256 << 10
 _AHEAD = 16 << 10  # acknowledgements at once, at most: a pipe holds them all
 _SKIPPED = 64 << 20  # bytes of one file that are sent or read only to be thrown away
-_NUMBER = re.compile(rb"0|[1-9][0-9]{0,9}")
-_VIEW = re.compile(rb"view-(0|[1-9][0-9]{0,9})")
 
 
 class Stream:
@@ -92,7 +89,7 @@ class Sink:
 
     def __init__(self, files: Files, pipe: PeerPipe) -> None:
         self._files, self._pipe, self._stream = files, pipe, Stream(pipe.read_into)
-        self._shard = 0
+        self._view = b""
         self._left = 0  # files that may come yet
         self._ahead = 0  # acknowledgements that were sent before what they are for
         self._wrong = ""  # what went wrong first
@@ -120,11 +117,11 @@ class Sink:
                 self._pipe.send([complaint(self._wrong) if self._wrong else OK])
 
     def _begin(self, folder: Folder) -> None:
-        found = _VIEW.fullmatch(folder.name)
-        if found is None:
+        shard = shard_of(folder.name.decode("ascii", "replace"))
+        if shard is None:
             raise ProtocolError(f"a folder {folder.name[:100]!r}, which is no part of this transfer")
-        self._shard = int(found.group(1))
-        self._left = len(self._files.sizes(self._shard))
+        self._view = folder.name
+        self._left = len(self._files.sizes(shard))
         self._pipe.send([OK])
         self._acknowledge()
 
@@ -156,9 +153,7 @@ class Sink:
     def _open(self, file: File) -> tuple[OpenFile | None, int]:
         """Open a file; return it, and how much of it may come. It is None if nothing is wanted of it."""
         try:
-            if not _NUMBER.fullmatch(file.name):
-                raise Refused(Code.PERMISSION_DENIED, f"{file.name[:100]!r} is no part of this transfer")
-            opened = self._files.open(Place(self._shard, int(file.name)), Access.WRITE | Access.TRUNCATE)
+            opened = self._files.open(parse_path(self._view + b"/" + file.name), Access.WRITE | Access.TRUNCATE)
         except Refused as refused:
             self._say(f"{file.name[:100]!r}: {refused}")
         except OSError as error:

@@ -23,13 +23,13 @@ from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
 from ..ssh.server import Refused, SshServer
 from .common import Mover, drive_over_ssh
-from .fd_symlinks import view_name
+from .fd_symlinks import shard_of, view_name
+from .file_server import Talk
 from .rcp_server import send_files, take_files
-from .serving import Talk, copy_handler, split_command
+from .serving import copy_handler, split_command
 
 _FLAG = re.compile(r"^-[vrpdq]+$")
 _ARRIVED = b"scp"
-_VIEW = re.compile(r"^view-(0|[1-9][0-9]{0,9})$")
 
 
 def talk_of(command: str, side: str) -> Talk:
@@ -43,11 +43,11 @@ def talk_of(command: str, side: str) -> Talk:
     if len(rest) == 3 and rest[1] == "--":
         del rest[1]
     if "-r" in flags and words and os.path.basename(words[0]) == "scp" and len(rest) == 2:
-        view = _VIEW.match(rest[1])
+        shard = shard_of(rest[1])
         if rest[0] == "-t" and side == "dest":
             return take_files
-        if rest[0] == "-f" and side == "source" and view:
-            return partial(send_files, int(view.group(1)))
+        if rest[0] == "-f" and side == "source" and shard is not None:
+            return partial(send_files, shard)
     raise Refused(f"{command[:200]!r} is not what this side ({side}) lets scp do")
 
 

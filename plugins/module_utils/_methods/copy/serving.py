@@ -19,11 +19,9 @@ from ..._tree.staging import open_staging
 from ..ssh.server import Handler, Refused
 from ..ssh.service import Work
 from .common import SESSION, Mover, run_session
-from .file_server import FileServer, PeerPipe
+from .file_server import FileServer, Talk
 from .shard_files import DestinationFiles, Files, SourceFiles
 from .shard_list import ShardLists
-
-Talk = Callable[[Files, PeerPipe], bool]
 
 
 class Conversation:

@@ -23,7 +23,8 @@ from ..ssh.client_command import bracketed_host
 from ..ssh.server import Refused, SshServer
 from .common import Mover, drive_over_ssh, partial_name
 from .fd_symlinks import view_name
-from .serving import Talk, copy_handler
+from .file_server import Talk
+from .serving import copy_handler
 from .sftp_server import answer_requests
 
 SFTP_COMMAND = "longhaul/sftp"  # what sftp asks for: with a slash it is a command, which needs no subsystem in sshd

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import re
 from typing import Callable, Iterator, Mapping
 
 from .file_server import PeerPipe
@@ -50,24 +49,13 @@ from .sftp_protocol import (
     status,
     version,
 )
-from .shard_files import FILE_MODE, Files, OpenFile, OpenListing, Place, Refused
+from .shard_files import FILE_MODE, Files, OpenFile, OpenListing, Refused, parse_path
 
 MAX_HANDLES = 16  # open at a time; OpenSSH's clients have two
-_NUMBER = rb"(0|[1-9][0-9]{0,9})"
-_PATH = re.compile(rb"|\.|/|(?:\./|/)?view-%s(?:/%s)?/?" % (_NUMBER, _NUMBER))
 _NAMES = 1000  # in one answer
 _WAITING = 64 << 10  # bytes of answers that are sent together
 _PARTS = 256  # of them
 _CODES = {errno.ENOENT: Code.NO_SUCH_FILE, errno.EACCES: Code.PERMISSION_DENIED, errno.EPERM: Code.PERMISSION_DENIED}
-
-
-def parse_path(path: bytes) -> Place:
-    """Return what a path means; raise Refused for one that means nothing in a transfer."""
-    found = _PATH.fullmatch(path)
-    if found is None:
-        raise Refused(Code.PERMISSION_DENIED, f"{path[:200]!r} is no part of this transfer")
-    shard, number = found.groups()
-    return Place(None if shard is None else int(shard), None if number is None else int(number))
 
 
 class Session:

@@ -12,6 +12,7 @@ name stands for is opened from a folder that is held open, without following a s
 from __future__ import annotations
 
 import os
+import re
 import stat
 from typing import Collection, Iterator, NamedTuple
 
@@ -20,6 +21,8 @@ from .fd_symlinks import view_name
 from .sftp_protocol import Access, Attributes, Code
 from .shard_list import Listed, ShardLists
 
+_NUMBER = rb"(0|[1-9][0-9]{0,9})"
+_PATH = re.compile(rb"|\.|/|(?:\./|/)?view-%s(?:/%s)?/?" % (_NUMBER, _NUMBER))
 _FOLDER = Attributes(stat.S_IFDIR | 0o700, 0)
 FILE_MODE = stat.S_IFREG | 0o600
 
@@ -42,6 +45,15 @@ class Place(NamedTuple):
         """Return it as an absolute path."""
         parts = [] if self.shard is None else [view_name(self.shard).encode()]
         return b"/" + b"/".join(parts if self.number is None else [*parts, b"%d" % self.number])
+
+
+def parse_path(path: bytes) -> Place:
+    """Return what a path means; raise Refused for one that means nothing in a transfer."""
+    found = _PATH.fullmatch(path)
+    if found is None:
+        raise Refused(Code.PERMISSION_DENIED, f"{path[:200]!r} is no part of this transfer")
+    shard, number = found.groups()
+    return Place(None if shard is None else int(shard), None if number is None else int(number))
 
 
 class OpenFile:
