@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.tests.bench import data
+from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
@@ -75,8 +76,7 @@ class Fleet:
             hosts[dest][SOURCE] = source
         written["all"]["children"] = {"dests": {"hosts": {name: {} for name in bed.hosts[1::2]}}}
         inventory.write_text(json.dumps(written), encoding="utf-8")
-        here = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
-        self._playbooks = Playbooks(inventory, folder, here)
+        self._playbooks = Playbooks(inventory, folder, collections_folder())
 
     def run(self, what: str | Sequence[dict[str, Any]], *options: str, **variables: Any) -> tuple[Cost, Run]:
         """Run a playbook, or tasks on all destinations; give what that cost, and what it printed and returned."""

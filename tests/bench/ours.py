@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.tests.bench.job_time import JobTime
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample
+from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
@@ -39,8 +40,7 @@ class Ours:
         self._bed = bed
         folder.mkdir(exist_ok=True)
         inventory = bed.inventory(folder / "inventory.yml", extra={"ansible_pipelining": True})
-        here = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
-        self._playbooks = Playbooks(inventory, folder, collections or here)
+        self._playbooks = Playbooks(inventory, folder, collections or collections_folder())
 
     def start(self, tree: str, **options: Any) -> Running:
         """Start a transfer of ``/data/<tree>`` on alpha into ``/data/out`` on beta."""

@@ -11,6 +11,7 @@ from typing import Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import compiled, leftovers
+from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
@@ -68,8 +69,3 @@ def unpiped(playbooks: Playbooks, hosts: Testbed) -> Playbooks:
     """Playbooks without pipelining: modules with their arguments stand in files on the hosts."""
     playbooks.inventory = hosts.inventory(playbooks.folder / "unpiped.yml", extra={"ansible_pipelining": False})
     return playbooks
-
-
-def collections_folder() -> Path:
-    """Return the folder with ``ansible_collections`` through which this collection was imported."""
-    return next(parent.parent for parent in Path(leftovers.__file__).parents if parent.name == "ansible_collections")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.tests.integration.conftest import collections_folder
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
+from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.runner import RUNNER, PrivateData, kill

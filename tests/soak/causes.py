@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable, ContextManager, Iterator, NamedTuple
 
+from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.support.slow_disk import slow_disk, why_not
@@ -106,8 +107,7 @@ def run(only: str | None, rounds: int, say: Say) -> tuple[int, int]:
     causes = [cause for cause in CAUSES if not only or only in cause.name]
     with Testbed(data_size="1500m") as bed, tempfile.TemporaryDirectory() as folder:
         inventory = bed.inventory(Path(folder) / "inventory.yml", extra={"ansible_pipelining": True})
-        here = next(path.parent.parent for path in Path(__file__).parents if path.name == "ansible_collections")
-        playbooks = Playbooks(inventory, Path(folder), here)
+        playbooks = Playbooks(inventory, Path(folder), collections_folder())
         for cause in causes:
             if "disk" in cause.name and why_not():
                 say(f"{cause.name}: cannot be provoked here: {why_not()}")
