@@ -22,6 +22,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, cast
 
+from .._core.boot import boot_id, boot_seconds
 from .._core.json_shape import WrongShape, as_object, member, number, optional
 from .._core.state_folder import StateError, private_folder, state_root
 
@@ -91,11 +92,7 @@ class Decision(NamedTuple):
 
 def read_clock() -> Clock:
     """Return the time of this host since it was booted."""
-    boot = ""
-    with contextlib.suppress(OSError):
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-            boot = stream.read(64).strip()
-    return Clock(boot, time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)))
+    return Clock(boot_id(), boot_seconds())
 
 
 def parse_lease(value: object) -> Lease:

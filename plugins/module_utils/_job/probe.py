@@ -21,6 +21,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Mapping, Sequence
 
+from .._core.boot import boot_id
 from .._core.files import nearest_existing
 from .._core.subprocesses import find_program, run_command
 from .._methods.detect_programs import SSH_METHODS, look_at_programs
@@ -159,12 +160,7 @@ def probe(request: steps.Probe) -> ProbeFacts:
 
 def _machine() -> str:
     """Name what two inventory hosts share where they are one system with one file tree; no secret, only equality."""
-    parts = []
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-            parts.append(stream.read().strip())
-    except OSError:
-        parts.append(os.uname().nodename)
+    parts = [boot_id() or os.uname().nodename]
     with contextlib.suppress(OSError):
         parts.append(os.readlink("/proc/self/ns/mnt"))
     return " ".join(parts)

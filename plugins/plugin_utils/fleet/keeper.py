@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.boot import boot_seconds
+
 from ..host_runner import ControllerGone, HostFailed, HostRunner
-from .lease import RENEWED, Lease, boot_seconds
+from .lease import RENEWED, Lease
 
 _AGAIN = 15.0  # seconds after which a host that did not answer is asked again
 _BATCH = 20.0  # seconds that a release may wait for others of its host
-_RIDES = (
-    0.5  # of the time after which it is renewed, after which a lease is renewed by an execution that is made anyhow
-)
+_RIDES = 0.5  # of the time to its renewal: from then on an execution that is made anyhow renews a lease
 
 
 class Renewal(NamedTuple):

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.boot import boot_seconds
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
     WrongShape,
     as_object,
@@ -170,11 +170,6 @@ def taken_over(terms: Terms, before: Holder | None) -> str:
         return f"taken over from {before.who}, which had given {terms.host} no sign of life for too long"
     stopped = ". Hooks of its cutover had begun there, so the source may be stopped" if before.firm else ""
     return f"taken over from {before.who} at {terms.host}, as migrate_takeover says{stopped}"
-
-
-def boot_seconds() -> float:
-    """Return the time of a clock that also runs while this machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Lease:

@@ -98,10 +98,14 @@ def is_switched_elsewhere(state: Mapping[str, Any], found: object) -> bool:
         record = parse_record(state["identity"]["dest_host"], state["identity"], found)
     except ValueError:
         return False
+    return record is not None and _tells_of_a_switch(record, state)
+
+
+def _tells_of_a_switch(record: Record, state: Mapping[str, Any]) -> bool:
+    """Whether a record tells of a switch that a state does not know of, though it did not begin again since."""
     begun_again = str(state.get("begun_again", ""))
-    if record is None or (begun_again and record.at <= begun_again):
-        return False
-    return record.stage in _SWITCH and stage_of(state) not in _SWITCH
+    is_older = bool(begun_again) and record.at <= begun_again
+    return record.stage in _SWITCH and stage_of(state) not in _SWITCH and not is_older
 
 
 def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
@@ -123,7 +127,7 @@ def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
             "than before, or was reinstalled, or become is another user. Nothing was done. Correct the inventory, "
             f"or begin the job again with this host: {again}"
         )
-    if not is_switched_elsewhere(state, found):
+    if not _tells_of_a_switch(record, state):
         return ""
     what = "was switched over" if record.stage is Stage.SWITCHED else "was being switched over"
     return (
