@@ -90,7 +90,8 @@ def begin() -> None:
 
 
 def enter(role: str, occupation: str) -> None:
-    """Open an account for this thread, which begins with an occupation."""
+    """Open an account for this thread, which begins with an occupation; an earlier one of the thread ends."""
+    switch(IDLE)
     _local.lane = lane = _Lane(role, occupation)
     with _lock:
         _lanes.append(lane)

@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Callable
 
+from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..wire.handshake import HandshakeError
@@ -171,6 +172,7 @@ class ConnectionPool:
             self._failed(error)
             return True
         finally:
+            time_accounting.switch(time_accounting.IDLE)  # whatever it was at when the connection broke
             with self._lock:
                 self._links.discard(link)
                 self._alone_since = time.monotonic()

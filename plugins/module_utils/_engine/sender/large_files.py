@@ -74,7 +74,8 @@ class StreamSource(SourceCarrier):
         self._queue: dict[_File, deque[Range]] = {}
         self._at: dict[DataConnection, _File] = {}  # what each connection sent of last
         self._files: dict[tuple[int, int], _File] = {}
-        self._on_its_way: dict[tuple[_File, Range], DataConnection] = {}
+        self._on_its_way: dict[tuple[_File, Range], DataConnection] = {}  # not confirmed
+        self._reading: dict[DataConnection, _File] = {}  # what each connection sends of at this moment
         self._over = False
         self._ended: list[Seen] = []  # what connections met that are gone
 
@@ -154,9 +155,13 @@ class StreamSource(SourceCarrier):
                 for file in files:
                     self._known.pop((shard, file.index), None)
                 for item in opened:
-                    self._files.pop((shard, item.index), None)
                     self._queue.pop(item, None)
-                while any(work[0] in opened for work in self._on_its_way):
+                    self._files.pop((shard, item.index), None)
+                for work in [work for work in self._on_its_way if work[0] in opened]:
+                    del self._on_its_way[work]
+                # What a broken connection had done may be on its way a second time, from these descriptors: if they
+                # were closed now, the contents of another file could be sent in its place.
+                while any(item in opened for item in self._reading.values()):
                     self._changed.wait(_POLL)
             for item in opened:
                 os.close(item.fd)
@@ -198,8 +203,17 @@ class StreamSource(SourceCarrier):
                 return  # it was sent twice, because a connection broke, and is done with
             for piece in parse(message.ranges, item.size):
                 item.waiting.discard(piece)
-                self._on_its_way.pop((item, piece), None)
+                if self._on_its_way.pop((item, piece), None) is None:
+                    self._take_back(item, piece)
             self._changed.notify_all()
+
+    def _take_back(self, item: _File, piece: Range) -> None:
+        """Do not send what its connection had not been confirmed to have done when it broke, and had done."""
+        queue = self._queue.get(item)
+        if queue is not None and piece in queue:
+            queue.remove(piece)
+            if not queue:
+                del self._queue[item]
 
     @property
     def connections(self) -> int:
@@ -238,11 +252,15 @@ class StreamSource(SourceCarrier):
         finally:
             with self._changed:
                 self._shares.pop(link, None)
+                self._reading.pop(link, None)
+                self._changed.notify_all()
                 if not self._over:
                     self._note_end(link)
 
     def _take(self, link: DataConnection) -> tuple[_File, Range] | None:
         with self._changed:
+            if self._reading.pop(link, None) is not None:
+                self._changed.notify_all()
             while link.spare or not self._queue or self._leaves_the_end(link):
                 # A spare one stays until its ranges are confirmed: where it breaks before, others must send them.
                 if self._over or (link.spare and link not in self._on_its_way.values()):
@@ -254,7 +272,7 @@ class StreamSource(SourceCarrier):
             piece = self._first_part(link, item)
             if not self._queue[item]:
                 del self._queue[item]
-            self._at[link] = item
+            self._at[link] = self._reading[link] = item
             self._on_its_way[item, piece] = link
             return item, piece
 
@@ -293,7 +311,7 @@ class StreamSource(SourceCarrier):
     def _hand_over(self, link: DataConnection) -> None:
         """Let other connections do what this one has not been confirmed to have done."""
         with self._changed:
-            for work in [work for work, used in self._on_its_way.items() if used is link]:
+            for work in reversed([work for work, used in self._on_its_way.items() if used is link]):
                 del self._on_its_way[work]
                 item, piece = work
                 if piece in item.waiting and (item.shard, item.index) in self._files:
@@ -412,6 +430,3 @@ class StreamSource(SourceCarrier):
         if self.streams is not None:
             self.streams.close()
         self._hasher.close()
-        with self._changed:
-            self._on_its_way.clear()
-            self._changed.notify_all()

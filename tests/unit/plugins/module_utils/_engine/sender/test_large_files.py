@@ -1,0 +1,134 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Connections that break while ranges of a large file are on their way; each range is confirmed by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import Sending, Wanted
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import DataConnection
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool import ConnectionPool
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_limit import TokenBucket
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.large_files import StreamSource
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Got
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import RecordKind
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import REGULAR, Entry
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
+
+MIB = 1 << 20
+RANGE = 4 * MIB
+RANGES = 2
+SHARD, INDEX = 7, 3
+
+
+class Source:
+    """The source of one large file, which is sent as ranges over connections that a test reads from."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "tree").mkdir()
+        (folder / "tree" / "large").write_bytes(b"x" * (RANGES * RANGE))
+        plan: Any = settings("stream")
+        self.context = Context("source", "drive", bytes(folder / "tree"), plan, str(folder))
+        self.carrier = StreamSource(self.context, TokenBucket(0))
+        self.failures: list[BaseException] = []
+        self.pool = ConnectionPool(self.context, 60, self.carrier.feed, self.failures.append)
+        self.carrier.streams = self.pool
+        self.sent: list[Sending] = []
+        self._thread = threading.Thread(target=self._send)
+        self._thread.start()
+
+    def _send(self) -> None:
+        entry = Entry(b"large", REGULAR, 0o644, 0, 0, RANGES * RANGE, 1, 2, 3, 1, 1, 0, 0)
+        with contextlib.suppress(TransferFailed):  # closed before all was sent
+            self.sent.append(self.carrier.send(0, SHARD, [Wanted(INDEX, entry, 0)], lambda _message: None))
+
+    def connect(self) -> DataConnection:
+        """Hand the source one more connection; returns the peer's end."""
+        here, there = socket.socketpair()
+        self.pool.attach(DataConnection(here, 60, None, drives=True))
+        return DataConnection(there, 60, None, drives=False)
+
+    def confirm(self, start: int) -> None:
+        self.carrier.got(Got(SHARD, INDEX, [[start, start + RANGE]]))
+
+    def returns(self, seconds: float = 10) -> bool:
+        """Whether all of the file counts as sent within so many seconds."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def close(self) -> None:
+        self.carrier.close()
+        self._thread.join(10)
+
+
+@pytest.fixture(name="source")
+def makes_source(tmp_path: Path) -> Iterator[Source]:
+    source = Source(tmp_path)
+    yield source
+    source.close()
+    assert not source.failures, source.failures
+
+
+def take_range(link: DataConnection) -> int:
+    """Take all records of a range; returns where it starts."""
+    while True:
+        record = link.receive_head()
+        if record.kind == RecordKind.DONE:
+            return record.offset
+        assert record.kind == RecordKind.RAW, record
+        take_contents(link, record.size)
+
+
+def take_contents(link: DataConnection, count: int) -> None:
+    while count:
+        count -= len(link.receive(min(count, MIB)))
+
+
+def test_a_range_that_is_confirmed_while_it_travels_again_holds_nothing_up(source):
+    first = source.connect()
+    assert [take_range(first) for _ in range(RANGES)] == [0, RANGE]
+    first.abort()
+    second = source.connect()
+    again = second.receive_head()
+    assert (again.kind, again.offset) == (RecordKind.RAW, 0)
+    for start in (0, RANGE):
+        source.confirm(start)
+    assert not source.returns(0.5), "the file was closed while a connection reads from it"
+    take_contents(second, again.size)
+    assert take_range(second) == 0
+    source.confirm(0)
+    assert source.returns()
+    assert [one.problems for one in source.sent] == [{}]
+
+
+def test_a_range_that_is_confirmed_while_it_waits_does_not_travel_again(source):
+    first = source.connect()
+    assert [take_range(first) for _ in range(RANGES)] == [0, RANGE]
+    first.abort()
+    wait_for(lambda: not source.pool.links(), seconds=10)
+    source.confirm(RANGE)
+    second = source.connect()
+    assert take_range(second) == 0
+    source.confirm(0)
+    assert source.returns()
+    second.abort()
+
+
+def test_a_connection_that_broke_leaves_no_thread_at_work(source):
+    first = source.connect()
+    assert first.receive_head().kind == RecordKind.RAW
+    first.abort()
+    wait_for(lambda: not source.pool.links(), seconds=10)
+    wait_for(lambda: not time_accounting.is_at_work(), seconds=5)
