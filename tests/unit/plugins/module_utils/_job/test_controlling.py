@@ -115,6 +115,12 @@ def under_way(jobs: RunningJobs) -> Callable[[], int]:
     return count
 
 
+def why(last: dict[str, Any]) -> object:
+    """Return what a job that has ended says of its failure."""
+    outcome = last.get("outcome") or {}
+    return last.get("failure") or [outcome.get(part) for part in ("failure", "errors", "stderr")]
+
+
 ALL = [
     (method, serving)
     for method in ("stream", "rsync", "rsyncd", "tar_nc", "scp", "sftp")
@@ -146,7 +152,7 @@ def test_a_transfer_is_paused_slowed_and_resumed(make: Make, method: str, servin
     assert 0.2 * MIB < rate_over(count, 6) < 2.2 * MIB, jobs.log()
     assert jobs.control(bwlimit="0")["changed"]
     last = jobs.wait()
-    assert last["state"] == "finished" and not last["outcome"]["errors_total"], (last.get("failure"), last, jobs.log())
+    assert last["state"] == "finished" and not last["outcome"]["errors_total"], (why(last), jobs.log())
     jobs.stop()
     assert differences(jobs.roots["source"], jobs.roots["dest"]) == []
 
@@ -167,7 +173,7 @@ def test_the_ticket_of_one_end_is_enough(make: Make, method: str, serving: str, 
     tell_one(jobs, side, FREE)
     wait_for(lambda: rate_over(count, 0.5) > 0, seconds=30)
     last = jobs.wait()
-    assert last["state"] == "finished" and not last["outcome"]["errors_total"], (last.get("failure"), last, jobs.log())
+    assert last["state"] == "finished" and not last["outcome"]["errors_total"], (why(last), jobs.log())
     assert "made again" not in jobs.log()  # nothing was lost and connected again
     jobs.stop()
     assert differences(jobs.roots["source"], jobs.roots["dest"]) == []
@@ -190,7 +196,7 @@ def test_a_pause_longer_than_the_timeout_ends_and_is_resumed(make: Make, method:
     tell_one(jobs, jobs.serving if told == "serve" else jobs.driving, Ticket(paused=True))
     last = jobs.wait(seconds=60)
     failure = last.get("failure") or last["outcome"]["failure"]
-    assert told == "serve" or last["state"] == "paused", (last.get("failure"), last, jobs.log())
+    assert told == "serve" or last["state"] == "paused", (why(last), jobs.log())
     if (method, told) != ("rsyncd", "serve"):  # a daemon cannot say why it goes
         assert last["state"] == "paused" and "paused for longer than its timeout (6 seconds)" in failure, (
             last,
