@@ -531,230 +531,17 @@ skipped:
   sample: []
 """
 
-import os
-import time
-from typing import NamedTuple
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import destination_holder, source_reader
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, rsnapshot, subset, time_zones
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.adopt import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import Begun, begin
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check import Problem
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused, unexpected
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.predicted_states import States
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import DEFAULTS, Holders, do_action
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 
-MAX_LISTED = 200
 _COUNT = {"type": "int", "default": 0}
 
 
-def _writer(path: str) -> str | None:
-    """Return the transfer that writes to a path; transfers know it by its real path."""
-    return destination_holder(os.fsencode(os.path.realpath(path)))
-
-
-def _reader(path: str) -> str | None:
-    """Return the transfer that reads below a path."""
-    return source_reader(os.fsencode(os.path.realpath(path)))
-
-
-def _iso(seconds: int | None) -> str | None:
-    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-class Changed(NamedTuple):
-    """The result of an action that tells nothing else."""
-
-    changed: bool
-
-
-class FinishResult(NamedTuple):
-    """What became of the snapshot; see RETURN."""
-
-    changed: bool
-    name: str
-    aside: str
-    figures: dict[str, int]
-
-
-class ListResult(NamedTuple):
-    """The snapshots that there are; see RETURN."""
-
-    changed: bool
-    snapshots: list[dict[str, object]]
-
-
-class PruneResult(NamedTuple):
-    """What was removed; see RETURN."""
-
-    changed: bool
-    kept: dict[str, list[str]]
-    removed: list[str]
-    leftovers: list[str]
-
-
-class AdoptResult(NamedTuple):
-    """What was made of rsnapshot's; see RETURN."""
-
-    changed: bool
-    adopted: dict[str, str]
-    present: dict[str, str]
-    skipped: list[str]
-
-
-class CheckResult(NamedTuple):
-    """What a check found; see RETURN."""
-
-    changed: bool
-    sound: bool
-    checked: dict[str, object]
-    problems: list[dict[str, str | list[str] | None]]
-    problems_total: int
-
-
-class Actions:
-    """One method for each action; each returns the module's result, and keeps ``after`` as a diff shows it."""
-
-    def __init__(self, module: AnsibleModule, series: Series, now: int) -> None:
-        self.module = module
-        self.params = module.params
-        self.series = series
-        self.now = now
-        self.dry = module.check_mode
-        self.before = States.of(series)
-        self.after = self.before
-        self.problems: list[Problem] = []  # all that a check found
-
-    def begin(self) -> Begun:
-        """Make the unfinished snapshot."""
-        begun = begin(
-            self.series, self.params["run"], self.now, _writer, ended=self.params["ended_run"], check=self.dry
-        )
-        self.after = (self.before if begun.finished else self.before.begun(begun.name)).settled(self.now)
-        return begun
-
-    def finish(self) -> FinishResult:
-        """Make it complete."""
-        done = finish(
-            self.series,
-            self.params["run"],
-            self.now,
-            shrink_limit=self.params["shrink_limit"],
-            expected_entries=self.params["expected_entries"],
-            expected_bytes=self.params["expected_bytes"],
-            check=self.dry,
-        )
-        for text in done.warnings:
-            self.module.warn(text)
-        if done.aside:
-            self.module.warn(
-                f"{done.name} was set aside: {done.aside}. Nothing is pruned until it was compared with the one before, and accepted or discarded"
-            )
-        self.after = self.before.finished(done.name).settled(self.now)
-        figures = done.facts.figures.dump() if done.facts else {}
-        return FinishResult(done.changed, done.name, done.aside, figures)
-
-    def list(self) -> ListResult:
-        """Return the snapshots."""
-        return ListResult(
-            False,
-            [
-                {
-                    **item._asdict(),
-                    "time": _iso(item.time),
-                    "verified": _iso(item.verified),
-                    "checked": _iso(item.checked),
-                }
-                for item in listing(self.series, self.now)
-            ],
-        )
-
-    def prune(self) -> PruneResult:
-        """Remove what the policy does not keep."""
-        wanted = policy.parse(self.params["keep"] or {})
-        calendar = time_zones.calendar_of(self.params["timezone"])
-        done = prune(self.series, wanted, self.now, calendar, _reader, lazy=self.params["lazy"], check=self.dry)
-        for name, holder in done.held.items():
-            self.module.warn(
-                f"{name} is being read by {holder}, so it stays for now. The next prune removes it once nobody does"
-            )
-        self.after = self.before.pruned(done.removed, self.params["lazy"]).settled(self.now)
-        return PruneResult(done.changed, done.kept, done.removed, done.leftovers)
-
-    def check(self) -> CheckResult:
-        """Compare with the manifests."""
-        level, only = self.params["check_level"], self.params["snapshots"]
-        wanted = subset.parse(self.params["check_subset"])
-        report, part = check(self.series, level, self.now, wanted, only, record=not self.dry)
-        for text in report.warnings:
-            self.module.warn(text)
-        if not report.snapshots and not report.problems:
-            raise Refused(f"there is no snapshot in {self.series.path}, so there is nothing that a check could prove")
-        self.problems = list(report.problems.values())
-        return CheckResult(
-            changed=False,
-            sound=not report.problems_total,
-            checked={
-                "snapshots": report.snapshots,
-                "entries": report.entries,
-                "files_read": report.files_read,
-                "bytes_read": report.bytes_read,
-                "not_permitted": report.not_permitted,
-                "parts": sorted(part.parts),
-                "of": part.of,
-            },
-            problems=[problem.dump() for problem in self.problems[:MAX_LISTED]],
-            problems_total=report.problems_total,
-        )
-
-    def accept(self) -> Changed:
-        """Take what was set aside."""
-        changed = accept(self.series, self.params["name"], self.now, check=self.dry)
-        self.after = self.before.accepted(self.params["name"]).settled(self.now)
-        return Changed(changed)
-
-    def discard(self) -> Changed:
-        """Drop what was set aside or not finished."""
-        changed = discard(self.series, self.params["name"], _writer, check=self.dry)
-        self.after = self.before.discarded(self.params["name"])
-        return Changed(changed)
-
-    def adopt_rsnapshot(self) -> AdoptResult:
-        """Make snapshots of what rsnapshot has."""
-        root, path, levels = (self.params[f"rsnapshot_{key}"] for key in ("root", "path", "levels"))
-        done = adopt(self.series, root, path, self.now, levels, check=self.dry)
-        for text in done.warnings:
-            self.module.warn(text)
-        self.after = self.before.adopted(list(done.adopted)).settled(self.now)
-        return AdoptResult(done.changed, done.adopted, done.present, done.skipped)
-
-
-def summary(problems: list[Problem], total: int) -> str:
-    """Describe in a few sentences what a check found: the first problems, and where the contents are intact."""
-    texts = []
-    for problem in problems[:3]:
-        where = ", ".join(problem.snapshots)
-        what = (
-            f"{where}: {problem.detail}" if problem.path is None else f"'{problem.shown}' in {where}: {problem.detail}"
-        )
-        if problem.intact_in:
-            what += f" (intact in {', '.join(problem.intact_in)})"
-        texts.append(what)
-    more = f"; and {total - len(texts)} more" if total > len(texts) else ""
-    return (
-        f"the snapshots are not as they were, {total} problems: {'; '.join(texts)}{more}. Save what is intact elsewhere first, then look "
-        "into the system's log for errors of the disk"
-    )
-
-
 def main() -> None:
-    """Do the one thing that was asked for, under the lock where it changes something."""
+    """Do the one thing that was asked for."""
     module = AnsibleModule(
         argument_spec={
             "action": {
@@ -767,19 +554,23 @@ def main() -> None:
             "job": {"type": "str", "required": True},
             "run": {"type": "str"},
             "ended_run": {"type": "str"},
-            "shrink_limit": {"type": "float", "default": 50},
+            "shrink_limit": {"type": "float", "default": DEFAULTS["shrink_limit"]},
             "expected_entries": {"type": "int"},
             "expected_bytes": {"type": "int"},
             "keep": {
                 "type": "dict",
                 "options": {**dict.fromkeys(policy.COUNTS, _COUNT), "within": {"type": "str", "default": ""}},
             },
-            "timezone": {"type": "str", "default": "UTC"},
-            "lazy": {"type": "bool", "default": False},
-            "check_level": {"type": "str", "choices": ["structure", "files", "contents"], "default": "contents"},
+            "timezone": {"type": "str", "default": DEFAULTS["timezone"]},
+            "lazy": {"type": "bool", "default": DEFAULTS["lazy"]},
+            "check_level": {
+                "type": "str",
+                "choices": ["structure", "files", "contents"],
+                "default": DEFAULTS["check_level"],
+            },
             "check_subset": {
                 "type": "str",
-                "default": "1/1",
+                "default": DEFAULTS["check_subset"],
                 "aliases": ["check_share"],
                 "deprecated_aliases": [
                     {"name": "check_share", "version": "0.3.0", "collection_name": "longhaul.fleet"}
@@ -788,8 +579,8 @@ def main() -> None:
             "snapshots": {"type": "list", "elements": "str"},
             "name": {"type": "str"},
             "rsnapshot_root": {"type": "path"},
-            "rsnapshot_path": {"type": "str", "default": ""},
-            "rsnapshot_levels": {"type": "list", "elements": "str", "default": list(rsnapshot.LEVELS)},
+            "rsnapshot_path": {"type": "str", "default": DEFAULTS["rsnapshot_path"]},
+            "rsnapshot_levels": {"type": "list", "elements": "str", "default": DEFAULTS["rsnapshot_levels"]},
         },
         required_if=[
             ("action", "begin", ("run",)),
@@ -802,30 +593,17 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
-    action = params["action"]
-    changes = action not in ("list", "check") and not module.check_mode
+    place = params["repository"], params["host"], params["job"]
+    holders = Holders(destination_holder, source_reader)
     try:
-        create = changes and action in ("begin", "adopt_rsnapshot")
-        with Series(params["repository"], params["host"], params["job"], create=create) as series:
-            now = int(time.time())
-            if changes:
-                with series.lock(action):
-                    actions = Actions(module, series, now)
-                    result = getattr(actions, action)()._asdict()
-                    actions.after = States.of(series)
-            else:
-                actions = Actions(module, series, now)
-                result = getattr(actions, action)()._asdict()
+        done = do_action(params["action"], place, params, holders, module.check_mode)
     except Refused as refused:
         module.fail_json(msg=str(refused))
-    except OSError as error:
-        where = os.path.join(params["repository"], params["host"], params["job"])
-        module.fail_json(msg=str(unexpected(error, where)))
-    if action not in ("list", "check"):
-        result["diff"] = {"before": actions.before.text(), "after": actions.after.text()}
-    if not result.get("sound", True):
-        module.fail_json(msg=summary(actions.problems, result["problems_total"]), **result)
-    module.exit_json(**result)
+    for text in done.warnings:
+        module.warn(text)
+    if done.failed:
+        module.fail_json(msg=done.failed, **done.result)
+    module.exit_json(**done.result)
 
 
 if __name__ == "__main__":

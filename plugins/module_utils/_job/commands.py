@@ -156,6 +156,24 @@ def _lease(step: steps.Lease, _given: Given) -> Answer:
     return do_lease(step)
 
 
+def _snapshot(step: steps.SnapshotStep, _given: Given) -> Mapping[str, object]:
+    """Do something with the snapshots of a job; return the module's result with the ``warnings``.
+
+    Where it is refused, or a check found problems, the reason stands under ``refused`` in its place.
+    """
+    from .._snapshot.actions import Holders, do_action
+    from .._snapshot.errors import Refused
+    from .state import destination_holder, source_reader
+
+    repository, host, job = step["place"]
+    holders = Holders(destination_holder, source_reader)
+    try:
+        done = do_action(step["action"], (repository, host, job), step["options"], holders, step.get("check", False))
+    except Refused as refused:
+        return {"refused": str(refused)}
+    return {"refused": done.failed} if done.failed else {**done.result, "warnings": done.warnings}
+
+
 def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
@@ -193,6 +211,7 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "overview": _overview,
     "keep_record": _keep_record,
     "lease": _lease,
+    "snapshot": _snapshot,
     "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,

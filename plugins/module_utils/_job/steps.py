@@ -105,6 +105,17 @@ if TYPE_CHECKING:
         takeover: bool
         guard: bool
 
+    class _MayCheck(TypedDict, total=False):
+        check: bool  # change nothing, and return what would be
+
+    class SnapshotStep(_MayCheck):
+        """What the module snapshot does; see _snapshot/actions.py."""
+
+        do: Literal["snapshot"]
+        action: str
+        place: list[str]  # the repository, the host and the job
+        options: Mapping[str, object]  # that are not as the module has them by default
+
     class QuickDigest(TypedDict):
         do: Literal["quick_digest"]
         request: DigestRequest
@@ -140,6 +151,7 @@ if TYPE_CHECKING:
         Overview,
         KeepRecord,
         Lease,
+        SnapshotStep,
         QuickDigest,
         LookUpOwners,
         DrillDown,
@@ -159,6 +171,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "overview": {},
     "keep_record": {"id": str, "record": dict},
     "lease": {"id": str, "act": str, "holder": str, "who": str, "takeover": bool, "guard": bool},
+    "snapshot": {"action": str, "place": list, "options": dict},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},
     "drill_down": {**_FOLDER, "ask": str},

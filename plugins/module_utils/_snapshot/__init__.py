@@ -21,6 +21,7 @@ The life of a snapshot:
 * ``check``, ``check_contents``, ``subset``, ``check_run``: whether they are what their manifests say.
 * ``inspect_path``, ``path_suggestions``: look at a path of one before it is restored. ``overlap``: where it goes.
 * ``rsnapshot``, ``adopt``: take the snapshots of rsnapshot over.
+* ``actions``: all of that under the names that the module ``snapshot`` has for it.
 
 It may import ``_tree``, ``_model`` and ``_core`` alone.
 """

@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
+    WrongShape,
+    as_object,
+    optional,
+    texts,
+)
 
 from ..fleet.pair_hosts import PairHosts
-from ..host_runner import HostRunner
-from ..wording import text_of_warning
+from ..host_runner import HostFailed, HostRunner
 from .jobs import Run
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import SnapshotStep
 
 _KEPT = ("path", "link_dest", "resumed", "name", "figures", "snapshots", "kept", "removed", "checked", "sound")
 
@@ -23,19 +32,38 @@ class Hosts(PairHosts):
     def __init__(self, run: Run, runner: Callable[[str], HostRunner]) -> None:
         """Take the run, and what makes the runner of an inventory host. Raises HostFailed."""
         super().__init__(run["host"], run["repository"]["host"], runner)
-        self._series = {"repository": run["repository"]["path"], "host": run["host"], "job": run["name"]}
+        self._place = [run["repository"]["path"], run["host"], run["name"]]
 
-    def snapshot(self, action: str, options: Mapping[str, object]) -> Mapping[str, Any]:
-        """Do something with the snapshots of the run, and return what the module snapshot said. Raises HostFailed.
+    def snapshots(self, wishes: Mapping[str, Mapping[str, object]], check: bool) -> dict[str, Mapping[str, Any]]:
+        """Do with the snapshots of the run what the module snapshot does; all in one execution.
 
-        Of its result that is left which the later steps and the report need, ``changed`` and the ``warnings``.
+        ``wishes`` are its actions, in their order, with their options; returned is what was said of each, up to the
+        first that was refused. Of that is left which the later steps and the report need, ``changed``, the ``warnings``
+        and the ``diff``. With ``check`` nothing changes. Raises HostFailed, also where the first of all was refused.
         """
-        arguments = {**self._series, "action": action, **options}
-        said = self.runners["dest"].run_module("longhaul.fleet.snapshot", arguments)
-        kept = {name: said[name] for name in _KEPT if name in said}
-        return {
-            **kept,
-            "changed": bool(said.get("changed")),
-            "warnings": [text_of_warning(one) for one in said.get("warnings") or ()],
-            "diff": said.get("diff"),
-        }
+        steps: list[SnapshotStep] = [
+            {"do": "snapshot", "action": action, "place": self._place, "options": options, "check": check}
+            for action, options in wishes.items()
+        ]
+        repository = self.runners["dest"]
+        found: dict[str, Mapping[str, Any]] = {}
+        try:
+            for action, answer in zip(wishes, repository.run(*steps)):
+                said = as_object(answer, "its answer")
+                refused = optional(said, "refused", str)
+                if refused is None:
+                    found[action] = _part_of(said)
+                elif found:
+                    break
+                else:
+                    raise HostFailed(refused, repository.name)
+        except WrongShape as error:
+            raise HostFailed(f"what it says of the snapshots cannot be read: {error}", repository.name) from error
+        return found
+
+
+def _part_of(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is kept of an answer. Raises WrongShape."""
+    kept = {name: said[name] for name in _KEPT if name in said}
+    warnings = texts(said, "warnings")
+    return {**kept, "changed": bool(said.get("changed")), "warnings": warnings, "diff": said.get("diff")}

@@ -121,8 +121,8 @@ class BackupLife:
             Step.BEGIN: self._begin,
             Step.TRANSFER: self._transfer,
             Step.FINISH: self._finish,
-            Step.LIST: partial(self._snapshot, "list"),
-            Step.PRUNE: partial(self._snapshot, "prune", keep=self._run["keep"], timezone=self._run["timezone"]),
+            Step.LIST: partial(self._snapshots, list={}),
+            Step.PRUNE: self._prune,
             Step.CHECK: self._check_contents,
         }
         if step is Step.CLAIM:
@@ -186,31 +186,38 @@ class BackupLife:
 
     def _begin(self) -> Life:
         ended = {"ended_run": self.progress.ended_run} if self.progress.ended_run else {}
-        yield from self._snapshot("begin", run=self.progress.run, **ended)
+        yield from self._snapshots(begin={"run": self.progress.run, **ended})
 
     def _finish(self) -> Life:
         run = self._run
         expected = expect(self.progress.transfers, len(run["sources"]), run["verify"], self._check)
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
         known = {name: count for name, count in counted.items() if count >= 0}
-        yield from self._snapshot("finish", run=self.progress.run, shrink_limit=run["shrink_limit"], **known)
+        options = {"run": self.progress.run, "shrink_limit": run["shrink_limit"], **known}
+        yield from self._snapshots(finish=options, list={})  # which the next step would ask for by itself
+
+    def _prune(self) -> Life:
+        yield from self._snapshots(prune={"keep": self._run["keep"], "timezone": self._run["timezone"]})
 
     def _check_contents(self) -> Life:
-        yield from self._snapshot("check", check_level=self._run["check_level"], check_subset=self._run["check_subset"])
+        run = self._run
+        yield from self._snapshots(check={"check_level": run["check_level"], "check_subset": run["check_subset"]})
 
-    def _snapshot(self, action: str, **options: object) -> Life:
-        """Do something with the snapshots, and keep the answer."""
+    def _snapshots(self, **wishes: Mapping[str, object]) -> Life:
+        """Do something with the snapshots, by action with its options, and keep the answers."""
         try:
             hosts = self._reach()
-            said = dict((yield Call(partial(hosts.snapshot, action, options))))
+            answers = yield Call(partial(hosts.snapshots, wishes, self._check))
         except HostFailed as error:
             host = self._run["repository"]["host"]
             reason = f"{host} cannot be reached: {error.reason}" if error.unreachable else error.reason
             raise Stopped(reason, error.unreachable) from error
-        self.changed = self.changed or said.pop("changed")
-        self.progress.notes += said.pop("warnings")
-        self.diff += _changed_lines(said.pop("diff"))
-        self.progress.said[action] = said
+        for action, answer in answers.items():
+            said = dict(answer)
+            self.changed = self.changed or said.pop("changed")
+            self.progress.notes += said.pop("warnings")
+            self.diff += _changed_lines(said.pop("diff"))
+            self.progress.said[action] = said
 
     def _reach(self) -> Hosts:
         """Return the hosts. Raises HostFailed if one is described wrongly."""

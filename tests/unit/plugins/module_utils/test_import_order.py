@@ -49,7 +49,7 @@ ORDER = {
     "_rsyncd": {"_core"},
     "_job": {
         *("_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_engine.net"),
-        *("_rsyncd", "_tree", "_model", "_core"),
+        *("_snapshot", "_rsyncd", "_tree", "_model", "_core"),
     },
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_core"},
@@ -179,7 +179,11 @@ def reached_from(entries: Iterable[Path]) -> set[Path]:
 def test_every_file_runs_on_a_host():
     """What only the control node imports belongs into plugin_utils."""
     entries = engine_entries() | module_entries()
-    assert {ROOT / "_job/main.py", ROOT / "_methods/ssh/forced_command.py", ROOT / "_snapshot/prune.py"} <= entries
+    assert {
+        ROOT / "_job/main.py",
+        ROOT / "_methods/ssh/forced_command.py",
+        ROOT / "_snapshot/inspect_path.py",
+    } <= entries
     reached = reached_from(entries)
     there = {path for path in ROOT.rglob("*.py") if path.name != "__init__.py"}
     assert {str(path.relative_to(ROOT)) for path in there - reached} == set(OFF_HOST)

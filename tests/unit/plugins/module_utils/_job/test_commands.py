@@ -157,3 +157,32 @@ def test_nothing_is_done_where_one_step_cannot_be_read(folder, step):
     with pytest.raises(WrongShape):
         commands.run_steps([CLEAR, step], GIVEN)
     assert os.path.isdir(folder.path)
+
+
+def snapshots(action, place, check=False, **options):
+    step = {"do": "snapshot", "action": action, "place": place, "options": options, "check": check}
+    return commands.run_steps([step], GIVEN)[0]
+
+
+def test_a_step_does_with_snapshots_what_the_module_does(tmp_path):
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    place = [str(repository), "web1", "data"]
+    promised = snapshots("begin", place, check=True, run="first")
+    assert promised["changed"] and not any(repository.iterdir())
+    begun = snapshots("begin", place, run="first")
+    assert begun["changed"] and os.path.isdir(begun["path"]) and begun["warnings"] == []
+    (tmp_path / begun["path"] / "file").write_text("text")
+    finished = snapshots("finish", place, run="first")
+    assert finished["figures"]["entries"] == 2 and finished["name"] in finished["diff"]["after"]
+    listed = snapshots("list", place)["snapshots"]
+    assert [one["name"] for one in listed] == [finished["name"]]
+    assert snapshots("check", place)["sound"]
+    (tmp_path / listed[0]["path"] / "file").write_text("harm")
+    assert "2 problems: 'file' in" in snapshots("check", place)["refused"]
+
+
+def test_what_is_refused_of_snapshots_is_said_with_its_reason(tmp_path):
+    (tmp_path / "web1/data").mkdir(parents=True)
+    said = snapshots("prune", [str(tmp_path), "web1", "data"], keep={})
+    assert list(said) == ["refused"] and "the policy is empty" in said["refused"]

@@ -68,7 +68,19 @@ class World:
 
     # What Hosts and Session offer
 
-    def snapshot(self, action: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def snapshots(self, wishes: Mapping[str, Mapping[str, Any]], _check: bool) -> Mapping[str, Any]:
+        found: dict[str, Mapping[str, Any]] = {}
+        for action, options in wishes.items():
+            try:
+                found[action] = self._answer(action, options)
+            except HostFailed:
+                self.asked.pop()
+                if not found:
+                    self.asked.append((action, options))
+                    raise
+        return found
+
+    def _answer(self, action: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         self.asked.append((action, options))
         answer = self.answers[action]
         if isinstance(answer, list):

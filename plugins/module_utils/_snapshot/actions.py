@@ -1,0 +1,283 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Do one thing with the snapshots of a job, under the lock where it changes something, and say what became of it.
+
+The module ``snapshot`` and the step of that name are two ways to ask for the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Callable, Mapping, NamedTuple
+
+from . import policy, rsnapshot, subset, time_zones
+from .adopt import adopt
+from .begin import Begun, begin
+from .check import Problem
+from .check_run import check
+from .errors import Refused, unexpected
+from .finish import finish
+from .listing import listing
+from .predicted_states import States
+from .prune import prune
+from .quarantine import accept, discard
+from .repository import Series
+
+MAX_LISTED = 200
+DEFAULTS: Mapping[str, Any] = {  # of all options
+    **dict.fromkeys(("run", "ended_run", "expected_entries", "expected_bytes", "keep", "snapshots", "name")),
+    "rsnapshot_root": None,
+    "shrink_limit": 50.0,
+    "timezone": "UTC",
+    "lazy": False,
+    "check_level": "contents",
+    "check_subset": "1/1",
+    "rsnapshot_path": "",
+    "rsnapshot_levels": list(rsnapshot.LEVELS),
+}
+_READING = ("list", "check")
+
+Holder = Callable[[bytes], "str | None"]  # of a real path: which transfer uses it
+
+
+class Holders(NamedTuple):
+    """Who uses a folder at this moment, as the caller knows it."""
+
+    writer: Holder  # that writes to the root of this path
+    reader: Holder  # that reads below it
+
+
+class Done(NamedTuple):
+    """What became of it: the result of the module, and what a person should know beside it.
+
+    ``failed`` says why the snapshots are not as they should be, although all was done that was asked for.
+    """
+
+    result: dict[str, Any]
+    warnings: list[str]
+    failed: str = ""
+
+
+def _iso(seconds: int | None) -> str | None:
+    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+class Changed(NamedTuple):
+    """The result of an action that tells nothing else."""
+
+    changed: bool
+
+
+class FinishResult(NamedTuple):
+    """What became of the snapshot; see RETURN."""
+
+    changed: bool
+    name: str
+    aside: str
+    figures: dict[str, int]
+
+
+class ListResult(NamedTuple):
+    """The snapshots that there are; see RETURN."""
+
+    changed: bool
+    snapshots: list[dict[str, object]]
+
+
+class PruneResult(NamedTuple):
+    """What was removed; see RETURN."""
+
+    changed: bool
+    kept: dict[str, list[str]]
+    removed: list[str]
+    leftovers: list[str]
+
+
+class AdoptResult(NamedTuple):
+    """What was made of rsnapshot's; see RETURN."""
+
+    changed: bool
+    adopted: dict[str, str]
+    present: dict[str, str]
+    skipped: list[str]
+
+
+class CheckResult(NamedTuple):
+    """What a check found; see RETURN."""
+
+    changed: bool
+    sound: bool
+    checked: dict[str, object]
+    problems: list[dict[str, str | list[str] | None]]
+    problems_total: int
+
+
+class _Actions:
+    """One method for each action; each returns the module's result, and keeps ``after`` as a diff shows it."""
+
+    def __init__(self, options: Mapping[str, Any], series: Series, now: int, holders: Holders, dry: bool) -> None:
+        self._options, self._series, self._now = options, series, now
+        self._holders, self._dry = holders, dry
+        self.before = States.of(series)
+        self.after = self.before
+        self.warnings: list[str] = []
+        self.problems: list[Problem] = []  # all that a check found
+
+    def _writer(self, path: str) -> str | None:
+        """Return the transfer that writes to a path; transfers know it by its real path."""
+        return self._holders.writer(os.fsencode(os.path.realpath(path)))
+
+    def _reader(self, path: str) -> str | None:
+        return self._holders.reader(os.fsencode(os.path.realpath(path)))
+
+    def begin(self) -> Begun:
+        """Make the unfinished snapshot."""
+        run, ended = self._options["run"], self._options["ended_run"]
+        begun = begin(self._series, run, self._now, self._writer, ended=ended, check=self._dry)
+        self.after = (self.before if begun.finished else self.before.begun(begun.name)).settled(self._now)
+        return begun
+
+    def finish(self) -> FinishResult:
+        """Make it complete."""
+        done = finish(
+            self._series,
+            self._options["run"],
+            self._now,
+            shrink_limit=self._options["shrink_limit"],
+            expected_entries=self._options["expected_entries"],
+            expected_bytes=self._options["expected_bytes"],
+            check=self._dry,
+        )
+        self.warnings += done.warnings
+        if done.aside:
+            self.warnings.append(
+                f"{done.name} was set aside: {done.aside}. Nothing is pruned until it was compared with the one "
+                "before, and accepted or discarded"
+            )
+        self.after = self.before.finished(done.name).settled(self._now)
+        figures = done.facts.figures.dump() if done.facts else {}
+        return FinishResult(done.changed, done.name, done.aside, figures)
+
+    def list(self) -> ListResult:
+        """Return the snapshots."""
+        return ListResult(
+            False,
+            [
+                {
+                    **item._asdict(),
+                    "time": _iso(item.time),
+                    "verified": _iso(item.verified),
+                    "checked": _iso(item.checked),
+                }
+                for item in listing(self._series, self._now)
+            ],
+        )
+
+    def prune(self) -> PruneResult:
+        """Remove what the policy does not keep."""
+        wanted = policy.parse(self._options["keep"] or {})
+        calendar, lazy = time_zones.calendar_of(self._options["timezone"]), self._options["lazy"]
+        done = prune(self._series, wanted, self._now, calendar, self._reader, lazy=lazy, check=self._dry)
+        for name, holder in done.held.items():
+            self.warnings.append(
+                f"{name} is being read by {holder}, so it stays for now. The next prune removes it once nobody does"
+            )
+        self.after = self.before.pruned(done.removed, lazy).settled(self._now)
+        return PruneResult(done.changed, done.kept, done.removed, done.leftovers)
+
+    def check(self) -> CheckResult:
+        """Compare with the manifests."""
+        level, only = self._options["check_level"], self._options["snapshots"]
+        wanted = subset.parse(self._options["check_subset"])
+        report, part = check(self._series, level, self._now, wanted, only, record=not self._dry)
+        self.warnings += report.warnings
+        if not report.snapshots and not report.problems:
+            raise Refused(f"there is no snapshot in {self._series.path}, so there is nothing that a check could prove")
+        self.problems = list(report.problems.values())
+        return CheckResult(
+            changed=False,
+            sound=not report.problems_total,
+            checked={
+                "snapshots": report.snapshots,
+                "entries": report.entries,
+                "files_read": report.files_read,
+                "bytes_read": report.bytes_read,
+                "not_permitted": report.not_permitted,
+                "parts": sorted(part.parts),
+                "of": part.of,
+            },
+            problems=[problem.dump() for problem in self.problems[:MAX_LISTED]],
+            problems_total=report.problems_total,
+        )
+
+    def accept(self) -> Changed:
+        """Take what was set aside."""
+        changed = accept(self._series, self._options["name"], self._now, check=self._dry)
+        self.after = self.before.accepted(self._options["name"]).settled(self._now)
+        return Changed(changed)
+
+    def discard(self) -> Changed:
+        """Drop what was set aside or not finished."""
+        changed = discard(self._series, self._options["name"], self._writer, check=self._dry)
+        self.after = self.before.discarded(self._options["name"])
+        return Changed(changed)
+
+    def adopt_rsnapshot(self) -> AdoptResult:
+        """Make snapshots of what rsnapshot has."""
+        root, path, levels = (self._options[f"rsnapshot_{key}"] for key in ("root", "path", "levels"))
+        done = adopt(self._series, root, path, self._now, levels, check=self._dry)
+        self.warnings += done.warnings
+        self.after = self.before.adopted(list(done.adopted)).settled(self._now)
+        return AdoptResult(done.changed, done.adopted, done.present, done.skipped)
+
+
+def _summary(problems: list[Problem], total: int) -> str:
+    """Describe in a few sentences what a check found: the first problems, and where the contents are intact."""
+    texts = []
+    for problem in problems[:3]:
+        where = ", ".join(problem.snapshots)
+        what = (
+            f"{where}: {problem.detail}" if problem.path is None else f"'{problem.shown}' in {where}: {problem.detail}"
+        )
+        if problem.intact_in:
+            what += f" (intact in {', '.join(problem.intact_in)})"
+        texts.append(what)
+    more = f"; and {total - len(texts)} more" if total > len(texts) else ""
+    return (
+        f"the snapshots are not as they were, {total} problems: {'; '.join(texts)}{more}. Save what is intact "
+        "elsewhere first, then look into the system's log for errors of the disk"
+    )
+
+
+def do_action(
+    action: str, place: tuple[str, str, str], given: Mapping[str, Any], holders: Holders, dry: bool = False
+) -> Done:
+    """Do what the module's option ``action`` names with the snapshots of a job.
+
+    ``place`` is the repository, the host and the job, ``given`` the module's other options. Where it is ``dry``,
+    nothing changes, and the result is what would be. Raises Refused with what was found, why it matters, what to do.
+    """
+    options = {**DEFAULTS, **given}
+    changes = action not in _READING and not dry
+    repository, host, job = place
+    try:
+        with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
+            now = int(time.time())
+            if changes:
+                with series.lock(action):
+                    actions = _Actions(options, series, now, holders, dry)
+                    result = getattr(actions, action)()._asdict()
+                    actions.after = States.of(series)
+            else:
+                actions = _Actions(options, series, now, holders, dry)
+                result = getattr(actions, action)()._asdict()
+    except OSError as error:
+        raise unexpected(error, os.path.join(*place)) from error
+    if action not in _READING:
+        result["diff"] = {"before": actions.before.text(), "after": actions.after.text()}
+    is_sound = result.get("sound", True)
+    failed = "" if is_sound else _summary(actions.problems, result["problems_total"])
+    return Done(result, actions.warnings, failed)
