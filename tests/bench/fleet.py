@@ -13,12 +13,9 @@ compare runs of the same one.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
 import json
 import os
 import re
-import resource
 import statistics
 import sys
 import tempfile
@@ -29,11 +26,10 @@ from typing import Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.tests.bench import data
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
+from ansible_collections.longhaul.fleet.tests.support.control_node import adopt_orphans, ticks_of, used_here
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
-_ADOPT_ORPHANS = 36  # of prctl: PR_SET_CHILD_SUBREAPER
-_TICKS = os.sysconf("SC_CLK_TCK")
 _EXECUTION = re.compile(r"longhaul on (\S+): ")  # what HostRunner says with -vvv
 SOURCE = "longhaul_bench_source"  # the variable of a destination that names its source
 NOTHING: list[dict[str, Any]] = [{"name": "Nothing", "ansible.builtin.meta": "noop"}]
@@ -80,14 +76,14 @@ class Fleet:
 
     def run(self, what: str | Sequence[dict[str, Any]], *options: str, **variables: Any) -> tuple[Cost, Run]:
         """Run a playbook, or tasks on all destinations; give what that cost, and what it printed and returned."""
-        before, host_before = _used_here(), self._used_by_hosts()
+        before, host_before = used_here(), self._used_by_hosts()
         begun = os.times().elapsed
         playbook = what if isinstance(what, str) else list(what)
         how = (f"--forks={self._forks}", *options)
         ended = self._playbooks.run(playbook, *how, hosts="dests", timeout=1800, **variables)
         wall = os.times().elapsed - begun
         ended.expect_success()
-        return Cost(_used_here() - before, self._used_by_hosts() - host_before, wall), ended
+        return Cost(used_here() - before, self._used_by_hosts() - host_before, wall), ended
 
     def backup(self, *options: str) -> tuple[Cost, Run]:
         """Back up the tree of each source to its destination, one client for each repository."""
@@ -103,48 +99,9 @@ class Fleet:
         return sum(_used_in(self.bed.root(host) / "proc") for host in self.bed.hosts)
 
 
-def _used_here() -> float:
-    """Return the processor seconds of what this process started and that ended, and of the ssh masters it adopted."""
-    with contextlib.suppress(ChildProcessError):
-        while True:  # workers that ansible-playbook did not wait for
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if found is None or not _is_ansible(found.si_pid):
-                break
-            os.waitpid(found.si_pid, 0)
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ended.ru_utime + ended.ru_stime + sum(map(_ticks_of, _masters()))
-
-
-def _is_ansible(pid: int) -> bool:
-    """Whether a process that has ended was one of Ansible's or an ssh of its."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().startswith(("ansible", "ssh", "sftp"))
-    return False
-
-
-def _masters() -> list[Path]:
-    """Return the folders in /proc of the ssh masters, which became children of this process."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if fields[1] == str(os.getpid()) and (folder / "comm").read_text().strip() == "ssh":
-                found.append(folder)
-    return found
-
-
-def _ticks_of(folder: Path, waited: bool = False) -> float:
-    """Return the processor seconds of a process; with ``waited`` those of its children, too, that have ended."""
-    try:
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11 : 15 if waited else 13])) / _TICKS
-
-
 def _used_in(proc: Path) -> float:
     """Return the processor seconds of all processes of a host, those that ended included."""
-    return sum(_ticks_of(folder, waited=True) for folder in proc.glob("[0-9]*"))
+    return sum(ticks_of(folder, waited=True) for folder in proc.glob("[0-9]*"))
 
 
 def executions(said: str) -> int:
@@ -225,7 +182,7 @@ def main(argv: list[str] | None = None) -> int:
     if reason:
         print(reason, file=sys.stderr)
         return 1
-    ctypes.CDLL(None, use_errno=True).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
+    adopt_orphans()
     report = measure(given, lambda line: print(line, flush=True))
     print(table(report))
     if given.out:

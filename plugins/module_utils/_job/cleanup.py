@@ -21,6 +21,7 @@ from .._core.context import Serve, staging_name
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape
 from .._core.state_folder import StateError
+from .leases import remove_forgotten_leases
 from .request import Request
 from .state import JobFolder, all_folders
 
@@ -48,10 +49,11 @@ def clean_up(folder: JobFolder) -> str:
 
 
 def remove_forgotten(now: float) -> None:
-    """Remove the folders of transfers that ended long ago and were never collected; ``now``: seconds since 1970.
+    """Remove what nobody came back for: folders of transfers, and leases; ``now``: seconds since 1970.
 
-    What has arrived at their destinations stays, and a rerun goes on from there.
+    What has arrived at the destinations stays, and a rerun goes on from there.
     """
+    remove_forgotten_leases(now - _FORGOTTEN)
     for folder in all_folders():
         with contextlib.suppress(OSError, StateError):  # another user of this root is at it, or it stays
             if folder.last_change() < now - _FORGOTTEN and not folder.is_running():

@@ -5,8 +5,8 @@
 """Which control node may work on a job, as its destination keeps it: a lease. Private to the collection.
 
 One small file a job, ``<state root>/leases/<id of its transfer>.json``. It expires by the boot id and the clock of this
-host, never by that of a control node; a ``firm`` one expires by nothing. The file stays when the lease is released, so
-that a control node that was away notices that another one had it meanwhile.
+host, never by that of a control node; a ``firm`` one expires by nothing. The file stays for a month when the lease is
+released, so that a control node that was away notices that another one had it meanwhile.
 
 ``decide`` is pure; ``do_lease`` reads, decides and writes under a lock.
 """
@@ -17,6 +17,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import math
 import os
 import stat
 import time
@@ -254,18 +255,44 @@ def look_at_lease(identity: str) -> Answer:
 
 def list_leases() -> list[Listed]:
     """Return the leases of all jobs of this user, those that cannot be read left out."""
-    try:
-        names = sorted(os.listdir(_folder()))
-    except OSError:
-        return []
     clock = read_clock()
     listed: list[Listed] = []
-    for name in [name[: -len(".json")] for name in names if name.endswith(".json")][:_MOST]:
+    for name in _names()[:_MOST]:
         with contextlib.suppress(StateError):
             found = read_lease(name)
             if found is not None:
                 listed.append({**see(found, clock), "id": name})
     return listed
+
+
+def remove_forgotten_leases(before: float) -> None:
+    """Remove leases that nobody has, and that were not asked for since ``before`` (seconds since 1970)."""
+    old = [name for name in _names() if _changed_at(name) < before]
+    if not old:
+        return
+    with contextlib.suppress(OSError, StateError), _locked() as folder:
+        clock = read_clock()
+        for identity in old:
+            with contextlib.suppress(OSError, StateError):  # for a person to look at: see read_lease
+                found = read_lease(identity)
+                if found is not None and (found["released"] or not (found["firm"] or seconds_left(found, clock))):
+                    os.unlink(_path(folder, identity))
+
+
+def _names() -> list[str]:
+    """Return the ids of all jobs that have a lease."""
+    try:
+        names = sorted(os.listdir(_folder()))
+    except OSError:
+        return []
+    return [name[: -len(".json")] for name in names if name.endswith(".json")]
+
+
+def _changed_at(identity: str) -> float:
+    try:
+        return os.lstat(_path(_folder(), identity)).st_mtime
+    except (OSError, StateError):
+        return math.inf
 
 
 def read_lease(identity: str) -> Lease | None:

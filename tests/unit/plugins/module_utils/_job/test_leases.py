@@ -246,3 +246,27 @@ def test_a_process_that_was_killed_while_it_held_the_lock_is_in_nobodys_way(root
     assert holding.wait(60)
     killed.join(30)
     assert do_lease(ask("renew"))["held"]
+
+
+@pytest.mark.parametrize(
+    ("left", "stays"),
+    [(RELEASED, False), (EXPIRED, False), (REBOOTED, False), (LIVE, True), (FIRM, True), (OLD_FIRM, True)],
+)
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_lease_that_nobody_has_is_forgotten_after_a_while(root, monkeypatch, left, stays, is_old):
+    monkeypatch.setattr(leases, "read_clock", lambda: NOW)
+    assert do_lease(ask("take"))["held"]
+    path = root / f"leases/{IDENTITY}.json"
+    path.write_text(json.dumps(left))
+    os.utime(path, (1000, 1000) if is_old else (3000, 3000))
+    leases.remove_forgotten_leases(2000)
+    assert path.exists() == (stays or not is_old)
+
+
+def test_what_is_no_lease_is_not_forgotten(root):
+    assert do_lease(ask("take"))["held"]
+    path = root / f"leases/{IDENTITY}.json"
+    path.write_text("{}")
+    os.utime(path, (1000, 1000))
+    leases.remove_forgotten_leases(2000)
+    assert path.exists()
