@@ -871,9 +871,10 @@ bottleneck:
       sample: network
     cause:
       description:
-        - What made the network slow, as far as the source's system tells. With V(stream) on Linux, over a round trip of 10 ms
-          or more, it is V(receive_window) of the destination, V(send_buffer) of the source, V(loss) of packets although
-          none waits in a queue, or V(full_line). Otherwise empty.
+        - What made the network or a processor slow, as far as the system tells, with V(stream) on Linux. Over a round trip
+          of 10 ms or more, it is V(receive_window) of the destination, V(send_buffer) of the source, V(loss) of packets
+          although none waits in a queue, or V(full_line). V(contention) means that the processors had other work, too.
+          Otherwise empty.
       type: str
       sample: full_line
       version_added: 0.2.0
@@ -891,9 +892,10 @@ bottleneck:
       description:
         - How the source spent its time, in seconds. C(wall) is the elapsed time, C(processor) the processor time of all
           its threads and programs; with V(stream), C(reading), C(waiting_to_send) and C(throttled) (by O(bwlimit)) are
-          waits, summed over all its threads.
+          waits, summed over all its threads. On Linux C(waiting_for_a_processor) is a part of all of them.
       type: dict
-      sample: {wall: 78.1, processor: 6.2, reading: 3.1, waiting_to_send: 147.0, throttled: 0.0}
+      sample:
+        {wall: 78.1, processor: 6.2, reading: 3.1, waiting_to_send: 147.0, throttled: 0.0, waiting_for_a_processor: 0.4}
     dest:
       description:
         - The same for the destination. With V(stream) the waits are C(waiting_to_receive), C(writing) and C(syncing).

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import Mapping, Tuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.time_accounting import QUEUED
 
 from .path_limits import LINE_IS_FULL, Limit, Met, find_limit, number_said, parse_met
 
+CONTENTION = "contention"
 SOURCE_DISK, SOURCE_CPU, NETWORK = "source_disk", "source_cpu", "network"
 DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
 
@@ -39,7 +41,8 @@ class Shares:
     """What the time of one end went into, as shares that add up to 1."""
 
     work: float = 0.0  # waiting for its own disk: reading at the source, writing at the destination
-    processor: float = 0.0
+    processor: float = 0.0  # computing, or waiting for a processor
+    queued: float = 0.0  # waiting for one; a part of processor
     other: float = 0.0  # waiting for what is beyond: until the network takes data, or brings some
     throttled: float = 0.0  # by bwlimit; a part of other
 
@@ -48,7 +51,7 @@ class Bottleneck(TypedDict):
     """What held a transfer back, as its result has it."""
 
     name: str
-    cause: str  # of a network that is slow, as far as the source's system tells (see path_limits); else empty
+    cause: str  # of a network (see path_limits) or a processor that is slow, as far as the system tells; else empty
     evidence: str
     advice: str
     source: dict[str, float]  # the seconds of each end, in words
@@ -78,16 +81,24 @@ def find_bottleneck(spent: Mapping[str, object], method: str, streams: int, byte
     if wall < time_accounting.SHORTEST:
         name, evidence = NONE, f"the transfer took {wall:.1f} seconds, which is too short to tell"
     elif method == "stream":
-        name, evidence = _of_stream(ends, streams)
+        name, evidence, contended = _of_stream(ends, streams)
+        if contended:
+            return _result(ends, name, CONTENTION, evidence, _CONTENDED[name])
     else:
         name, evidence = _from_outside(ends, method, streams, bytes_sent / wall, line)
     rate = bytes_sent / max(wall, 1e-9)
     limit = _find_limit(ends["source"], rate, line) if name == NETWORK else None
+    if limit:
+        return _result(ends, name, limit.cause, f"{evidence}; {limit.evidence}", limit.advice)
+    return _result(ends, name, "", evidence, _advice(name, method, ends, rate, line))
+
+
+def _result(ends: Mapping[str, Account], name: str, cause: str, evidence: str, advice: str) -> Bottleneck:
     return {
         "name": name,
-        "cause": limit.cause if limit else "",
-        "evidence": f"{evidence}; {limit.evidence}" if limit else evidence,
-        "advice": limit.advice if limit else _advice(name, method, ends, rate, line),
+        "cause": cause,
+        "evidence": evidence,
+        "advice": advice,
         "source": _in_words(ends["source"], "source"),
         "dest": _in_words(ends["dest"], "dest"),
     }
@@ -106,8 +117,11 @@ def decide(source: Shares, dest: Shares) -> tuple[str, float]:
     return (name, held_up[name]) if held_up[name] >= _STANDS_OUT else (NONE, held_up[name])
 
 
-def _of_stream(ends: Mapping[str, Account], streams: int) -> tuple[str, str]:
-    """Judge by the threads that had most to do: the connections' send large files, the leader sends small ones."""
+def _of_stream(ends: Mapping[str, Account], streams: int) -> tuple[str, str, bool]:
+    """Judge by the threads that had most to do: the connections' send large files, the leader sends small ones.
+
+    Returns the name, the evidence, and whether it is a processor that others use.
+    """
     source = {role: _shares(ends["source"], role, (time_accounting.SEND, time_accounting.THROTTLED)) for role in _ROLES}
     busy = {role: _total(ends["source"], role) for role in _ROLES}
     role = max(_ROLES, key=lambda one: busy[one])
@@ -121,7 +135,10 @@ def _of_stream(ends: Mapping[str, Account], streams: int) -> tuple[str, str]:
         f"{_percent(theirs.processor)} with the processor and {_percent(theirs.work)} writing"
         + (f"; large files travelled over {streams} connections" if role == time_accounting.LINK else "")
     )
-    return name, evidence
+    slow = {SOURCE_CPU: ours, DEST_CPU: theirs}.get(name)
+    if slow is None or slow.queued < slow.processor / 2:
+        return name, evidence, False
+    return name, f"{evidence}; for {_percent(slow.queued)} of its time it waited for a processor that others used", True
 
 
 _ROLES = (time_accounting.LINK, time_accounting.LEAD)
@@ -130,21 +147,32 @@ _ROLES = (time_accounting.LINK, time_accounting.LEAD)
 def _total(end: Account, role: str) -> float:
     """Return the seconds that threads of a role were at work or held up by the network."""
     idle = (time_accounting.IDLE, time_accounting.ANSWER)
-    return sum(wall for name, (wall, _processor) in end.roles.get(role, {}).items() if name not in idle)
+    return sum(wall for name, (wall, _processor) in _occupations(end, role).items() if name not in idle)
+
+
+def _occupations(end: Account, role: str) -> Seconds:
+    return {name: spent for name, spent in end.roles.get(role, {}).items() if name != QUEUED}
 
 
 def _shares(end: Account, role: str, beyond: tuple[str, ...]) -> Shares:
-    """Sort the seconds of a role; ``beyond`` are the occupations in which it waits for the peer or the network."""
-    seconds = end.roles.get(role, {})
-    counted = {name: value for name, value in seconds.items() if name != time_accounting.IDLE}
+    """Sort the seconds of a role; ``beyond`` are the occupations in which it waits for the peer or the network.
+
+    Where a thread waited for a processor is not known, only for how long: mostly where it used one.
+    """
+    counted = {name: value for name, value in _occupations(end, role).items() if name != time_accounting.IDLE}
     total = sum(wall for wall, _processor in counted.values())
     if not total:
         return Shares()
-    waits = {name: max(0.0, wall - processor) for name, (wall, processor) in counted.items()}
+    used = sum(processor for _wall, processor in counted.values())
+    queued, _none = end.roles.get(role, {}).get(QUEUED, (0.0, 0.0))
+    idle = {name: max(0.0, wall - processor) for name, (wall, processor) in counted.items()}
+    queues = {name: min(idle[name], queued * spent[1] / used) if used else 0.0 for name, spent in counted.items()}
+    waits = {name: idle[name] - queues[name] for name in counted}
     other = sum(wait for name, wait in waits.items() if name in beyond)
     return Shares(
         work=sum(wait for name, wait in waits.items() if name in (time_accounting.READ, time_accounting.WRITE)) / total,
-        processor=sum(processor for _wall, processor in counted.values()) / total,
+        processor=(used + sum(queues.values())) / total,
+        queued=sum(queues.values()) / total,
         other=other / total,
         throttled=waits.get(time_accounting.THROTTLED, 0.0) / total,
     )
@@ -175,6 +203,11 @@ _ADVICE = {
     "encryption: none if the network is trusted",
     DEST_CPU: "Save processor time at the destination: compress: auto or none, more streams where cores are idle, and "
     "encryption: none if the network is trusted",
+}
+_CONTENDED = {
+    name: f"The {where}'s processors have more to do than they can do at once: let other work there wait (top shows "
+    "it), or give the host more of them; fewer streams and less compression leave more to the rest"
+    for name, where in ((SOURCE_CPU, "source"), (DEST_CPU, "destination"))
 }
 
 
@@ -245,6 +278,8 @@ def _in_words(end: Account, side: str) -> dict[str, float]:
         for word, occupation in names.items():
             spent = [seconds[occupation] for seconds in end.roles.values() if occupation in seconds]
             found[word] = round(sum(max(0.0, wall - processor) for wall, processor in spent), 3)
+        queued = [spent[QUEUED][0] for spent in end.roles.values() if QUEUED in spent]
+        found.update({"waiting_for_a_processor": round(sum(queued), 3)} if queued else {})
     return found
 
 

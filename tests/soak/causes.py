@@ -12,6 +12,7 @@ them: Linux 6.18 lets a connection have far more under way than ``tcp_wmem`` say
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import shutil
 import tempfile
@@ -78,6 +79,25 @@ def _disk(host: str, path: str) -> Any:
     return provoke
 
 
+@contextlib.contextmanager
+def _busy(bed: Testbed) -> Iterator[None]:
+    """Let what is run at the source share one processor with programs that do nothing else than use it."""
+    servers = bed.exec("alpha", ["pgrep", "-x", "sshd"]).stdout.split()
+    every = os.sched_getaffinity(0)
+    mask = f"{1 << min(every):x}"
+    spinners = bed.exec("alpha", ["sh", "-c", f"for _ in 1 2 3; do taskset {mask} sh -c {_SPIN!r} & echo $!; done"])
+    try:
+        for server in servers:
+            bed.exec("alpha", ["taskset", "-ap", mask, server])
+        yield
+    finally:
+        bed.exec("alpha", ["kill", *spinners.stdout.split()])
+        whole = f"{sum(1 << one for one in every):x}"
+        for server in servers:
+            bed.exec("alpha", ["taskset", "-ap", whole, server])
+
+
+_SPIN = "exec >/dev/null 2>&1; while :; do :; done"
 _CLEAN = Line(rtt=0.06, rate=200_000_000)
 _TCP = "/proc/sys/net/ipv4/tcp_"
 CAUSES = (
@@ -98,6 +118,12 @@ CAUSES = (
     Cause("a slow disk at the source", _disk("alpha", _SOURCE), 80 * MIB, "source_disk"),
     Cause("a slow disk at the destination", _disk("beta", _DEST), 80 * MIB, "destination_disk"),
     Cause("compression", _nothing, 120 * MIB, "source_cpu", options={"compress": "zlib", "streams": 1}),
+    Cause(
+        "a busy processor",
+        _busy,
+        *(60 * MIB, "source_cpu", "contention"),
+        options={"compress": "zlib", "streams": 1},
+    ),
 )
 
 

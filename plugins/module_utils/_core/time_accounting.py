@@ -33,6 +33,8 @@ IDLE, READ, SEND, THROTTLED, ANSWER, RECEIVE, WRITE, SYNC = (
     "sync",
 )
 _WORK = frozenset({READ, THROTTLED, WRITE, SYNC})  # what does not wait for the peer
+# no occupation: how long a thread that could run waited for a processor, whatever it was at
+QUEUED = "queued"
 # roles of threads: the one that leads the conversation, those of the data connections, those that write journals
 LEAD, LINK, JOURNAL = "lead", "link", "journal"
 
@@ -61,6 +63,8 @@ class _Lane:
         self.thread = threading.current_thread()
         self.spent: Seconds = {}
         self._wall, self._processor = time.monotonic(), time.thread_time()
+        self._number = threading.get_native_id()
+        self._queued = _queued(self._number)
 
     def switch(self, occupation: str) -> str:
         wall, processor = time.monotonic(), time.thread_time()
@@ -71,8 +75,22 @@ class _Lane:
         before, self.occupation = self.occupation, occupation
         return before
 
+    def note_queue(self) -> None:
+        """Add up how long it has waited for a processor, as long as the thread lives."""
+        before, self._queued = self._queued, _queued(self._number)
+        self.spent.setdefault(QUEUED, [0.0, 0.0])[0] += max(0.0, self._queued - before)
+
     def credit(self, occupation: str, processor: float) -> None:
         self.spent.setdefault(occupation, [0.0, 0.0])[1] += processor
+
+
+def _queued(thread: int) -> float:
+    """Return the seconds that a thread has waited for a processor since it began; 0 where the system does not say."""
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat", "rb") as stream:
+            return int(stream.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 _local = threading.local()
@@ -91,7 +109,7 @@ def begin() -> None:
 
 def enter(role: str, occupation: str) -> None:
     """Open an account for this thread, which begins with an occupation; an earlier one of the thread ends."""
-    switch(IDLE)
+    leave()
     _local.lane = lane = _Lane(role, occupation)
     with _lock:
         _lanes.append(lane)
@@ -101,6 +119,14 @@ def switch(occupation: str) -> str:
     """Turn to an occupation; gives the one before. Does nothing in a thread that has no account."""
     lane: _Lane | None = getattr(_local, "lane", None)
     return lane.switch(occupation) if lane is not None else IDLE
+
+
+def leave() -> None:
+    """Have nothing more to do, in a thread that may end before anybody asks for the account."""
+    lane: _Lane | None = getattr(_local, "lane", None)
+    if lane is not None:
+        lane.switch(IDLE)
+        lane.note_queue()
 
 
 def credit(occupation: str, processor: float) -> None:
@@ -134,6 +160,8 @@ def account() -> Account:
     roles: dict[str, Seconds] = {}
     with _lock:
         for lane in _lanes:
+            if lane.thread.is_alive():
+                lane.note_queue()
             role = roles.setdefault(lane.role, {})
             for occupation, (wall, processor) in list(lane.spent.items()):
                 spent = role.setdefault(occupation, [0.0, 0.0])

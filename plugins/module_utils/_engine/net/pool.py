@@ -172,7 +172,7 @@ class ConnectionPool:
             self._failed(error)
             return True
         finally:
-            time_accounting.switch(time_accounting.IDLE)  # whatever it was at when the connection broke
+            time_accounting.leave()  # whatever it was at when the connection broke
             with self._lock:
                 self._links.discard(link)
                 self._alone_since = time.monotonic()

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,7 +45,7 @@ SHARE = st.floats(0, 1)
 
 @given(SHARE, SHARE, SHARE, SHARE, SHARE, SHARE)
 def test_nothing_is_named_that_holds_nobody_up(a, b, c, d, e, f):
-    source, dest = Shares(a, b, c), Shares(d, e, f)
+    source, dest = Shares(a, b, 0, c), Shares(d, e, 0, f)
     name, share = decide(source, dest)
     assert (name == "none") == (share < 0.25)
     if name.startswith("source") or name == "network":
@@ -162,7 +164,55 @@ def test_a_thread_accounts_for_what_it_does_and_others_for_theirs():
         list(pool.map(lambda _number: work(), range(2)))
     account = time_accounting.account()
     spent = account["roles"]["test"]
-    assert set(spent) == {"read", "send"}
+    assert set(spent) <= {"read", "send", "queued"}
     assert spent["send"][0] >= 0.4 and spent["send"][1] < 0.1
     assert 0.2 <= spent["read"][1] <= spent["read"][0]
     assert account["wall"] >= 0.3 and account["processor"] > 0.2 and account["cores"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("queued", "name", "cause"),
+    [(0.0, "source_disk", ""), (2.0, "source_disk", ""), (14.0, "source_cpu", "contention")],
+)
+def test_who_waits_for_a_processor_does_not_wait_for_its_disk(queued, name, cause):
+    source = end(processor=3.0, link={"read": [19.0, 3.0], "send": [1.0, 0.0], "queued": [queued, 0.0]})
+    found = of_stream(source, end(link={"receive": [19.0, 0.5], "write": [1.0, 0.1], "queued": [0.0, 0.0]}))
+    assert (found["name"], found["cause"]) == (name, cause), found
+    assert ("waited for a processor that others used" in found["evidence"]) == bool(cause)
+    assert ("let other work there wait" in found["advice"]) == bool(cause)
+    assert found["source"]["waiting_for_a_processor"] == queued
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/schedstat"), reason="cannot run here: this system does not say who waits"
+)
+def test_a_thread_beside_another_on_one_processor_waits_for_it():
+    begun = multiprocessing.Event()
+
+    def spin():
+        begun.set()
+        while True:
+            pass
+
+    def work():
+        time_accounting.enter("beside another", time_accounting.READ)
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            pass
+        time_accounting.leave()
+
+    allowed = os.sched_getaffinity(0)
+    other = multiprocessing.get_context("fork").Process(target=spin, daemon=True)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            os.sched_setaffinity(0, {min(allowed)})
+            other.start()
+            assert begun.wait(10)
+            pool.submit(work).result()
+        finally:
+            os.sched_setaffinity(0, allowed)
+            other.kill()
+            other.join()
+    spent = time_accounting.account()["roles"]["beside another"]
+    waited = spent["read"][0] - spent["read"][1]
+    assert waited > 0.2 and 0.7 * waited < spent["queued"][0] < 1.3 * waited
