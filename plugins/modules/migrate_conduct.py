@@ -85,6 +85,11 @@ options:
     description: What names this run of Ansible. The jobs of a group switch over in the same one.
     type: str
     default: ""
+  verify_when:
+    description: Whether trees are compared before or after the switch.
+    type: str
+    choices: [before_switch, after_switch]
+    default: before_switch
 seealso:
   - module: longhaul.fleet.transfer
 """

@@ -795,6 +795,24 @@ verified:
   returned: success
   type: str
   sample: size
+compared:
+  description: What the comparison after the transfer looked at.
+  returned: success, if there was one
+  type: dict
+  version_added: 0.2.0
+  contains:
+    algorithm:
+      description: Hash function that was used to compare content. Empty unless O(verify=checksum).
+      type: str
+      sample: blake2b
+    source:
+      description: Totals on O(src_host), as RV(longhaul.fleet.verify#module:source).
+      type: dict
+      sample: {entries: 54344, bytes: 9642123456, types: {d: 4022, f: 49100, l: 1222}}
+    dest:
+      description: Totals on O(dest_host).
+      type: dict
+      sample: {entries: 54344, bytes: 9642123456, types: {d: 4022, f: 49100, l: 1222}}
 by_rsync:
   description: Number of files that were left to rsync, with O(delta=rsync).
   returned: success

@@ -237,17 +237,12 @@ class HostRunner:
         return len(self._riders)
 
     def run_module(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
-        """Run another module on the host and return its result, made harmless. Raises HostFailed."""
+        """Run another module on the host, one that changes nothing, and return its result, made harmless.
+
+        Raises HostFailed.
+        """
         _DISPLAY.vvv(f"longhaul on {self.name}: {name}")
-
-        def execute() -> dict[str, Any]:
-            with self._turn():
-                done = self._action._execute_module(
-                    module_name=name, module_args=dict(arguments), task_vars=self.variables
-                )
-            return dict(done)
-
-        return dict(harmless_data(self._checked(execute)))
+        return dict(harmless_data(self._checked(lambda: self._try(name, dict(arguments), ()))))
 
     def run_action(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run an action of another name for the host, as a task with these arguments would. Raises HostFailed."""
@@ -357,15 +352,20 @@ class HostRunner:
 
     def _execute(self, arguments: _Arguments) -> _Answer:
         """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
-        left, steps = RETRIES, _names(arguments["steps"])
+        return cast(_Answer, self._try(_MODULE, dict(arguments), _names(arguments["steps"])))
+
+    def _try(self, module: str, arguments: dict[str, Any], steps: Sequence[str]) -> dict[str, Any]:
+        """Run a module, again where that is safe by its steps (none: it changes nothing) and may help."""
+        left = RETRIES
         while True:
             was_late = was_full = False
             try:
                 with self._turn():
-                    answer = self._action._execute_module(
-                        module_name=_MODULE, module_args=dict(arguments), task_vars=self.variables
+                    return dict(
+                        self._action._execute_module(
+                            module_name=module, module_args=arguments, task_vars=self.variables
+                        )
                     )
-                    return cast(_Answer, dict(answer))
             except AnsibleError as error:
                 if not left or not may_run_again(str(error), steps, self._pipelining):
                     raise

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import OwnerMismatch, PathError
@@ -68,6 +69,7 @@ class Result(_Always, total=False):
     warnings: list[str]
     owner_mismatches: list[OwnerMismatch]
     owner_hints: list[str]
+    compared: Mapping[str, object]
     unstable: int
     differences_total: int
     differences: list[Difference]

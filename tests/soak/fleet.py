@@ -52,11 +52,11 @@ class Bad(NamedTuple):
 
 
 BAD = (
-    Bad("unreachable", "refused|unreachable", source={"ansible_port": 9}),
+    Bad("unreachable", "Connection refused", source={"ansible_port": 9}),
     Bad("no-python", "name the Python of this host", source={"ansible_python_interpreter": "/no/python"}),
     Bad("no-source", "/data/nothing/ does not exist", job={"src": "/data/nothing/"}),
-    Bad("in-a-file", "a-file.* is not a directory|not a directory", job={"dest": "/data/a-file/tree"}),
-    Bad("no-room", "room|space", job={"dest": "/data/small/tree"}),
+    Bad("in-a-file", "/data/a-file is a file where a directory is needed", job={"dest": "/data/a-file/tree"}),
+    Bad("no-room", "Make room, or choose another destination", job={"dest": "/data/small/tree"}),
 )
 _BAD_OF_EACH = 2
 
@@ -115,7 +115,7 @@ class Fleet:
         for name in self._places:
             if name not in self.bad:
                 report = json.loads((self.state / f"{name}.json").read_text(encoding="utf-8"))
-                found += [] if report.get("switched_over") else [name]
+                found += [] if report["switch"].get("done") else [name]
         return found
 
     def left(self) -> list[str]:
@@ -185,7 +185,7 @@ def _start(fleet: Fleet, sampler: Sampler) -> Any:
     running = fleet.playbooks.start(
         "longhaul.fleet.migrate", migrate_jobs=fleet.jobs, migrate_phase="cutover", fleet_limits=_LIMITS
     )
-    sampler.session = running.process.pid
+    sampler.root = running.process.pid
     return running
 
 
@@ -193,9 +193,10 @@ def _check(fleet: Fleet, last: Run) -> None:
     """Check the pairs, what was said of them, and what is left."""
     expect(last.rc, "no failure was reported")
     end = last.output.rpartition("TASK [")[2]
+    said = re.split(r"\n(?=\S+ stopped in phase |\[ERROR\]|fatal: )", end)
     for name, bad in fleet.bad.items():
-        said = [line for line in end.splitlines() if re.search(rf"\b{name}\b", line) and re.search(bad.said, line)]
-        expect(len(said) == 1, f"{name} is named {len(said)} times with its reason ({bad.said}) in:\n{end}")
+        about = [one for one in said if one.startswith(f"{name} stopped in phase ")]
+        expect(len(about) == 1 and re.search(bad.said, about[0]), f"{name}, not once with {bad.said!r}: {about}")
     total = len(fleet.jobs)
     expect(f"{len(fleet.bad)} of {total} jobs failed" in end, f"other jobs failed, too:\n{end}")
     differing, waiting, left = fleet.differing(), fleet.not_switched(), fleet.left()

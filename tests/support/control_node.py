@@ -63,14 +63,14 @@ def ticks_of(folder: Path, waited: bool = False) -> float:
 
 
 class Sampler:
-    """Looks once a second at the processes of a session; a context manager.
+    """Looks once a second at a process and its descendants; a context manager.
 
     ``processes`` and ``memory`` (bytes, without what they share) are the most that there were at one time; the
     connections of ssh are not among them.
     """
 
     def __init__(self) -> None:
-        self.session = 0  # that is looked at; 0: none
+        self.root = 0  # the process; 0: none
         self.processes = self.memory = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -85,15 +85,29 @@ class Sampler:
 
     def _run(self) -> None:
         while not self._over.wait(1):
-            if self.session:
-                seen = [one for one in map(self._look, Path("/proc").glob("[0-9]*")) if one is not None]
-                self.processes = max(self.processes, len(seen))
-                self.memory = max(self.memory, sum(seen))
+            if self.root:
+                sizes = [size for size in map(_private_bytes, _family(self.root)) if size is not None]
+                self.processes = max(self.processes, len(sizes))
+                self.memory = max(self.memory, sum(sizes))
 
-    def _look(self, folder: Path) -> int | None:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            head, _parenthesis, rest = (folder / "stat").read_text().rpartition(")")
-            if rest.split()[3] == str(self.session) and not head.endswith("(ssh"):
-                size = (folder / "statm").read_text().split()
-                return (int(size[1]) - int(size[2])) * _PAGE
-        return None
+
+def _family(root: int) -> list[int]:
+    """Return a process and its descendants."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            children.setdefault(int(parent), []).append(int(folder.name))
+    found = [root]
+    for process in found:  # grows while it is walked
+        found += children.get(process, [])
+    return found
+
+
+def _private_bytes(process: int) -> int | None:
+    """Return what a process has in memory of its own; None for a connection of ssh, and for one that is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        if Path(f"/proc/{process}/comm").read_text().strip() != "ssh":
+            size = Path(f"/proc/{process}/statm").read_text().split()
+            return (int(size[1]) - int(size[2])) * _PAGE
+    return None

@@ -30,11 +30,11 @@ from ..session import Session
 from ..tags import is_wanted
 from ..units import now_text
 from .hosts import Hosts
-from .life import STEPS, JobLife, Options, Services
+from .life import HOOKS, STEPS, JobLife, Options, Services
 from .record import record_id
 from .render import render_report, render_summary
 from .stages import firmness
-from .steps import Phase
+from .steps import Phase, Step
 from .store import Store
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Run:
         return Options(
             phase=Phase(options["phase"]),
             check_mode=self._check,
-            steps={step for step in STEPS if is_wanted([f"migrate_{step.value}"], run, skip)},
+            steps={step for step in (*STEPS, Step.CUTOVER) if is_wanted([f"migrate_{step.value}"], run, skip)},
             installs=options["manage_packages"] and is_wanted(["migrate_preflight", "migrate_packages"], run, skip),
             predicts=options["preflight_predict"],
             reset=options["reset"],
@@ -150,6 +150,9 @@ class Run:
             started_by=options["started_by"],
             takeover=options["takeover"],
             run_id=options["run_id"],
+            # As they were written: what a hook is made of may not be known before it runs.
+            has_hooks=any(self._variables.get(f"migrate_{kind}") for kind in HOOKS),
+            compares_first=options["verify_when"] == "before_switch",
         )
 
     def _tags(self, name: str) -> list[str]:
@@ -199,10 +202,12 @@ class Run:
         self._claims.release(job)
         self._keeper.release(job)
 
-    def _transfer(self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool) -> Session:
+    def _transfer(
+        self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool, verify: str
+    ) -> Session:
         """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""
         max_delete = job.get("max_delete", limit)
-        own = {"verify": "none", "max_delete": max_delete, "collect": collect}
+        own = {"verify": verify, "max_delete": max_delete, "collect": collect}
         return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, **own)
 
     def _report(self, report: Mapping[str, Any]) -> None:

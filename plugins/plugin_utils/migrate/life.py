@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The life of a migration job until its cutover: preflight, first copy, delta passes.
+"""The life of a migration job until its first hook: preflight, first copy, delta passes.
 
 ``steps`` decides which of these a run makes, ``fleet/conductor`` drives the lives of all jobs. What follows, from the
-first hook on, is in the role's tasks, since hooks are the user's own tasks.
+first hook on, is in the role's tasks, since hooks are the user's own tasks. A job that has none, and waits for no other
+job, is switched over here.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from .programs import lacking, needed_programs
 from .record import find_conflict, is_switched_elsewhere, make_record
 from .remedies import find_remedies
 from .report import make_report
-from .stages import is_seeded
+from .stages import Stage, is_seeded, stage_of
 from .steps import Decision, Phase, Step, decide
 from .store import Store, fresh_state, identity_of
-from .transfers import finds_nothing_to_do, summary_of
+from .transfers import comparison_of, finds_nothing_to_do, summary_of
 
-STEPS = (Step.PREFLIGHT, Step.SEED, Step.SYNC)  # of which a life consists
+STEPS = (Step.PREFLIGHT, Step.SEED, Step.SYNC)  # of which a life consists, and for a job without hooks, the cutover
+HOOKS = ("before_cutover", "after_cutover", "cutover_failed", "switch_failed")
 _IN_SERVICE = ("unread", "differs")  # what may happen to files while the source is in service
 
 
@@ -52,6 +54,8 @@ class Options(NamedTuple):
     started_by: str
     takeover: bool = False  # of jobs that another control node works on
     run_id: str = ""  # what the jobs of a group know by that they are in the same run
+    has_hooks: bool = True  # the role has hooks for all jobs
+    compares_first: bool = True  # trees are compared before the switch
 
 
 class Services(NamedTuple):
@@ -59,7 +63,8 @@ class Services(NamedTuple):
 
     hosts: Callable[[Mapping[str, Any]], Hosts]
     # of a job and its hosts, in check mode or not, with a limit of deletions; whether one that has ended is collected
-    transfer: Callable[[Mapping[str, Any], Hosts, bool, int | None, bool], Transfer]
+    # and what it compares at its end
+    transfer: Callable[[Mapping[str, Any], Hosts, bool, int | None, bool, str], Transfer]
     errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
     store: Store
     now: Callable[[], str]  # UTC, as reports have it
@@ -202,7 +207,7 @@ class JobLife:
             "by": self._options.started_by,
             "phase": self._options.phase.value,
             "id": self._options.run_id,
-            "verify": self._job.get("verify") or "checksum",
+            "verify": self._verify,
             "notes": [_tell_interrupted(interrupted)] if interrupted else [],
         }
         return state
@@ -221,8 +226,22 @@ class JobLife:
         compares = self._job.get("verify", "checksum") != "none"
         return decide(self.state, self._options.phase, compares=compares, check_mode=self._options.check_mode)
 
+    @property
+    def _is_by_itself(self) -> bool:
+        """Whether nothing but this life is needed to switch the job over: no hook, and no other job."""
+        job, options = self._job, self._options
+        waits = options.has_hooks or job.get("cutover_group") or any(job.get(kind) for kind in HOOKS)
+        in_order = options.compares_first or self._verify == "none"
+        return options.phase is Phase.CUTOVER and stage_of(self.state) is Stage.SERVING and in_order and not waits
+
+    @property
+    def _verify(self) -> str:
+        """How the trees are compared: by checksum or size, or none."""
+        return str(self._job.get("verify") or "checksum")
+
     def _make_steps(self) -> Life:
-        wanted = [step for step in STEPS if step in self._options.steps]
+        steps = (*STEPS, Step.CUTOVER) if self._is_by_itself else STEPS
+        wanted = [step for step in steps if step in self._options.steps]
         if not set(wanted) & set(self._decide().steps):
             return
         self._reach()
@@ -230,6 +249,7 @@ class JobLife:
             Step.PREFLIGHT: self._preflight,
             Step.SEED: partial(self._persist, self._seed),
             Step.SYNC: partial(self._persist, self._sync),
+            Step.CUTOVER: partial(self._persist, self._cut_over),
         }
         for step in wanted:
             if step in self._decide().steps:  # which the state after the step before decides
@@ -377,6 +397,37 @@ class JobLife:
                 "stopped for about that long. Run again when less changes, or raise migrate_sync_short_enough"
             )
 
+    def _cut_over(self) -> Life:
+        """Make the final pass with the comparison, and write down that the destination serves from now on.
+
+        Nobody stopped the source for this run, so it goes on serving if anything fails.
+        """
+        services = self._services
+        self.state["cutover_at"] = services.now()
+        result = yield from self._transferred(verify=self._verify)
+        summary = summary_of(result, services.now())
+        changed = summary["changed_meanwhile"]
+        if changed["only"] == "differs":
+            raise Stopped(
+                f"{changed['count']} entries changed at the source during the transfer, {changed['example']} among "
+                "them: something still writes there. Stop it (hooks in before_cutover do so), and run the same command "
+                "again"
+            )
+        others = {name: one for name, one in self.state["phases"].items() if name not in ("verify", "verify_failed")}
+        compared = {} if self._verify == "none" else {"verify": comparison_of(result, summary["at"])}
+        self.state["phases"] = {**others, "cutover": summary, **compared}
+        self.state["switch"] = {
+            "done": True,
+            "at": services.now(),
+            "by": self._options.started_by,
+            "hooks": [],
+            "steps": 0,
+        }
+        self.record.changed = True
+        self._save()
+        self.step = Step.SWITCH
+        yield Call(partial(self._hosts.keep_now, self._made_record()))
+
     def _is_up_to_date(self, passes: Sequence[Mapping[str, Any]]) -> bool:
         """Whether the last pass of this run was short enough, or without one the seed of this run."""
         last = passes[-1] if passes else self._seeded
@@ -385,16 +436,29 @@ class JobLife:
     def _transfer(
         self, check: bool = False, limit: int | None = None, tolerates: Collection[str] = (), collect: bool = False
     ) -> Generator[Any, Any, Mapping[str, Any]]:
-        """Make a transfer to its end and return what is kept of it. Raises Stopped if it fails.
+        """Make a transfer to its end and return what is kept of it; see _transferred."""
+        result = yield from self._transferred(check, limit, tolerates, collect)
+        return summary_of(result, self._services.now())
+
+    def _transferred(
+        self,
+        check: bool = False,
+        limit: int | None = None,
+        tolerates: Collection[str] = (),
+        collect: bool = False,
+        verify: str = "none",
+    ) -> Generator[Any, Any, Mapping[str, Any]]:
+        """Make a transfer to its end and return its result. Raises Stopped if it fails.
 
         What changes at the source while it is read is a failure only if ``tolerates`` does not have it (see
-        source_changes). With ``collect`` the result of one that has ended since an earlier run counts.
+        source_changes). With ``collect`` the result of one that has ended since an earlier run counts. ``verify`` is
+        the comparison at its end.
         """
         services = self._services
         predicts = check or self._options.check_mode
 
         def make() -> Transfer:
-            transfer = services.transfer(self._job, self._hosts, predicts, limit, collect)
+            transfer = services.transfer(self._job, self._hosts, predicts, limit, collect, verify)
             if not predicts:
                 self._hosts.keep(self._made_record())
             return transfer
@@ -407,7 +471,7 @@ class JobLife:
         if result.get("failed") and (self._lost or changes["only"] not in tolerates):
             raise Stopped(result["msg"], may_pass and not self._lost)
         self._warn(changes["warnings"])
-        return summary_of(result, services.now())
+        return result
 
     # State
 

@@ -59,6 +59,19 @@ def summary_of(result: Mapping[str, Any], now: str) -> Mapping[str, Any]:
     return {**kept, "at": now, "changed_meanwhile": {name: changes[name] for name in ("count", "example", "only")}}
 
 
+def comparison_of(result: Mapping[str, Any], now: str) -> Mapping[str, Any]:
+    """Return what is kept of the comparison that was a part of a transfer and found no difference."""
+    return {
+        **result["compared"],
+        "identical": True,
+        "at": now,
+        "compared": result["verified"],
+        "duration": result["phases"].get("verify", 0.0),
+        "differences": [],
+        "differences_total": 0,
+    }
+
+
 def finds_nothing_to_do(predicted: Mapping[str, Any]) -> bool:
     """Whether the prediction of a transfer, empty if there was none, found a complete copy."""
     return predicted.get("state") == "finished" and not any(predicted.get(name, 0) for name in _COUNTS)

@@ -209,6 +209,8 @@ def test_why_ssh_ended_is_asked_again(runner: Runner, text: str) -> None:
     why = AnsibleConnectionFailure("Failed to connect to the host via ssh: Host key verification failed.")
     with pytest.raises(HostFailed, match="Host key verification failed"):
         runner(AnsibleConnectionFailure(text), why, pipelining=True).run({"do": "probe"})
+    with pytest.raises(HostFailed, match="Host key verification failed"):
+        runner(AnsibleConnectionFailure(text), why).run_module("longhaul.fleet.migrate_info", {})
     with pytest.raises(HostFailed, match="Data could not be sent"):
         runner(AnsibleConnectionFailure(text), why, pipelining=True).run({"do": "start"})
     host_runner._DISPLAY.warning.assert_not_called()

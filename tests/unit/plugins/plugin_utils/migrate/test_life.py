@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS, JobLife, Options, Services
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import (
+    HOOKS,
+    STEPS,
+    JobLife,
+    Options,
+    Services,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import Phase, Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
@@ -55,6 +61,7 @@ class World:
         self.unreachable: HostFailed | None = None
         self.transfers: list[dict[str, Any] | Exception] = []
         self.began: list[tuple[bool, int | None]] = []  # check mode, and the role's limit of deletions
+        self.compared: list[str] = []  # at the end of each transfer
         self.installed: list[tuple[str, list[str]]] = []
         self.said: list[str] = []
         self.reports: list[dict[str, Any]] = []
@@ -97,8 +104,11 @@ class World:
             raise ended
         return ended
 
-    def _transfer(self, _job: object, _hosts: object, check: bool, limit: int | None, _collect: bool) -> World:
+    def _transfer(
+        self, _job: object, _hosts: object, check: bool, limit: int | None, _collect: bool, verify: str
+    ) -> World:
         self.began.append((check, limit))
+        self.compared.append(verify)
         return self
 
     # The lease, which the destination says that this run has, unless a test says otherwise
@@ -507,3 +517,86 @@ def test_a_hook_whose_end_nobody_recorded_is_named(world: World):
     world.transfers = [NOTHING]
     world.live()
     assert world.reports[-1]["hints"] == []
+
+
+WITHOUT_HOOKS: dict[str, Any] = {"phase": Phase.CUTOVER, "has_hooks": False, "steps": (*STEPS, Step.CUTOVER)}
+COUNTS = {"entries": 3, "bytes": 7, "types": {"f": 3}}
+
+
+def compared(**changes: Any) -> dict[str, Any]:
+    """Return the result of a transfer with a comparison at its end."""
+    found = {"algorithm": "blake2b", "source": COUNTS, "dest": COUNTS}
+    return result(**{"compared": found, "verified": "checksum", "phases": {"verify": 2.5}, **changes})
+
+
+def test_what_has_no_hooks_is_switched_over_at_once(world: World):
+    world.transfers = [result(), result(), compared(changed=False)]
+    life = world.live(**WITHOUT_HOOKS)
+    assert life.record.failure is None and life.record.changed and life.left == () and not life.goes_on
+    assert world.compared == ["none", "none", "checksum"] and world.holds == 0 and world.released == ["data"]
+    switch = world.state["switch"]
+    assert (switch["done"], switch["by"], switch["hooks"], world.state["quiesced"]) == (True, "me", [], False)
+    verify = world.state["phases"]["verify"]
+    assert (verify["identical"], verify["compared"], verify["duration"]) == (True, "checksum", 2.5)
+    assert verify["source"] == COUNTS and verify["algorithm"] == "blake2b"
+    assert world.reports[-1]["next"] == "Done. Keep the tree on old until you trust the new one."
+    assert [record["stage"] for record in world.kept][-1] == "switched" and world.kept[-1]["compared"] is True
+    again = world.live(**WITHOUT_HOOKS)
+    assert again.record.failure is None and not again.record.changed and again.left == () and not world.transfers
+
+
+def test_without_a_comparison_none_is_recorded(world: World):
+    world.transfers = [result(), result(), result()]
+    world.live({"verify": "none"}, **{**WITHOUT_HOOKS, "compares_first": False})
+    assert world.compared[-1] == "none" and "verify" not in world.state["phases"]
+    assert world.state["switch"]["done"]
+
+
+@pytest.mark.parametrize(
+    ("job", "options"),
+    [
+        ({}, {"has_hooks": True}),
+        *(({kind: [{"command": ["true"]}]}, {}) for kind in HOOKS),
+        ({"cutover_group": "server"}, {}),
+        ({}, {"compares_first": False}),
+        ({}, {"phase": Phase.REHEARSE}),
+        ({}, {"steps": STEPS}),
+    ],
+)
+def test_what_waits_for_a_hook_or_another_job_or_a_tag_is_left(world: World, job: dict[str, Any], options: Any):
+    world.transfers = [result(), result()]
+    life = world.live(job, **{**WITHOUT_HOOKS, **options})
+    assert life.record.failure is None and Step.CUTOVER in life.left and not world.state["switch"]
+
+
+def test_what_an_earlier_cutover_stopped_is_left_to_the_role(world: World):
+    world.transfers = [result(), result()]
+    world.live()
+    Store(str(world.folder), writes=True).save("data", {**world.state, "quiesced": True})
+    world.transfers = [NOTHING]
+    assert Step.SWITCH in world.live(**WITHOUT_HOOKS).left
+
+
+def test_a_final_pass_that_fails_leaves_the_source_in_service(world: World):
+    differs = TransferError("2 entries are not the same on both hosts", {})
+    world.transfers = [result(), result(), differs]
+    life = world.live(**WITHOUT_HOOKS)
+    assert life.record.failure and life.record.failure.phase == "cutover" and not world.state["switch"]
+    assert "old still serves" in life.record.failure.next and not life.goes_on
+    world.transfers = [NOTHING, compared()]
+    assert world.live(**WITHOUT_HOOKS).record.failure is None and world.state["switch"]["done"]
+
+
+def test_what_changes_during_the_final_pass_is_a_failure(world: World):
+    one = {"path": "log", "kind": "differs", "fields": ["size"]}
+    changed = compared(unstable=1, differences_total=1, differences=[one], verified="size")
+    world.transfers = [result(), result(), changed]
+    life = world.live({"verify": "size"}, **WITHOUT_HOOKS)
+    assert life.record.failure and "1 entries changed at the source" in life.record.failure.reason
+    assert "log among them" in life.record.failure.reason and not world.state["switch"]
+
+
+def test_a_cutover_whose_line_was_lost_is_tried_again(world: World):
+    world.transfers = [result(), result(), HostFailed("lost", "new", unreachable=True), compared()]
+    assert world.live(**WITHOUT_HOOKS).record.failure is None
+    assert world.paused == [DELAYS[0]] and world.state["switch"]["done"]
