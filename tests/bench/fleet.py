@@ -39,7 +39,7 @@ TRANSFER: list[dict[str, Any]] = [
         "longhaul.fleet.transfer": {"src_host": f"{{{{ {SOURCE} }}}}", "src": "/data/tree/", "dest": "/data/out/"},
     }
 ]
-BACKUP = "longhaul.fleet.backup"
+BACKUP, MIGRATE = "longhaul.fleet.backup", "longhaul.fleet.migrate"
 REPOSITORY = "/data/backup"
 PING: list[dict[str, Any]] = [
     {"name": "Ping", "ansible.builtin.ping": {}},
@@ -65,6 +65,7 @@ class Fleet:
     def __init__(self, bed: Testbed, folder: Path, variables: dict[str, Any], forks: int) -> None:
         """Take a testbed whose hosts are source and destination by turns; ``variables`` count for all of them."""
         self.bed, self.pairs, self._forks = bed, len(bed.hosts) // 2, forks
+        self._folder, self._migrated = folder, 0
         inventory = bed.inventory(folder / "inventory.yml", extra=variables)
         written = json.loads(inventory.read_text(encoding="utf-8"))
         hosts = written["all"]["hosts"]
@@ -95,6 +96,22 @@ class Fleet:
             BACKUP, *options, backup_jobs=jobs, backup_defaults={"keep": {"last": 2}, "check_subset": "1/7"}
         )
 
+    def migrate(self, *options: str) -> tuple[Cost, Run]:
+        """Move the tree of each source, from the preflight to the switch, as if it was never moved before."""
+        self._migrated += 1
+        jobs = [
+            {
+                "name": source,
+                "src_host": source,
+                "src": "/data/tree/",
+                "dest_host": dest,
+                "dest": f"/data/{self._migrated}",
+            }
+            for source, dest in zip(self.bed.hosts[::2], self.bed.hosts[1::2])
+        ]
+        folder = str(self._folder / f"migrated-{self._migrated}")
+        return self.run(MIGRATE, *options, migrate_jobs=jobs, migrate_phase="cutover", migrate_report_dir=folder)
+
     def _used_by_hosts(self) -> float:
         return sum(_used_in(self.bed.root(host) / "proc") for host in self.bed.hosts)
 
@@ -121,6 +138,7 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
             "transfer, nothing to do": partial(fleet.run, TRANSFER),
             "backup, first": fleet.backup,
             "backup, nothing changed": fleet.backup,
+            "migrate, preflight to verify": fleet.migrate,
         }
         kinds = {name: do for name, do in kinds.items() if name.startswith(given.only)}
         for source in names[::2]:
@@ -139,9 +157,10 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
                 found.setdefault(name, []).append(cost)
                 say(f"run {number + 1}: {name}: {cost.control:.3f} s of the control node a pair")
         counted: dict[str, float] = {}
-        for name, do in (("transfer", partial(fleet.run, TRANSFER, "-vvv")), ("backup", partial(fleet.backup, "-vvv"))):
+        last = {"transfer": partial(fleet.run, TRANSFER), "backup": fleet.backup, "migrate": fleet.migrate}
+        for name, run in last.items():
             if name.startswith(given.only):
-                _cost, ran = do()
+                _cost, ran = run("-vvv")
                 counted[name] = executions(ran.output) / fleet.pairs
     medians = {name: [statistics.median(one) for one in zip(*costs)] for name, costs in found.items()}
     return {
@@ -160,7 +179,7 @@ def table(report: dict[str, Any]) -> str:
     counted = ", ".join(f"{count:.1f} of a {name}" for name, count in report["executions"].items())
     end = (
         f"{report['pairs']} pairs, {report['forks']} forks, median of {report['repeat']}; all but the first line: a "
-        f"pair. Executions on the hosts of a pair where nothing changed: {counted}"
+        f"pair. Executions on the hosts of a pair, for transfer and backup where nothing changed: {counted}"
     )
     return "\n".join([*lines, "", end])
 
@@ -174,7 +193,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--forks", type=int, default=5)
     parser.add_argument("--files", type=int, default=20, help="of each tree")
     parser.add_argument("--repeat", type=int, default=5, help="runs, of which the median counts")
-    parser.add_argument("--only", choices=["ping", "transfer", "backup"], default="", help="measure one of these")
+    parser.add_argument(
+        "--only", choices=["ping", "transfer", "backup", "migrate"], default="", help="measure one of these"
+    )
     parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts")
     parser.add_argument("--out", type=Path, help="where the report goes, too, as JSON")
     given = parser.parse_args(sys.argv[1:] if argv is None else argv)
