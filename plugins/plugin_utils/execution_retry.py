@@ -24,7 +24,9 @@ from typing import Iterable
 RETRIES = 2
 PAUSE = 2.0  # seconds, for become and for an sshd with too many connections
 # Steps that change nothing, or the same when they are done twice.
-READING = frozenset(["probe", "describe", "poll", "overview", "keep_record", "lease", "drill_down", "look_up_owners"])
+READING = frozenset(
+    ["probe", "describe", "discover", "poll", "overview", "keep_record", "lease", "drill_down", "look_up_owners"]
+)
 _TURNED_AWAY = ("kex_exchange_identification", "Exceeded MaxStartups", "Not allowed at this time")
 _BECOME = "waiting for privilege escalation prompt"
 _NOT_SENT = "Data could not be sent"

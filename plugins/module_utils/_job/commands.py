@@ -131,6 +131,18 @@ def _control(step: steps.Control, _given: Given) -> object:
     return {"told": [one._asdict() for one in told], "missing": missing}
 
 
+def _discover(step: steps.Discover, _given: Given) -> Mapping[str, object]:
+    """Return what this host has for a migration, and what was kept here of the job."""
+    from .._migrate.preflight import discover
+    from .leases import look_at_lease
+    from .records import find_record
+
+    found, identity = discover(step["side"], step["path"], step["peer"], step["port"]), step["transfer_id"]
+    if not identity:
+        return {**found, "record": None}
+    return {**found, "record": find_record(identity), "lease": look_at_lease(identity)}
+
+
 def _overview(step: steps.Overview, _given: Given) -> object:
     """Return what all transfers of this user do at the moment."""
     from .overview import look
@@ -208,6 +220,7 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "stop": _stop,
     "clear": _clear,
     "control": _control,
+    "discover": _discover,
     "overview": _overview,
     "keep_record": _keep_record,
     "lease": _lease,

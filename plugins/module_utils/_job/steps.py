@@ -81,6 +81,16 @@ if TYPE_CHECKING:
         do: Literal["control"]
         ids: list[str] | None  # of transfers; None: all of this user on this host
 
+    class Discover(TypedDict):
+        """What a migration asks of a host; see _migrate/preflight.py."""
+
+        do: Literal["discover"]
+        side: str
+        path: str
+        peer: str  # an address whose port is tried; empty: none is
+        port: int
+        transfer_id: str  # whose record and lease are returned, too; empty: none
+
     class Overview(TypedDict):
         do: Literal["overview"]
         interval: float  # seconds between two looks at what runs, for its rate; 0: one look
@@ -148,6 +158,7 @@ if TYPE_CHECKING:
         Stop,
         Clear,
         Control,
+        Discover,
         Overview,
         KeepRecord,
         Lease,
@@ -168,6 +179,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "stop": {**_FOLDER, "succeeded": bool},
     "clear": _FOLDER,
     "control": {},
+    "discover": {"side": str, "path": str, "peer": str, "port": int, "transfer_id": str},
     "overview": {},
     "keep_record": {"id": str, "record": dict},
     "lease": {"id": str, "act": str, "holder": str, "who": str, "takeover": bool, "guard": bool},

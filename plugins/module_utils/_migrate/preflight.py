@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         pool: dict[str, str]
 
     class Found(TypedDict):
-        """One end of a migration, as the module migrate_info returns it."""
+        """One end of a migration, as the step discover returns it."""
 
         path: str
         base: str  # what exists of it

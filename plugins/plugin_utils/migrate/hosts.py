@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object
+
 from ..endpoint import inventory_address, ssh_port
 from ..fleet.lease import RENEWED, Lease, Terms, find_holder, guard
 from ..fleet.pair_hosts import PairHosts
@@ -21,7 +23,7 @@ from .programs import packages_of
 from .record import record_id
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Discover, Step
 
 SIDES = ("source", "dest")
 Found = Mapping[str, Any]  # what a host said of itself
@@ -115,7 +117,8 @@ class Hosts(PairHosts):
     def _probe(self, side: str) -> Found | HostFailed:
         runner, peer = self.runners[side], self.runners["dest" if side == "source" else "source"]
         try:
-            arguments = {
+            step: Discover = {
+                "do": "discover",
                 "side": side,
                 "path": self._paths[side],
                 # A local connection or a container has no ssh port to try, unless the inventory names an address.
@@ -123,7 +126,9 @@ class Hosts(PairHosts):
                 "port": ssh_port(peer.variables, peer.connection),
                 "transfer_id": self._record if side == "dest" else "",
             }
-            return dict(runner.run_module("longhaul.fleet.migrate_info", arguments)["found"])
+            return as_object(runner.run(step, guarded=False)[0], "what it says of itself")
+        except WrongShape as error:
+            return HostFailed(str(error))
         except ControllerGone:
             raise
         except HostFailed as error:

@@ -69,7 +69,7 @@ def make_record(state: Mapping[str, Any], phase: str, now: str, advice: str = ""
 
 
 def parse_record(host: str, identity: Mapping[str, Any], found: object) -> Record | None:
-    """Return the record of a job, as the module migrate_info or the step overview found it; None if there is none.
+    """Return the record of a job, as the step discover or overview found it; None if there is none.
 
     Raises ValueError for what is no record of this job.
     """

@@ -49,7 +49,7 @@ ORDER = {
     "_rsyncd": {"_core"},
     "_job": {
         *("_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_engine.net"),
-        *("_snapshot", "_rsyncd", "_tree", "_model", "_core"),
+        *("_snapshot", "_migrate", "_rsyncd", "_tree", "_model", "_core"),
     },
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_core"},

@@ -152,7 +152,7 @@ def _runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
     "ask",
     [
         lambda made: made.run({"do": "probe"}),
-        lambda made: made.run_module("longhaul.fleet.migrate_info", {}),
+        lambda made: made.run_module("ansible.builtin.setup", {}),
         lambda made: made.run_action("ansible.builtin.package", {}),
     ],
     ids=["steps", "a module", "an action"],
@@ -210,7 +210,7 @@ def test_why_ssh_ended_is_asked_again(runner: Runner, text: str) -> None:
     with pytest.raises(HostFailed, match="Host key verification failed"):
         runner(AnsibleConnectionFailure(text), why, pipelining=True).run({"do": "probe"})
     with pytest.raises(HostFailed, match="Host key verification failed"):
-        runner(AnsibleConnectionFailure(text), why).run_module("longhaul.fleet.migrate_info", {})
+        runner(AnsibleConnectionFailure(text), why).run_module("ansible.builtin.setup", {})
     with pytest.raises(HostFailed, match="Data could not be sent"):
         runner(AnsibleConnectionFailure(text), why, pipelining=True).run({"do": "start"})
     host_runner._DISPLAY.warning.assert_not_called()

@@ -335,7 +335,7 @@ def test_a_job_that_was_switched_over_is_left_alone(world: World):
 
 
 def record_of(world: World, **changes: Any) -> dict[str, Any]:
-    """Return what the module migrate_info finds of the last record."""
+    """Return what the step discover finds of the last record."""
     return {"id": "x", "age": 5.0, "record": {**world.kept[-1], **changes}}
 
 
