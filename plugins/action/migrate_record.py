@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.migrate_record import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.ansible_process import ansible_pid
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import process_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import Claims
@@ -47,7 +47,7 @@ class ActionModule(ControlNodeAction):
         if options["saved"]:
             Store(folder, writes=True).save(name, options["saved"])
         if options["act"] == "end":
-            Claims(folder, process_of(os.getppid())).release(name)
+            Claims(folder, process_of(ansible_pid())).release(name)
         host = state["identity"]["dest_host"]
         warnings = [f"{host} keeps no record of job {name}: {problem}"] if problem and options["phase"] else []
         return {"kept": not problem, **({"warnings": warnings} if warnings else {})}

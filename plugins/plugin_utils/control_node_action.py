@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from .ansible_process import end_orphan
 from .argument_spec import spec_from_documentation
 from .state_folder import REPORTS, VARIABLE, try_writing
 
@@ -34,6 +35,8 @@ class ControlNodeAction(ActionBase):
             result.update(self.act(options, write=not self._task.check_mode))
         except OSError as error:
             result.update(cannot_write(error, *self.place(options)))
+        finally:
+            end_orphan()
         return result
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:

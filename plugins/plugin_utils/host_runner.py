@@ -22,6 +22,7 @@ from ansible.plugins.loader import become_loader, connection_loader
 from ansible.utils.display import Display
 from ansible.utils.path import unfrackpath
 
+from .ansible_process import ansible_pid, is_gone
 from .endpoint import is_reached_by_ssh
 from .engine import packed_engine
 from .execution_retry import PAUSE, RETRIES, is_become_timeout, may_run_again, wants_terminal, was_turned_away
@@ -85,6 +86,9 @@ class HostFailed(AnsibleError):
         return self.unreachable
 
 
+GONE = "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
+
+
 class ControllerGone(HostFailed):
     """ansible-playbook was killed, and this worker of its survived."""
 
@@ -127,7 +131,6 @@ class HostRunner:
                 "their variables say how to reach them"
             )
         self.name = host
-        self._parent = os.getppid()
         self.variables = _variables(host, task_vars)
         # What belongs to the host, without what Ansible adds for the task's own.
         inventory = {name: self.variables[name] for name in task_vars["hostvars"][host] if name in self.variables}
@@ -154,7 +157,7 @@ class HostRunner:
             self.connection,
             play_context,
             task_uuid=f"{action._task._uuid}-{self.name}",
-            ansible_playbook_pid=str(os.getppid()),
+            ansible_playbook_pid=str(ansible_pid()),
         )
         if connection is None:
             raise HostFailed(f"{self.name} has an unknown ansible_connection: {self.connection}")
@@ -265,10 +268,8 @@ class HostRunner:
         Raises HostFailed with what the host said, and what that means.
         """
         # A worker outlives an ansible-playbook that is killed. What it did then would meet the next run's steps.
-        if os.getppid() != self._parent:
-            raise ControllerGone(
-                "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
-            )
+        if is_gone():
+            raise ControllerGone(GONE)
         try:
             result = do()
         except AnsibleError as error:

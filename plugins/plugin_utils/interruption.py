@@ -15,6 +15,8 @@ import time
 from types import FrameType
 from typing import Any
 
+from .ansible_process import ansible_pid
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LAST_WORDS = 10.0  # seconds that ansible may take to end
 _MOST_FDS = 4096  # that a worker may have open
@@ -102,7 +104,7 @@ def _errors_of_ansible() -> int:
     except OSError:
         pass  # it is closed
     try:
-        return os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
+        return os.open(f"/proc/{ansible_pid()}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return -1
 
@@ -115,7 +117,7 @@ def _is_written_over(descriptor: int) -> bool:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return False
     try:
-        with open(f"/proc/{os.getppid()}/fdinfo/2", encoding="ascii") as lines:
+        with open(f"/proc/{ansible_pid()}/fdinfo/2", encoding="ascii") as lines:
             flags = next(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))
     except (OSError, StopIteration):
         return False
@@ -124,7 +126,7 @@ def _is_written_over(descriptor: int) -> bool:
 
 def _write_after_ansible(descriptor: int, text: bytes) -> None:
     """Have a process of its own write when ansible has ended, which ends this worker meanwhile."""
-    ansible, (reader, writer) = os.getppid(), os.pipe()
+    ansible, (reader, writer) = ansible_pid(), os.pipe()
     try:
         if os.fork():
             os.close(writer)

@@ -13,6 +13,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from .ansible_process import end_orphan
 from .argument_spec import spec_from_documentation
 from .comparison import ComparisonFailed
 from .endpoint import Refusal
@@ -70,6 +71,7 @@ class PairAction(ActionBase):
         finally:
             for runner in runners:
                 runner.close()
+            end_orphan()
         return result
 
     def _guard(self, runners: list[HostRunner], task_vars: Mapping[str, Any]) -> Lease | None:

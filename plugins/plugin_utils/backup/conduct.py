@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..ansible_process import ansible_pid
 from ..fleet.claims import process_of
 from ..fleet.conductor import Life
 from ..fleet.driving import WORDS, drive
@@ -76,7 +76,7 @@ class Conduct:
             transfer=self._transfer,
             errors=FAILURES,
             store=self._store,
-            process=process_of(os.getppid()),  # of ansible-playbook, which lives for the run; this is a worker of it
+            process=process_of(ansible_pid()),  # of ansible-playbook, which lives for the run; this is a worker of it
             now=now_text,
             tell=self._teller.note,
             report=self._report,

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from ..ansible_process import ansible_pid
 from ..endpoint import Refusal
 from ..fleet.claims import Held, process_of
 from ..fleet.controller import Claims, controller_id
@@ -88,7 +88,7 @@ class Run:
             self._controller = controller_id(options["folder"], write=write)
         except ValueError as error:
             raise Refusal(str(error)) from None
-        self._claims = Claims(options["folder"], process_of(os.getppid()))
+        self._claims = Claims(options["folder"], process_of(ansible_pid()))
         self._keeper = Keeper(self._runner)
         self.diffs: dict[str, list[str]] = {}
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know

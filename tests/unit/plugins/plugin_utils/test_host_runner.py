@@ -133,7 +133,7 @@ def _runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
 
         left = iter(meets)
         made = HostRunner.__new__(HostRunner)
-        made.name, made.variables, made._parent = "old", {}, host_runner.os.getppid()
+        made.name, made.variables = "old", {}
         made._action = mock.Mock()
         made._action._execute_module.side_effect = execute
         made._action._is_pipelining_enabled.return_value = pipelining
@@ -157,9 +157,11 @@ def _runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
     ],
     ids=["steps", "a module", "an action"],
 )
-def test_nothing_is_done_once_ansible_playbook_is_gone(runner: Runner, ask: Callable[[HostRunner], object]) -> None:
+def test_nothing_is_done_once_ansible_playbook_is_gone(
+    runner: Runner, ask: Callable[[HostRunner], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = runner([{}])
-    made._parent = -1
+    monkeypatch.setattr(host_runner, "is_gone", lambda: True)
     with pytest.raises(ControllerGone):
         ask(made)
     action = made._action._shared_loader_obj.action_loader.get.return_value

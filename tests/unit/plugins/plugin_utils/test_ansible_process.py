@@ -1,0 +1,59 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Workers as Ansible makes them, whose ansible-playbook is killed before they look who their parent is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils import ansible_process
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
+
+PLAYBOOK = """\
+import json, multiprocessing, os, sys, time
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.ansible_process import ansible_pid, end_orphan, is_gone
+
+def work(folder):
+    os.setsid()
+    alive = [ansible_pid(), is_gone()]
+    end_orphan()
+    open(f"{folder}/begun", "x").close()
+    while os.getppid() == alive[0]:
+        time.sleep(0.01)
+    with open(f"{folder}/part", "x") as file:
+        json.dump([alive, [ansible_pid(), is_gone()]], file)
+    os.rename(f"{folder}/part", f"{folder}/seen")
+    end_orphan()
+    open(f"{folder}/after", "x").close()
+
+multiprocessing.get_context("fork").Process(target=work, args=sys.argv[1:]).start()
+time.sleep(60)
+"""
+
+
+def test_a_worker_knows_that_ansible_playbook_was_killed_and_ends(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    playbook = subprocess.Popen([sys.executable, "-c", PLAYBOOK, str(tmp_path)], env=environment)
+    try:
+        wait_for((tmp_path / "begun").exists, seconds=30)
+    finally:
+        playbook.send_signal(signal.SIGKILL)
+        playbook.wait()
+    wait_for((tmp_path / "seen").exists, seconds=30)
+    alive, orphaned = json.loads((tmp_path / "seen").read_text())
+    assert alive == [playbook.pid, False] and orphaned == [playbook.pid, True]
+    assert not (tmp_path / "after").exists()
+
+
+def test_what_is_no_worker_has_nobody_to_lose() -> None:
+    if ansible_process.multiprocessing.parent_process() is None:
+        assert ansible_process.ansible_pid() == os.getppid()
+    assert not ansible_process.is_gone()
+    ansible_process.end_orphan()
