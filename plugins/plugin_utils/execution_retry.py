@@ -13,7 +13,7 @@ on the host already: then only steps that change nothing are run again.
 An sshd that is asked by too many at once turns some away before they log in: nothing has run then.
 
 With pipelining, ssh may end while the module is written to it. Ansible then says why it ended, but only if the process
-is gone within a millisecond. Otherwise the next try says it.
+is gone within a millisecond. Otherwise the next try says it, or a command without input does.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ def wants_terminal(text: str) -> bool:
     return re.search(r"\btty\b", text, re.IGNORECASE) is not None
 
 
+def is_unexplained(text: str) -> bool:
+    """Return whether ssh ended while the module was written to it, and Ansible does not say why."""
+    return _NOT_SENT in text and any(words in text for words in _UNEXPLAINED)
+
+
 def may_run_again(text: str, steps: Iterable[str], pipelining: bool) -> bool:
     """Return whether steps may be run again that failed with this text, and would then tell more or succeed."""
     changes_nothing = READING.issuperset(steps)
@@ -58,4 +63,4 @@ def may_run_again(text: str, steps: Iterable[str], pipelining: bool) -> bool:
         return True
     if is_become_timeout(text):
         return pipelining or changes_nothing
-    return changes_nothing and _NOT_SENT in text and any(words in text for words in _UNEXPLAINED)
+    return changes_nothing and is_unexplained(text)

@@ -25,7 +25,15 @@ from ansible.utils.path import unfrackpath
 from .ansible_process import ansible_pid, is_gone
 from .endpoint import is_reached_by_ssh
 from .engine import packed_engine
-from .execution_retry import PAUSE, RETRIES, is_become_timeout, may_run_again, wants_terminal, was_turned_away
+from .execution_retry import (
+    PAUSE,
+    RETRIES,
+    is_become_timeout,
+    is_unexplained,
+    may_run_again,
+    wants_terminal,
+    was_turned_away,
+)
 from .host_text import harmless, harmless_data
 from .memory import Memory
 from .pacing import Pace
@@ -369,6 +377,8 @@ class HostRunner:
                     )
             except AnsibleError as error:
                 if not left or not may_run_again(str(error), steps, self._pipelining):
+                    if is_unexplained(str(error)):
+                        self._action._low_level_execute_command("true", sudoable=False)  # raises what ssh says
                     raise
                 was_late, was_full = is_become_timeout(str(error)), was_turned_away(str(error))
             left -= 1

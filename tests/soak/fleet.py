@@ -119,16 +119,25 @@ class Fleet:
         return found
 
     def left(self) -> list[str]:
-        """Return what the transfers left on the hosts: folders of theirs, and processes."""
-        found = []
+        """Return what is left: folders of transfers on the hosts, processes there, and workers of killed runs here."""
+        inventory = str(self.playbooks.inventory).encode()
+        found = [f"{one}" for one in Path("/proc").glob("[0-9]*/cmdline") if inventory in _read(one)]
         for host in self.bed.hosts:
             root = self.bed.root(host)
             found += [f"{host}: {path}" for path in root.glob("var/lib/longhaul/*") if _JOB.fullmatch(path.name)]
             found += [f"{host}: {path}" for path in root.glob("data/**/.longhaul-*")]
             for process in root.glob("proc/[0-9]*/cmdline"):
-                said = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                said = _read(process).replace(b"\0", b" ").decode(errors="replace")
                 found += [f"{host}: {said}"] if "engine" in said and ".pyz" in said else []
         return found
+
+
+def _read(process: Path) -> bytes:
+    """Return the arguments of a process; nothing if it is gone."""
+    try:
+        return process.read_bytes()
+    except OSError:
+        return b""
 
 
 def run(pairs: int, kills: int, seed: int, say: Say) -> None:

@@ -218,6 +218,19 @@ def test_why_ssh_ended_is_asked_again(runner: Runner, text: str) -> None:
     host_runner._DISPLAY.warning.assert_not_called()
 
 
+def test_a_module_too_long_for_ssh_to_say_why_it_ended_is_followed_by_a_command_without_input(runner: Runner) -> None:
+    lost = AnsibleConnectionFailure("Data could not be sent to remote host 'old'. [Errno 32] Broken pipe")
+    made = runner(*[lost] * 3)
+    refused = AnsibleConnectionFailure("Failed to connect to the host via ssh: Connection refused")
+    made._action._low_level_execute_command.side_effect = refused
+    with pytest.raises(HostFailed, match="Connection refused") as failure:
+        made.run({"do": "probe"})
+    assert failure.value.unreachable and made._action._execute_module.call_count == 3
+    made = runner(*[lost] * 3)
+    with pytest.raises(HostFailed, match="Broken pipe"):
+        made.run({"do": "probe"})
+
+
 @pytest.mark.parametrize(
     "error", [AnsibleError("Incorrect sudo password"), AnsibleConnectionFailure("Failed to connect")]
 )
