@@ -253,7 +253,7 @@ class HostRunner:
         Raises HostFailed.
         """
         _DISPLAY.vvv(f"longhaul on {self.name}: {name}")
-        return dict(harmless_data(self._checked(lambda: self._try(name, dict(arguments), ()))))
+        return dict(harmless_data(self._checked(lambda: self._try(name, arguments, ()))))
 
     def run_action(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
         """Run an action of another name for the host, as a task with these arguments would. Raises HostFailed."""
@@ -361,9 +361,9 @@ class HostRunner:
 
     def _execute(self, arguments: _Arguments) -> _Answer:
         """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
-        return cast(_Answer, self._try(_MODULE, dict(arguments), _names(arguments["steps"])))
+        return cast(_Answer, self._try(_MODULE, arguments, _names(arguments["steps"])))
 
-    def _try(self, module: str, arguments: dict[str, Any], steps: Sequence[str]) -> dict[str, Any]:
+    def _try(self, module: str, arguments: Mapping[str, object], steps: Sequence[str]) -> Mapping[str, object]:
         """Run a module, again where that is safe by its steps (none: it changes nothing) and may help."""
         left = RETRIES
         while True:
@@ -372,7 +372,7 @@ class HostRunner:
                 with self._turn():
                     return dict(
                         self._action._execute_module(
-                            module_name=module, module_args=arguments, task_vars=self.variables
+                            module_name=module, module_args=dict(arguments), task_vars=self.variables
                         )
                     )
             except AnsibleError as error:

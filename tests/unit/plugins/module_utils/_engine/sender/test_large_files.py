@@ -98,7 +98,7 @@ def take_contents(link: DataConnection, count: int) -> None:
 
 def test_a_range_that_is_confirmed_while_it_travels_again_holds_nothing_up(source):
     first = source.connect()
-    assert [take_range(first) for _ in range(RANGES)] == [0, RANGE]
+    assert [take_range(first) for _number in range(RANGES)] == [0, RANGE]
     first.abort()
     second = source.connect()
     again = second.receive_head()
@@ -115,7 +115,7 @@ def test_a_range_that_is_confirmed_while_it_travels_again_holds_nothing_up(sourc
 
 def test_a_range_that_is_confirmed_while_it_waits_does_not_travel_again(source):
     first = source.connect()
-    assert [take_range(first) for _ in range(RANGES)] == [0, RANGE]
+    assert [take_range(first) for _number in range(RANGES)] == [0, RANGE]
     first.abort()
     wait_for(lambda: not source.pool.links(), seconds=10)
     source.confirm(RANGE)
