@@ -251,7 +251,7 @@ def test_ipv6(trees, dialect):
 def test_a_tree_deeper_than_python_recurses_leaves_nothing_staged(trees):
     """Nor does it need a descriptor for each level, as the removal of newer Pythons does."""
     source, dest, work = trees
-    deepest = source.joinpath(*["d"] * (sys.getrecursionlimit() + 200))
+    deepest = source.joinpath(*["d"] * (sys.getrecursionlimit() + 20))
     subprocess.run(["mkdir", "-p", deepest], check=True)  # which neither pathlib nor os.makedirs can do
     for number in range(3):
         (deepest / f"f{number}").write_bytes(os.urandom(1000))
