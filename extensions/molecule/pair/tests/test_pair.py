@@ -53,8 +53,8 @@ def test_nothing_is_left_behind(host, old):
     for end in (host, old):
         left = "find / -xdev -name '.longhaul*' -not -path '/proc/*' -exec ls -laR {} + 2>/dev/null || true"
         assert end.check_output(left) == ""
-        # The migration keeps a record of each job at its destination, for good.
-        assert end.check_output("ls /var/lib/longhaul 2>/dev/null || true") in ("", "records")
+        # The migration keeps a record of each job at its destination, for good, and who had it last, for a month.
+        assert end.check_output("ls /var/lib/longhaul 2>/dev/null || true") in ("", "leases\nrecords")
     assert len(host.check_output("ls /var/lib/longhaul/records").split()) == 1
 
 
