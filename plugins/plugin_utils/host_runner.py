@@ -94,11 +94,16 @@ class HostFailed(AnsibleError):
         return self.unreachable
 
 
-GONE = "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
-
-
 class ControllerGone(HostFailed):
     """ansible-playbook was killed, and this worker of its survived."""
+
+
+def require_controller() -> None:
+    """Raise ControllerGone if this worker is left alone."""
+    if is_gone():
+        raise ControllerGone(
+            "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
+        )
 
 
 class LeaseLost(HostFailed):
@@ -276,8 +281,7 @@ class HostRunner:
         Raises HostFailed with what the host said, and what that means.
         """
         # A worker outlives an ansible-playbook that is killed. What it did then would meet the next run's steps.
-        if is_gone():
-            raise ControllerGone(GONE)
+        require_controller()
         try:
             result = do()
         except AnsibleError as error:

@@ -30,7 +30,6 @@ from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 from .scale import Say, expect
 
-PAIRS = 1000
 KILLS = 20
 _SOURCES, _DESTS = 8, 20  # hosts
 _FILES = 5  # of each tree
@@ -66,7 +65,7 @@ class Fleet:
 
     def __init__(self, bed: Testbed, folder: Path, pairs: int) -> None:
         """Write the inventory and the trees."""
-        self.bed, self._folder = bed, folder
+        self.bed = bed
         self.bad = {f"{bad.name}-{number}": bad for bad in BAD for number in range(_BAD_OF_EACH)}
         names = [*self.bad, *(f"tree{number:05}" for number in range(pairs - len(self.bad)))]
         random.Random(pairs).shuffle(names)

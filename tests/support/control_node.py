@@ -13,6 +13,8 @@ import resource
 import threading
 from pathlib import Path
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.die_with_parent import descendants
+
 _ADOPT_ORPHANS = 36  # of prctl: PR_SET_CHILD_SUBREAPER
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -86,22 +88,9 @@ class Sampler:
     def _run(self) -> None:
         while not self._over.wait(1):
             if self.root:
-                sizes = [size for size in map(_private_bytes, _family(self.root)) if size is not None]
+                sizes = [size for size in map(_private_bytes, [self.root, *descendants(self.root)]) if size is not None]
                 self.processes = max(self.processes, len(sizes))
                 self.memory = max(self.memory, sum(sizes))
-
-
-def _family(root: int) -> list[int]:
-    """Return a process and its descendants."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            children.setdefault(int(parent), []).append(int(folder.name))
-    found = [root]
-    for process in found:  # grows while it is walked
-        found += children.get(process, [])
-    return found
 
 
 def _private_bytes(process: int) -> int | None:

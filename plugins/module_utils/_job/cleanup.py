@@ -21,7 +21,6 @@ from .._core.context import Serve, staging_name
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape
 from .._core.state_folder import StateError
-from .leases import remove_forgotten_leases
 from .request import Request
 from .state import JobFolder, all_folders
 
@@ -53,6 +52,8 @@ def remove_forgotten(now: float) -> None:
 
     What has arrived at the destinations stays, and a rerun goes on from there.
     """
+    from .leases import remove_forgotten_leases  # only here: most executions start no job
+
     remove_forgotten_leases(now - _FORGOTTEN)
     for folder in all_folders():
         with contextlib.suppress(OSError, StateError):  # another user of this root is at it, or it stays

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from typing import Any, Callable, Mapping, NamedTuple
 
 from . import policy, rsnapshot, subset, time_zones
@@ -266,14 +267,11 @@ def do_action(
     try:
         with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
             now = int(time.time())
-            if changes:
-                with series.lock(action):
-                    actions = _Actions(options, series, now, holders, dry)
-                    result = getattr(actions, action)()._asdict()
-                    actions.after = States.of(series)
-            else:
+            with series.lock(action) if changes else nullcontext():
                 actions = _Actions(options, series, now, holders, dry)
                 result = getattr(actions, action)()._asdict()
+                if changes:
+                    actions.after = States.of(series)
     except OSError as error:
         raise unexpected(error, os.path.join(*place)) from error
     if action not in _READING:

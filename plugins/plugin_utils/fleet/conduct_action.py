@@ -11,10 +11,9 @@ from typing import Any
 
 from ansible.utils.display import Display
 
-from ..ansible_process import is_gone
 from ..control_node_action import ControlNodeAction, refuse_unwritable
 from ..endpoint import Refusal
-from ..host_runner import GONE, ControllerGone
+from ..host_runner import ControllerGone, require_controller
 from ..interruption import Interruption
 from .limits import LimitError
 
@@ -28,8 +27,7 @@ class ConductAction(ControlNodeAction):
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Drive the jobs to the end of their steps."""
-        if is_gone():
-            raise ControllerGone(GONE)
+        require_controller()
         refused = refuse_unwritable(*self.place(options)) if write else ""
         if refused:
             return {"failed": True, "msg": refused}

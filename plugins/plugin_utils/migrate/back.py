@@ -16,14 +16,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .job_problems import arrival
-from .stages import BACK, Stage, stage_of
+from .stages import BACK, HOOKS, Stage, stage_of
 
 # What says nothing of the way back: hooks and groups, what belongs to the other host, and what would delete or link.
 _LEFT_OUT = (
-    "before_cutover",
-    "after_cutover",
-    "cutover_failed",
-    "switch_failed",
+    *HOOKS,
     "cutover_group",
     "max_delete",
     "link_dest",

@@ -30,10 +30,10 @@ from ..session import Session
 from ..tags import is_wanted
 from ..units import now_text
 from .hosts import Hosts
-from .life import HOOKS, STEPS, JobLife, Options, Services
+from .life import STEPS, JobLife, Options, Services
 from .record import record_id
 from .render import render_report, render_summary
-from .stages import firmness
+from .stages import HOOKS, firmness
 from .steps import Phase, Step
 from .store import Store
 

@@ -29,13 +29,12 @@ from .programs import lacking, needed_programs
 from .record import find_conflict, is_switched_elsewhere, make_record
 from .remedies import find_remedies
 from .report import make_report
-from .stages import Stage, is_seeded, stage_of
+from .stages import HOOKS, Stage, is_seeded, stage_of
 from .steps import Decision, Phase, Step, decide
 from .store import Store, fresh_state, identity_of
 from .transfers import comparison_of, finds_nothing_to_do, summary_of
 
 STEPS = (Step.PREFLIGHT, Step.SEED, Step.SYNC)  # of which a life consists, and for a job without hooks, the cutover
-HOOKS = ("before_cutover", "after_cutover", "cutover_failed", "switch_failed")
 _IN_SERVICE = ("unread", "differs")  # what may happen to files while the source is in service
 
 

@@ -11,6 +11,8 @@ from enum import Enum
 from typing import Any
 
 IDENTITY = ("src_host", "src", "dest_host", "dest")  # the options of a job that name its trees
+# The options of a job that are lists of hooks; the role's variables for all jobs have the same names.
+HOOKS = ("before_cutover", "after_cutover", "cutover_failed", "switch_failed")
 BACK = ".from-new"  # ends the names of jobs that go back, and of the folders that they go to
 
 

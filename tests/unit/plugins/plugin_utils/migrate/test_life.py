@@ -14,13 +14,8 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import (
-    HOOKS,
-    STEPS,
-    JobLife,
-    Options,
-    Services,
-)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS, JobLife, Options, Services
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import HOOKS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import Phase, Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
