@@ -47,6 +47,10 @@ _MODULE = "longhaul.fleet.endpoint"
 _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 # The variables that say which host it is, and as which user: what is known of one counts for these alone.
 _TELLING = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
+_NO_PYTHON = re.compile(
+    r"interpreter '[^']*' was not found|env: .*python.*No such file|python[\d.]*: (command )?not found"
+)
+_LONGEST_SAID = 500  # characters of what a program said that ran instead of Python
 _READ = ("ansible_", "inventory_hostname", "longhaul_")
 # In a rescue these hold the task that failed, whose own variables are gone by then.
 _NOT_READ = ("ansible_failed_task", "ansible_failed_result")
@@ -434,10 +438,18 @@ def _reason(result: Mapping[str, Any]) -> str:
     """Return the helpful sentence of a failed module result."""
     captured = getattr(getattr(result.get("exception"), "event", None), "msg", "")  # how ansible-core 2.19 keeps it
     text = harmless(str(result.get("msg") or captured or "the module gave no result"))
-    said = harmless(str(result.get("module_stderr") or result.get("module_stdout") or "")).strip()
-    if "MODULE FAILURE" in text and said:
-        text = said.splitlines()[-1]
+    printed = [_without_ssh(str(result.get(name) or "")) for name in ("module_stderr", "module_stdout")]
+    said = harmless(printed[0] or printed[1])
+    if said and re.search("MODULE FAILURE|deserialization failed", text):
+        # What Python says of an error ends with it; other programs begin with it.
+        lines = said.splitlines()
+        text = lines[-1] if "Traceback" in said else " ".join(" ".join(lines).split())[:_LONGEST_SAID]
     return _with_advice(text, said)
+
+
+def _without_ssh(printed: str) -> str:
+    """Return what a host printed without what ssh adds at the end of a connection with a terminal."""
+    return re.sub(r"^Shared connection to \S+ closed\.\s*$", "", printed, flags=re.MULTILINE).strip()
 
 
 def _with_advice(text: str, said: str = "") -> str:
@@ -451,7 +463,9 @@ def _with_advice(text: str, said: str = "") -> str:
     if is_become_timeout(text):
         how = "fix what delays sudo there (its name server, its load), or give it more seconds with ANSIBLE_TIMEOUT"
         return f"{text}: the host was too slow to ask for the password of become; {how}, and run the task again"
-    if re.search(r"interpreter '[^']*' was not found|env: .*python.*No such file", text + said):
+    if re.search(
+        r"interpreter '[^']*' was not found|env: .*python.*No such file|python[\d.]*: (command )?not found", text + said
+    ):
         how = "name the Python of this host (3.8 or newer) in ansible_python_interpreter, or install one"
         return f"{text.rstrip('.')}: {how}"
     if "HOST IDENTIFICATION HAS CHANGED" in text:

@@ -422,7 +422,6 @@ class JobLife:
             "hooks": [],
             "steps": 0,
         }
-        self.record.changed = True
         self._save()
         self.step = Step.SWITCH
         yield Call(partial(self._hosts.keep_now, self._made_record()))

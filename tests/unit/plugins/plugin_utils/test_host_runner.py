@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -299,6 +300,31 @@ def test_pipelining_that_only_this_tried_is_left_where_become_wants_a_terminal(r
     told = runner(refused, [1], pipelining=True)
     with pytest.raises(HostFailed, match="tty"):
         told.run({"do": "start"})
+
+
+@pytest.mark.parametrize("msg", ["MODULE FAILURE", "Module result deserialization failed: No start of json char found"])
+@pytest.mark.parametrize(
+    ("stderr", "stdout", "told"),
+    [
+        (
+            "pyenv: python3.13: command not found\n\nThe command exists in these versions:\n  3.12.0\n",
+            "",
+            "pyenv: python3.13: command not found The command exists in these versions: 3.12.0: name the Python of",
+        ),
+        (
+            "Shared connection to host closed.\r\n",
+            "/bin/sh: 1: python3: not found\r\n",
+            "sh: 1: python3: not found: name",
+        ),
+        ("Traceback (most recent call last):\n  File\nImportError: no ssl", "", "^ImportError: no ssl$"),
+    ],
+    ids=["a wrapper", "with a terminal", "an error of Python"],
+)
+def test_what_ran_instead_of_the_module_is_told(runner: Runner, msg: str, stderr: str, stdout: str, told: str) -> None:
+    failed = {"failed": True, "msg": msg, "module_stderr": stderr, "module_stdout": stdout}
+    with pytest.raises(HostFailed, match="python|ssl") as raised:
+        runner(failed).run({"do": "start"})
+    assert re.search(told, raised.value.reason)
 
 
 def test_what_follows_a_step_counts_for_whether_it_may_run_again(runner: Runner) -> None:
