@@ -25,48 +25,43 @@ options:
   _input:
     description:
       - What the question is about.
-      - The state of a job as the role keeps it (V(advice), V(decide), V(remedies), V(report), V(switch)), all jobs
-        (V(back), V(groups), V(problems)), the answer of V(groups) (V(left_out), V(together)), the result of a transfer
-        (V(changes), V(summary)), the result of a task (V(failure)), the failures that the role recorded (V(failures)),
-        the results of comparisons (V(found)), a hook as the user wrote it (V(hook)), or the value of a variable
-        (V(toggle)).
+      - The state of a job as the role keeps it (V(compared_fields), V(decide), V(remedies), V(switch)), all jobs
+        (V(back), V(groups), V(problems)), one job (V(finds_extra)), the answer of V(groups) (V(left_out), V(together)),
+        the result of a task (V(failure)), the failures that the role recorded (V(failures)), the results of comparisons
+        (V(found)), a hook as the user wrote it (V(hook)), or the value of a variable (V(toggle)).
     type: raw
     required: true
   question:
     description:
-      - V(advice) asks what a person should do next.
       - V(back) asks for jobs turned round, which bring back what the new host has.
-      - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
+      - V(compared_fields) asks what a comparison of the trees of a job looks at.
       - V(decide) asks what a run does with a job.
       - V(failure) asks why a task failed.
       - V(failures) asks for all failures as people see them.
+      - V(finds_extra) asks whether a comparison of the trees of a job looks at what only the destination has.
       - V(found) asks what the comparisons of a run found.
       - V(groups) asks which jobs switch over together.
       - V(hook) asks what may be told of a hook.
       - V(left_out) asks which of the groups this run would tear apart.
       - V(problems) asks what is wrong with the jobs themselves.
       - V(remedies) asks what a run does after a failure.
-      - V(report) asks for the report of a job.
-      - V(summary) asks what is kept of a transfer.
       - V(switch) asks which hooks of the switch have run.
       - V(together) asks for the hosts that switch over together.
       - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
     choices:
-      - advice
       - back
-      - changes
+      - compared_fields
       - decide
       - failure
       - failures
+      - finds_extra
       - found
       - groups
       - hook
       - left_out
       - problems
       - remedies
-      - report
-      - summary
       - switch
       - together
       - toggle
@@ -81,7 +76,7 @@ options:
     type: bool
     default: false
   check_mode:
-    description: For V(decide), V(found) and V(report), whether the run is in check mode.
+    description: For V(decide) and V(found), whether the run is in check mode.
     type: bool
     default: false
   compares:
@@ -92,10 +87,6 @@ options:
     description: For V(back), V(groups) and V(problems), the options that count for all jobs.
     type: dict
     default: {}
-  deletions:
-    description: For V(report), what would be deleted, in a sentence.
-    type: str
-    default: ""
   hidden:
     description: For V(failure), whether the task had C(no_log).
     type: bool
@@ -120,6 +111,9 @@ options:
   in_switch:
     description: For V(remedies), whether a step of the switch failed.
     type: bool
+  job:
+    description: For V(compared_fields), the job, with the defaults for all jobs.
+    type: dict
   kind:
     description: For V(hook), the list that it is in.
     type: str
@@ -130,9 +124,6 @@ options:
     elements: str
   new:
     description: For V(toggle), the new name.
-    type: str
-  now:
-    description: For V(summary), when the transfer ended.
     type: str
   old:
     description: For V(toggle), the old name.
@@ -149,10 +140,6 @@ options:
     description: For V(decide), the phase that was asked for.
     type: str
     choices: [preflight, seed, sync, rehearse, cutover, verify]
-  predicted:
-    description: For V(report), what the transfer predicted in check mode. Empty if it was not asked.
-    type: dict
-    default: {}
   records:
     description: For V(failures), what M(longhaul.fleet.migrate_conduct) returned of the jobs.
     type: list
@@ -177,11 +164,6 @@ options:
     description: For V(failure), the name of the task.
     type: str
     default: ""
-  warnings:
-    description: For V(report), the warnings that the run gathered.
-    type: list
-    elements: str
-    default: []
 """
 
 EXAMPLES = r"""
@@ -200,36 +182,33 @@ RETURN = r"""
 _value:
   description:
     - The answer.
-    - V(advice) and V(failure) return a text, V(left_out) and V(problems) a list of sentences, V(together) a list of
-      names, and V(toggle) a truth value.
+    - V(failure) returns a text, V(left_out) and V(problems) a list of sentences, V(together) a list of names,
+      V(compared_fields) a list of fields, which is empty if nothing is known, and V(finds_extra) and V(toggle) a truth
+      value.
     - V(back) returns the C(jobs) that go back, and the C(problems) with others.
-    - V(changes) returns C(count), C(example), C(only) and C(warnings).
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
     - V(failures) returns a list with C(name), C(what), C(reason) and C(next).
     - V(found) returns C(lines) for people, the C(summary), and the C(failures).
     - V(hook) returns C(kind), C(host), C(name), C(what) it runs, and whether it is C(hidden).
     - V(remedies) returns a list of them, in their order.
-    - V(report) returns the state with what only reports say.
     - V(switch) returns what was told of the hooks that ran, C(done), and the others as the user wrote them, C(left).
   type: raw
 """
 
 QUESTIONS: Mapping[str, str] = {
-    "advice": "plugin_utils.migrate.advice.advice",
     "back": "plugin_utils.migrate.back.find_back",
-    "changes": "plugin_utils.fleet.source_changes.tell_changes",
+    "compared_fields": "plugin_utils.migrate.compared.compared_fields",
     "decide": "plugin_utils.migrate.steps.decide",
     "failure": "plugin_utils.task_failure.tell_failure",
     "failures": "plugin_utils.migrate.summary.tell_failures",
+    "finds_extra": "plugin_utils.migrate.compared.finds_extra",
     "found": "plugin_utils.migrate.comparisons.tell_found",
     "groups": "plugin_utils.migrate.groups.find_groups",
     "hook": "plugin_utils.hooks.tell_hook",
     "left_out": "plugin_utils.migrate.groups.find_left_out",
     "problems": "plugin_utils.migrate.job_problems.find_problems",
     "remedies": "plugin_utils.migrate.remedies.find_remedies",
-    "report": "plugin_utils.migrate.report.make_report",
-    "summary": "plugin_utils.migrate.transfers.summary_of",
     "switch": "plugin_utils.migrate.switch.divide",
     "together": "plugin_utils.migrate.groups.find_together",
     "toggle": "plugin_utils.old_names.renamed_toggle",

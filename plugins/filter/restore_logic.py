@@ -27,17 +27,18 @@ options:
       - What the question is about.
       - The variables of the role, as C(repository), C(from), C(job), C(path), C(to), C(dest), C(over), C(delete) and
         C(transfer) (V(request)), what V(request) returned (V(target)), what the role has found at the place
-        (V(decide)), or the result of M(longhaul.fleet.restore_info) (V(judge)).
+        (V(decide)), the result of M(longhaul.fleet.restore_info) (V(judge)), or that of a transfer (V(changes)).
     type: dict
     required: true
   question:
     description:
+      - V(changes) asks what changed at the source during a transfer, and whether nothing else went wrong with it.
       - V(decide) asks what is left to do, by what is at the place already.
       - V(judge) asks whether a snapshot is restored from.
       - V(request) asks what is to be restored, completed from the jobs of the backup.
       - V(target) asks from where to where it goes.
     type: str
-    choices: [decide, judge, request, target]
+    choices: [changes, decide, judge, request, target]
     required: true
   accepts_damage:
     description: For V(judge), whether what is damaged is restored too.
@@ -90,6 +91,7 @@ RETURN = r"""
 _value:
   description:
     - The answer.
+    - V(changes) returns C(count), C(example), C(only) and C(warnings).
     - V(decide) returns the C(steps) in their order, or why it may not go there as C(refused).
     - V(judge) returns why the snapshot is C(refused), and what is C(said) before it is taken. Either may be empty.
     - V(request) returns C(repository), C(from), C(job), C(path), C(to), C(origin) and C(problems).
@@ -99,6 +101,7 @@ _value:
 """
 
 QUESTIONS: Mapping[str, str] = {
+    "changes": "plugin_utils.fleet.source_changes.tell_changes",
     "decide": "plugin_utils.restore.place.decide",
     "judge": "plugin_utils.restore.integrity.judge",
     "request": "plugin_utils.restore.request.complete_request",

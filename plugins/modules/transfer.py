@@ -797,7 +797,7 @@ verified:
   sample: size
 compared:
   description: What the comparison after the transfer looked at.
-  returned: success, if there was one
+  returned: when the trees were compared
   type: dict
   version_added: 0.2.0
   contains:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -20,11 +20,6 @@ from .endpoint import Refusal
 from .host_runner import ControllerGone, HostRunner
 from .interruption import Interruption
 from .report import TransferError
-
-if TYPE_CHECKING:
-    from .fleet.lease import Lease
-
-_LEASE = "__longhaul_lease"  # the variable that has what migrate/terms.py wants
 
 
 class PairAction(ActionBase):
@@ -55,35 +50,20 @@ class PairAction(ActionBase):
         )
         own = task_vars["inventory_hostname"]
         runners: list[HostRunner] = []
-        lease: Lease | None = None
         self.interruption = Interruption()
         try:
             with self.interruption:
                 for option in ("src_host", "dest_host"):
                     runners.append(HostRunner(self, options[option] or own, task_vars))
-                lease = self._guard(runners, task_vars)
                 result.update(self._run_pair(runners, options))
         except (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError) as error:
             result.update(getattr(error, "details", None) or {})
             result.update(failed=True, msg=str(error))
-            if lease is not None and lease.lost:
-                result.update(msg=lease.lost, lease_lost=True)
         finally:
             for runner in runners:
                 runner.close()
             end_orphan()
         return result
-
-    def _guard(self, runners: list[HostRunner], task_vars: Mapping[str, Any]) -> Lease | None:
-        """Return the lease of the job that the task is a part of, which both hosts heed; None if there is no job."""
-        if not task_vars.get(_LEASE) or self._task.check_mode:
-            return None
-        from .fleet.lease import guard
-        from .migrate.terms import lease_of
-
-        lease = lease_of(self._templar.template(task_vars[_LEASE]))
-        guard(runners[0], runners[1], lease)
-        return lease
 
     def _run_pair(self, runners: list[HostRunner], options: Mapping[str, Any]) -> Mapping[str, object]:
         try:

@@ -671,8 +671,6 @@ class Session:
         counted = found.owners
         self._note_probe(found.after.get("dest", ()))
         result["verified"] = self._options["verify"]
-        algorithm = verification.comparison.algorithm if self._options["verify"] == "checksum" else ""
-        result["compared"] = {"algorithm": algorithm, **found.counts}
         if counted and self._owners is None:
             with self._phase("verify"):
                 judged = judge(self._runners["dest"], counted, True, plan.settings["owner_map"])

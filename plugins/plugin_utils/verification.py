@@ -22,6 +22,8 @@ from .report import TransferError, verified_fields
 from .result import Result
 from .wording import CHANGED_SINCE
 
+_NAMED = 3  # differences in a message
+
 
 @dataclass(frozen=True)
 class Verification:
@@ -83,6 +85,7 @@ class Verification:
             except ComparisonFailed as error:
                 raise TransferError(f"the transfer ended, but could not be verified: {error}", result) from error
         result["unstable"], result["differences_total"] = found.unstable, found.differences_total
+        result["compared"] = {"algorithm": comparison.algorithm if self.repairs else "", **found.counts}
         return found
 
 
@@ -118,9 +121,12 @@ def _suspects(known: set[str] | None, found: Compared) -> set[str] | None:
 
 
 def _named(found: Compared) -> str:
-    first = found.differences[0]
-    what = " ".join([first["kind"], ", ".join(first["fields"])]).strip()
-    return f"{first['path']!r} ({what}) among them"
+    """Return some of what was found in words. The times of a folder follow what is in it, so they come last."""
+    ordered = sorted(found.differences, key=lambda one: one["fields"] == ["mtime"])
+    named = [
+        f"{one['path']!r} ({' '.join([one['kind'], ', '.join(one['fields'])]).strip()})" for one in ordered[:_NAMED]
+    ]
+    return f"{', '.join(named)} among them"
 
 
 def _note_changed(found: Compared, result: Result) -> None:
@@ -136,9 +142,9 @@ def _note_changed(found: Compared, result: Result) -> None:
 def _differs(found: Compared, rounds: int, result: Result, method: str) -> TransferError:
     result["differences"] = list(found.differences)
     again = f", although what differs was sent again {rounds} times" if rounds else ""
-    advice = "If the source is in use, quiesce it and run the task again; it sends only what differs"
+    advice = "Stop what writes to either tree, and run the task again; it sends only what differs"
     if rounds:
-        advice += ". If it is not, a disk or the memory of one of the hosts fails: look at dmesg and SMART there"
+        advice += ". If nothing does, a disk or the memory of one of the hosts fails: look at dmesg and SMART there"
     linked = next((one["path"] for one in found.differences if "links" in one["fields"]), "")
     if linked and method in ("rsync", "rsyncd"):
         advice = (

@@ -134,11 +134,11 @@ class Keeper:
         return [
             (job, lease)
             for job, lease in self._leases.items()
-            if lease.host == host and lease.held and not lease.lost and (job in self._ended) == ended
+            if lease.host == host and lease.is_kept and (job in self._ended) == ended
         ]
 
     def _hosts(self) -> list[str]:
-        return list(dict.fromkeys(lease.host for lease in self._leases.values() if lease.held and not lease.lost))
+        return list(dict.fromkeys(lease.host for lease in self._leases.values() if lease.is_kept))
 
     def _due(self, host: str) -> float:
         """Return when a host is to be asked: for the lease that was renewed longest ago, and for releases."""

@@ -191,6 +191,11 @@ class Lease:
         self._turn = threading.RLock()  # executions at the destination, so that none is made for a renewal beside one
 
     @property
+    def is_kept(self) -> bool:
+        """Whether the destination has told this task that this control node has it, and it is not lost since."""
+        return self.held and not self.lost and self._renewed > -math.inf
+
+    @property
     def host(self) -> str:
         """The inventory host of the destination."""
         return self.terms.host

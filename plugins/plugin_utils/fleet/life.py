@@ -77,8 +77,11 @@ def transfer_to_end(
         return Ended(result, begun, bool(getattr(error, "may_pass", False)))
 
 
-def persist(name: str, step: Callable[[], Life], tell: Callable[[str], None]) -> Life:
-    """Make a step of the job ``name``, and make it again after a failure that may have passed. Raises Stopped."""
+def persist(name: str, step: Callable[[], Life], tell: Callable[[str], None], most: int | None = None) -> Life:
+    """Make a step of the job ``name``, and make it again after a failure that may have passed, ``most`` times.
+
+    Raises Stopped.
+    """
     tries = 0
     while True:
         try:
@@ -86,7 +89,8 @@ def persist(name: str, step: Callable[[], Life], tell: Callable[[str], None]) ->
             return
         except Stopped as stopped:
             tries += 1
-            delay = delay_before(tries, stopped.may_pass)
+            is_last = most is not None and tries > most
+            delay = delay_before(tries, stopped.may_pass and not is_last)
             if delay is None:
                 raise
             tell(f"{name}: {stopped}. Trying again in {delay:.0f} s")

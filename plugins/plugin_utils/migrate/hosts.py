@@ -107,6 +107,8 @@ class Hosts(PairHosts):
         except HostFailed as error:
             self.not_kept = str(error)
         else:
+            if releases and self.lease is not None:
+                self.lease.held = False
             if record is not None:
                 self._take_kept(said[0] if said else None)
 

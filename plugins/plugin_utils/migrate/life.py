@@ -5,109 +5,46 @@
 """The life of a migration job until its first hook: preflight, first copy, delta passes.
 
 ``steps`` decides which of these a run makes, ``fleet/conductor`` drives the lives of all jobs. What follows, from the
-first hook on, is in the role's tasks, since hooks are the user's own tasks. A job that has none, and waits for no other
-job, is switched over here.
+first hook on, is in ``cutover`` and the role's tasks, since hooks are the user's own tasks. A job that has none, and
+waits for no other job, is switched over here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..fleet.conductor import Call, Life
-from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
-from ..fleet.source_changes import tell_changes
+from ..fleet.life import Stopped
 from ..host_runner import HostFailed
 from .advice import advice, begin_again
 from .deletions import agreement, tell_deletions
 from .groups import begin_switch, enter, joins_begun, siblings
-from .hosts import SIDES, Found, Hosts
+from .hosts import SIDES, Found
 from .preflight import judge_preflight
 from .programs import lacking, needed_programs
-from .record import find_conflict, is_switched_elsewhere, make_record
+from .record import find_conflict, is_switched_elsewhere
 from .remedies import find_remedies
-from .report import make_report
 from .stages import HOOKS, Stage, is_seeded, stage_of
-from .steps import Decision, Phase, Step, decide
-from .store import Store, fresh_state, identity_of
-from .transfers import comparison_of, finds_nothing_to_do, summary_of
+from .steps import Phase, Step
+from .store import fresh_state, identity_of
+from .transfers import finds_nothing_to_do
+from .work import Failure, JobWork, Options, Services
 
 STEPS = (Step.PREFLIGHT, Step.SEED, Step.SYNC)  # of which a life consists, and for a job without hooks, the cutover
 _IN_SERVICE = ("unread", "differs")  # what may happen to files while the source is in service
 
 
-class Options(NamedTuple):
-    """What a run wants of all jobs. The role's variables have the same names, see its argument specs."""
-
-    phase: Phase
-    check_mode: bool
-    steps: Collection[Step]  # those that the user's tags leave
-    installs: bool
-    predicts: bool
-    reset: bool
-    may_delete: Collection[str]  # names of jobs, or all
-    short_enough: float
-    max_passes: int
-    started_by: str
-    takeover: bool = False  # of jobs that another control node works on
-    run_id: str = ""  # what the jobs of a group know by that they are in the same run
-    has_hooks: bool = True  # the role has hooks for all jobs
-    compares_first: bool = True  # trees are compared before the switch
-
-
-class Services(NamedTuple):
-    """What a life uses of the outside."""
-
-    hosts: Callable[[Mapping[str, Any]], Hosts]
-    # of a job and its hosts, in check mode or not, with a limit of deletions; whether one that has ended is collected
-    # and what it compares at its end
-    transfer: Callable[[Mapping[str, Any], Hosts, bool, int | None, bool, str], Transfer]
-    errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
-    store: Store
-    now: Callable[[], str]  # UTC, as reports have it
-    tell: Callable[[str], None]  # a line for the terminal
-    report: Callable[[Mapping[str, Any]], None]  # writes the report of a job and shows it
-    # claims a job by its name, or returns why another run here has it; and lets others have it
-    claim: Callable[[str], str] = lambda _job: ""
-    release: Callable[[str], None] = lambda _job: None
-
-
-class Failure(NamedTuple):
-    """Why a run did not do what it was to do with a job."""
-
-    job: str
-    phase: str
-    reason: str
-    next: str
-
-
-@dataclass
-class Record:
-    """What a run did with a job."""
-
-    name: str
-    changed: bool = False
-    failure: Failure | None = None
-    diff: list[str] = field(default_factory=list)
-    untouched: bool = False  # it is another run's, so no hook may run
-
-
-class JobLife:
-    """What one run does with one job."""
+class JobLife(JobWork):
+    """What the conductor does with a job in one run."""
 
     def __init__(self, job: Mapping[str, Any], options: Options, services: Services) -> None:
-        self.record = Record(job["name"])
-        self._job, self._options, self._services = job, options, services
-        self.state: dict[str, Any] = {}  # empty if it could not be read
-        self._warnings: list[str] = []
+        super().__init__(job, options, services)
         self._predicted: Mapping[str, Any] = {}
         self._deletions = {"told": "", "problem": ""}
         self._seeded: Mapping[str, Any] | None = None  # by this run, from its beginning
         self._is_elsewhere = False  # check mode found that another control node works on it
-        self._hosts: Any = None  # once a step needs them
-        self.step = Step.PREFLIGHT  # that is made now, or was made last
 
     def live(self) -> Life:
         """Make the steps of this run, one after the other, and report."""
@@ -152,12 +89,7 @@ class JobLife:
         except Stopped as stopped:
             reason = self._lost or str(stopped) + self._how_to_agree(str(stopped))
             self.record.untouched = bool(self._lost or stopped.is_held)
-            self.state["failure"] = {
-                "phase": self.step.value,
-                "at": self._services.now(),
-                "reason": reason,
-                **({"lost": True} if self.record.untouched else {}),
-            }
+            self._note_failure(reason, lost=self.record.untouched)
             self.record.failure = Failure(self._job["name"], self.step.value, reason, advice(self.state))
             is_final = not (stopped.may_pass or self._options.check_mode or self.record.untouched)
             if self.step is not Step.PREFLIGHT and is_final:
@@ -166,16 +98,10 @@ class JobLife:
             if self._hosts is not None:
                 self._hosts.close()
         if self.record.failure or not self.left:
-            self._report()
+            self._report(self._predicted, self._deletions["told"])
         else:
             self.state = dict(enter(self.state, str(self._job.get("cutover_group") or ""), self._options.run_id))
             self._save()  # the role's tasks go on from there
-
-    @property
-    def _lost(self) -> str:
-        """Why the job is another control node's, if it is."""
-        lease = self._hosts.lease if self._hosts is not None else None
-        return lease.lost if lease is not None else ""
 
     @property
     def left(self) -> tuple[Step, ...]:
@@ -211,20 +137,6 @@ class JobLife:
         }
         return state
 
-    def _load(self, name: str) -> Mapping[str, Any]:
-        store = self._services.store
-        try:
-            return store.read(name)
-        except (OSError, ValueError) as error:
-            raise Stopped(
-                f"{store.state_path(name)} cannot be read: {error}. Restore it, or remove it to begin the job again"
-            ) from None
-
-    def _decide(self) -> Decision:
-        """Return what is left for this run, by the state as it is now."""
-        compares = self._job.get("verify", "checksum") != "none"
-        return decide(self.state, self._options.phase, compares=compares, check_mode=self._options.check_mode)
-
     @property
     def _is_by_itself(self) -> bool:
         """Whether nothing but this life is needed to switch the job over: no hook, and no other job."""
@@ -233,11 +145,6 @@ class JobLife:
         in_order = options.compares_first or self._verify == "none"
         return options.phase is Phase.CUTOVER and stage_of(self.state) is Stage.SERVING and in_order and not waits
 
-    @property
-    def _verify(self) -> str:
-        """How the trees are compared: by checksum or size, or none."""
-        return str(self._job.get("verify") or "checksum")
-
     def _make_steps(self) -> Life:
         steps = (*STEPS, Step.CUTOVER) if self._is_by_itself else STEPS
         wanted = [step for step in steps if step in self._options.steps]
@@ -245,7 +152,7 @@ class JobLife:
             return
         self._reach()
         made: dict[Step, Callable[[], Life]] = {
-            Step.PREFLIGHT: self._preflight,
+            Step.PREFLIGHT: self._preflight,  # not again: a host that was not reached yet may be named wrongly
             Step.SEED: partial(self._persist, self._seed),
             Step.SYNC: partial(self._persist, self._sync),
             Step.CUTOVER: partial(self._persist, self._cut_over),
@@ -255,13 +162,6 @@ class JobLife:
                 self.step = step
                 yield from made[step]()
 
-    def _reach(self) -> None:
-        if self._hosts is None:
-            try:
-                self._hosts = self._services.hosts(self._job)
-            except HostFailed as error:
-                raise Stopped(str(error)) from error
-
     def _hold(self) -> Life:
         """Make sure that the role, which goes on from here, has the job."""
         self._reach()
@@ -269,13 +169,6 @@ class JobLife:
             yield Call(self._hosts.hold)
         except HostFailed as error:
             raise Stopped(str(error), error.unreachable) from error
-
-    def _persist(self, step: Callable[[], Life]) -> Life:
-        """Make a step, and make it again after a failure that may have passed.
-
-        The preflight is not tried again: a host that this run has not reached yet may be named wrongly.
-        """
-        return persist(self._job["name"], step, self._services.tell)
 
     # Preflight
 
@@ -403,18 +296,7 @@ class JobLife:
         """
         services = self._services
         self.state["cutover_at"] = services.now()
-        result = yield from self._transferred(verify=self._verify)
-        summary = summary_of(result, services.now())
-        changed = summary["changed_meanwhile"]
-        if changed["only"] == "differs":
-            raise Stopped(
-                f"{changed['count']} entries changed at the source during the transfer, {changed['example']} among "
-                "them: something still writes there. Stop it (hooks in before_cutover do so), and run the same command "
-                "again"
-            )
-        others = {name: one for name, one in self.state["phases"].items() if name not in ("verify", "verify_failed")}
-        compared = {} if self._verify == "none" else {"verify": comparison_of(result, summary["at"])}
-        self.state["phases"] = {**others, "cutover": summary, **compared}
+        yield from self._final_pass(compares=True)
         self.state["switch"] = {
             "done": True,
             "at": services.now(),
@@ -430,46 +312,6 @@ class JobLife:
         """Whether the last pass of this run was short enough, or without one the seed of this run."""
         last = passes[-1] if passes else self._seeded
         return last is not None and last["duration"] <= self._options.short_enough
-
-    def _transfer(
-        self, check: bool = False, limit: int | None = None, tolerates: Collection[str] = (), collect: bool = False
-    ) -> Generator[Any, Any, Mapping[str, Any]]:
-        """Make a transfer to its end and return what is kept of it; see _transferred."""
-        result = yield from self._transferred(check, limit, tolerates, collect)
-        return summary_of(result, self._services.now())
-
-    def _transferred(
-        self,
-        check: bool = False,
-        limit: int | None = None,
-        tolerates: Collection[str] = (),
-        collect: bool = False,
-        verify: str = "none",
-    ) -> Generator[Any, Any, Mapping[str, Any]]:
-        """Make a transfer to its end and return its result. Raises Stopped if it fails.
-
-        What changes at the source while it is read is a failure only if ``tolerates`` does not have it (see
-        source_changes). With ``collect`` the result of one that has ended since an earlier run counts. ``verify`` is
-        the comparison at its end.
-        """
-        services = self._services
-        predicts = check or self._options.check_mode
-
-        def make() -> Transfer:
-            transfer = services.transfer(self._job, self._hosts, predicts, limit, collect, verify)
-            if not predicts:
-                self._hosts.keep(self._made_record())
-            return transfer
-
-        result, _begun, may_pass = yield from transfer_to_end(self._job, make, services.errors)
-        changes = tell_changes(result)
-        if not check or self._options.check_mode:  # the preflight of a real run predicts for itself only
-            self.record.changed = self.record.changed or bool(result.get("changed"))
-            self.record.diff += result.get("changes", [])
-        if result.get("failed") and (self._lost or changes["only"] not in tolerates):
-            raise Stopped(result["msg"], may_pass and not self._lost)
-        self._warn(changes["warnings"])
-        return result
 
     # State
 
@@ -489,37 +331,6 @@ class JobLife:
         if not is_limited or self._may_delete or "max_delete" not in reason:
             return ""
         return f". Where the first copy may delete them: {agreement(self._job['name'])}"
-
-    def _keep(self, phase: str, found: Mapping[str, Any]) -> None:
-        self.state["phases"] = {**self.state["phases"], phase: dict(found)}
-
-    def _warn(self, warnings: Collection[str]) -> None:
-        self._warnings = list(dict.fromkeys([*self._warnings, *warnings]))
-
-    def _save(self) -> None:
-        self._services.store.save(self._job["name"], self._saved)
-
-    def _made_record(self, advised: str = "") -> Mapping[str, object]:
-        """Return what the destination is to keep of the job as it is now."""
-        return make_record(self.state, self.step.value, self._services.now(), advised)
-
-    @property
-    def _saved(self) -> Mapping[str, Any]:
-        if self._hosts is not None and self._hosts.has_kept:
-            self.state["kept"] = True  # so that a run notices where it is gone
-        if self._hosts is not None and self._hosts.lease is not None and self._hosts.lease.told:
-            notes = dict.fromkeys([*self.state["run"]["notes"], self._hosts.lease.told])
-            self.state["run"] = {**self.state["run"], "notes": list(notes)}
-        return {**self.state, "warnings": self._warnings, "hooks": self.state.get("hooks", [])}
-
-    def _report(self) -> None:
-        if self._hosts is not None and self._hosts.not_kept:
-            self._warn([f"{self._job['dest_host']} keeps no record of this job: {self._hosts.not_kept}"])
-        self._save()
-        report = make_report(
-            self._saved, self._warnings, self._options.check_mode, self._predicted, self._deletions["told"]
-        )
-        self._services.report(report)
 
 
 def _tell_interrupted(hook: Mapping[str, Any]) -> str:

@@ -49,6 +49,7 @@ KEPT = (
     "warnings",
     "changed",
 )
+_MOST_DIFFERENCES = 20  # that are kept
 _COUNTS = ("files_created", "files_updated", "files_deleted", "attributes_changed", "vanished", "errors_total")
 
 
@@ -59,16 +60,21 @@ def summary_of(result: Mapping[str, Any], now: str) -> Mapping[str, Any]:
     return {**kept, "at": now, "changed_meanwhile": {name: changes[name] for name in ("count", "example", "only")}}
 
 
-def comparison_of(result: Mapping[str, Any], now: str) -> Mapping[str, Any]:
-    """Return what is kept of the comparison that was a part of a transfer and found no difference."""
+def comparison_of(result: Mapping[str, Any], verify: str, now: str) -> Mapping[str, Any]:
+    """Return what is kept of a comparison: one that was a part of a transfer, or the result of the module verify.
+
+    ``verify`` is what was compared: checksum or size.
+    """
+    total = int(result.get("differences_total", 0))
+    counted = result.get("compared") or {name: result[name] for name in ("algorithm", "source", "dest")}
     return {
-        **result["compared"],
-        "identical": True,
+        **counted,
+        "identical": not total,
         "at": now,
-        "compared": result["verified"],
-        "duration": result["phases"].get("verify", 0.0),
-        "differences": [],
-        "differences_total": 0,
+        "compared": verify,
+        "duration": result["phases"].get("verify", 0.0) if "phases" in result else result["duration"],
+        "differences": list(result.get("differences", ()))[:_MOST_DIFFERENCES],
+        "differences_total": total,
     }
 
 

@@ -45,5 +45,6 @@ def test_no_hook_runs_for_a_job_that_another_control_node_has(in_switch, stage):
 
 def test_the_role_has_tasks_for_each_remedy():
     rescue = next(task["rescue"] for task in yaml.safe_load((ROLE / "tasks/job.yml").read_text()) if "rescue" in task)
-    asked = {str(task.get("when")): task["ansible.builtin.include_tasks"]["file"] for task in rescue if "when" in task}
-    assert asked == {f"'{remedy.value}' in __migrate_remedies": f"{remedy.value}.yml" for remedy in Remedy}
+    asked = {str(task["when"]): task["vars"]["__migrate_hook_kind"] for task in rescue if "when" in task}
+    hooks = {Remedy.REVIVE: "cutover_failed", Remedy.SWITCH_FAILED: "switch_failed"}
+    assert asked == {f"'{remedy.value}' in __migrate_step.remedies": hooks[remedy] for remedy in Remedy}

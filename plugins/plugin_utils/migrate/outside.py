@@ -1,0 +1,168 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the work on migration jobs has to do with: hosts, transfers, states, claims, leases, and the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..ansible_process import ansible_pid
+from ..endpoint import Refusal
+from ..fleet.claims import Held, process_of
+from ..fleet.controller import Claims, controller_id
+from ..fleet.driving import WORDS, drive
+from ..fleet.keeper import Keeper
+from ..fleet.lease import Lease, Terms
+from ..fleet.limits import Limits
+from ..fleet.queue import Waiting
+from ..fleet.sessions import FAILURES, session_of
+from ..fleet.snapshot import Publisher
+from ..fleet.telling import Teller
+from ..host_runner import HostRunner
+from ..interruption import Interruption
+from ..memory import Memory
+from ..session import Session
+from ..tags import is_wanted
+from ..units import now_text
+from .compared import compare_job
+from .hosts import Hosts
+from .record import record_id
+from .render import render_report, render_summary
+from .stages import firmness
+from .steps import Phase, Step
+from .store import Store
+from .work import JobWork, Services
+
+if TYPE_CHECKING:
+    from ansible.plugins.action import ActionBase
+
+
+class Outside:
+    """The outside of one task that works on jobs."""
+
+    def __init__(
+        self,
+        action: ActionBase,
+        options: Mapping[str, Any],
+        variables: Mapping[str, Any],
+        say: Callable[[str], None],
+        check: bool,
+        total: int,
+        works: Mapping[str, JobWork],
+    ) -> None:
+        """Take the action, its options, the variables of its task, and where lines go.
+
+        ``total`` is how many jobs the run has, ``works`` are those of this task by the names of the jobs, as they come
+        to be. Of the options all actions have ``phase``, ``folder``, ``started_by``, ``takeover``, ``reset`` and
+        ``lease_seconds``. Raises Refusal if this control node cannot be told from others, and OSError.
+        """
+        self._options, self._variables, self._say, self._check = options, variables, say, check
+        self._works = works
+        self._memory = Memory()
+        self.store = Store(options["folder"], writes=not check)
+        self.totals: dict[str, dict[str, int]] = {}  # of all transfers of a job, once it is reported
+        self.hints: list[str] = []  # what only holds for the last pass, which a person should know
+        self._teller = Teller(say, time.monotonic, total, lambda name: works[name].step.value, Publisher())
+        self._runner = partial(HostRunner, action, task_vars=variables)
+        try:
+            self._controller = controller_id(options["folder"], write=not check)
+        except ValueError as error:
+            raise Refusal(str(error)) from None
+        self._claims = Claims(options["folder"], process_of(ansible_pid()))
+        self._keeper = Keeper(self._runner)
+
+    def services(self, *, continues: bool = False) -> Services:
+        """Return what the work on a job uses of it; ``continues``: an earlier task of the run has its lease already."""
+        return Services(
+            hosts=partial(self._hosts, continues=continues),
+            transfer=self._transfer,
+            compare=partial(compare_job, self._teller.tell_of_one),
+            errors=FAILURES,
+            store=self.store,
+            now=now_text,
+            tell=self._teller.note,
+            report=self._report,
+            claim=self._claim,
+            release=self._release,
+        )
+
+    def wanted(self, steps: Iterable[Step]) -> set[Step]:
+        """Return those steps that the user's tags leave."""
+        return {step for step in steps if self.is_wanted(f"migrate_{step.value}")}
+
+    def is_wanted(self, *tags: str) -> bool:
+        """Return whether the user's tags leave what has these."""
+        return is_wanted(tags, self._tags("ansible_run_tags"), self._tags("ansible_skip_tags"))
+
+    def drive(self, jobs: Iterable[Waiting], limits: Limits, interruption: Interruption) -> None:
+        """Do all the work, under the limits."""
+        interruption.words = WORDS
+        by_name = {name: partial(self._live, work) for name, work in self._works.items()}
+        try:
+            drive(by_name, jobs, limits, self._variables, self._teller.progress, self._keeper)
+        finally:
+            self._keeper.close()
+            self._teller.close()
+
+    def _live(self, work: JobWork) -> Any:
+        yield from work.live()
+        self._teller.ended(work.record.failure is not None)
+
+    def _tags(self, name: str) -> list[str]:
+        return list(self._variables.get(name) or (["all"] if name == "ansible_run_tags" else []))
+
+    def _hosts(self, job: Mapping[str, Any], *, continues: bool) -> Hosts:
+        """Return both hosts of a job, with its lease unless nothing may change."""
+        options = self._options
+        terms = Terms(
+            job=job["name"],
+            host=job["dest_host"],
+            identity=record_id(job),
+            holder=self._controller,
+            who=options["started_by"],
+            life=options["lease_seconds"],
+            takeover=options["takeover"] and not continues,
+        )
+        if self._check or Phase(options["phase"]) is Phase.PREFLIGHT:  # which change nothing, not even a lease
+            return Hosts(job, self._runner, terms)
+        lease = Lease(terms, firmness(self._works[job["name"]].state, options["reset"]), held=continues)
+        self._keeper.add(job["name"], lease)
+        return Hosts(job, self._runner, terms, lease)
+
+    def _claim(self, job: str) -> str:
+        """Claim a job against other runs here; return which one has it, empty if none does."""
+        try:
+            self._claims.take(job)
+        except Held as held:
+            return str(held)
+        return ""
+
+    def _release(self, job: str) -> None:
+        """Let other runs have a job, here and elsewhere."""
+        self._claims.release(job)
+        self._keeper.release(job)
+
+    def _transfer(
+        self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool, verify: str
+    ) -> Session:
+        """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""
+        max_delete = job.get("max_delete", limit)
+        own = {"verify": verify, "max_delete": max_delete, "collect": collect}
+        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, **own)
+
+    def _report(self, report: Mapping[str, Any]) -> None:
+        self.store.report(report["name"], report, render_report(report))
+        self.totals[report["name"]] = dict(report["totals"])
+        self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
+        if not self._teller.is_many:
+            for line in render_summary(report):
+                self._say(line)
+            return
+        failure = report["failure"]
+        ended = f"stopped in {failure['phase']}" if failure else ", ".join(report["phases"]) or "nothing done"
+        self._say(f"{report['name']}: {ended}")
