@@ -53,7 +53,7 @@ class ActionModule(ConductAction):
             "hook": cutover.hook,
             "remedies": cutover.remedies,
             "failure": record.failure._asdict() if record.failure else {},
-            "lease_lost": bool(cutover.state["failure"].get("lost")),
+            "lease_lost": bool(cutover.state.get("failure", {}).get("lost")),
         }
         if cutover.stopped:
             result.update(failed=True, msg=cutover.stopped)

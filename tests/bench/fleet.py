@@ -39,6 +39,10 @@ TRANSFER: list[dict[str, Any]] = [
         "longhaul.fleet.transfer": {"src_host": f"{{{{ {SOURCE} }}}}", "src": "/data/tree/", "dest": "/data/out/"},
     }
 ]
+HOOKS = {
+    "migrate_before_cutover": [{"host": "source", "command": ["true"]}],
+    "migrate_after_cutover": [{"host": "dest", "command": ["true"]}],
+}
 BACKUP, MIGRATE = "longhaul.fleet.backup", "longhaul.fleet.migrate"
 REPOSITORY = "/data/backup"
 PING: list[dict[str, Any]] = [
@@ -96,7 +100,7 @@ class Fleet:
             BACKUP, *options, backup_jobs=jobs, backup_defaults={"keep": {"last": 2}, "check_subset": "1/7"}
         )
 
-    def migrate(self, *options: str) -> tuple[Cost, Run]:
+    def migrate(self, *options: str, **variables: Any) -> tuple[Cost, Run]:
         """Move the tree of each source, from the preflight to the switch, as if it was never moved before."""
         self._migrated += 1
         jobs = [
@@ -110,7 +114,8 @@ class Fleet:
             for source, dest in zip(self.bed.hosts[::2], self.bed.hosts[1::2])
         ]
         folder = str(self._folder / f"migrated-{self._migrated}")
-        return self.run(MIGRATE, *options, migrate_jobs=jobs, migrate_phase="cutover", migrate_report_dir=folder)
+        variables = {"migrate_phase": "cutover", "migrate_report_dir": folder, **variables}
+        return self.run(MIGRATE, *options, migrate_jobs=jobs, **variables)
 
     def _used_by_hosts(self) -> float:
         return sum(_used_in(self.bed.root(host) / "proc") for host in self.bed.hosts)
@@ -139,6 +144,7 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
             "backup, first": fleet.backup,
             "backup, nothing changed": fleet.backup,
             "migrate, preflight to verify": fleet.migrate,
+            "migrate, with two hooks": partial(fleet.migrate, **HOOKS),
         }
         kinds = {name: do for name, do in kinds.items() if name.startswith(given.only)}
         for source in names[::2]:
@@ -152,10 +158,11 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
                 bed.exec(host, ["rm", "-rf", "/data/out", REPOSITORY])
                 bed.exec(host, ["mkdir", REPOSITORY])
             for name, do in kinds.items():
-                whole, _ran = do()
+                whole, ran = do()
                 cost = whole.of_each(fleet.pairs, idle)
                 found.setdefault(name, []).append(cost)
-                say(f"run {number + 1}: {name}: {cost.control:.3f} s of the control node a pair")
+                lines = len(ran.output.splitlines()) / fleet.pairs
+                say(f"run {number + 1}: {name}: {cost.control:.3f} s of the control node a pair, {lines:.1f} lines")
         counted: dict[str, float] = {}
         last = {"transfer": partial(fleet.run, TRANSFER), "backup": fleet.backup, "migrate": fleet.migrate}
         for name, run in last.items():

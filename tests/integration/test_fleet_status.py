@@ -80,8 +80,9 @@ def test_two_pairs_are_watched_from_elsewhere_while_they_run(
         assert row["method"] == {"data": "stream", "other": "rsync"}[name], row
     before = {host: (hosts.root(host) / "var/lib/longhaul").stat().st_mode for host in hosts.hosts}
     textfile = elsewhere.folder / "metrics/longhaul.prom"
-    predicted = elsewhere.status("--check", status_textfile=str(textfile)).expect_success()
+    predicted = elsewhere.status("--check", status_textfile=str(textfile), status_max_rows=1).expect_success()
     assert predicted.result("Ask the hosts")["changed"] and not textfile.exists()
+    assert "... and 1 more: 1 running" in "\n".join(predicted.result("Ask the hosts")["table"])
     written = elsewhere.status(status_textfile=str(textfile)).expect_success()
     assert written.result("Ask the hosts")["changed"]
     assert 'longhaul_fleet_job_info{job="data",source="alpha",dest="beta",phase="seed"' in textfile.read_text()

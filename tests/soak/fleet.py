@@ -5,9 +5,10 @@
 """A migration of a thousand pairs whose control node is killed again and again, with pairs that cannot be migrated.
 
 Every pair is real: a transfer between two hosts of a testbed, which Ansible reaches by ssh. There are as many names in
-the inventory as pairs; those of the sources share some hosts, since each host costs this machine memory. At the end
-every good pair must have been switched over, and every bad one be named once with its reason; a rerun changes nothing,
-and nothing is left on the hosts.
+the inventory as pairs; those of the sources share some hosts, since each host costs this machine memory. Some have
+hooks, which the role runs outside the task that drives all others. At the end every good pair must have been switched
+over, with its hooks, and every bad one be named once with its reason; a rerun changes nothing, and nothing is left on
+the hosts.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ BAD = (
     Bad("no-room", "Make room, or choose another destination", job={"dest": "/data/small/tree"}),
 )
 _BAD_OF_EACH = 2
+_HOOKED = 20  # of so many good pairs, one has hooks
 
 
 class Fleet:
@@ -68,6 +70,7 @@ class Fleet:
         self.bed = bed
         self.bad = {f"{bad.name}-{number}": bad for bad in BAD for number in range(_BAD_OF_EACH)}
         names = [*self.bad, *(f"tree{number:05}" for number in range(pairs - len(self.bad)))]
+        self._hooked = set(names[len(self.bad) :: _HOOKED])
         random.Random(pairs).shuffle(names)
         inventory = bed.inventory(folder / "hosts.yml")
         written = json.loads(inventory.read_text(encoding="utf-8"))
@@ -79,7 +82,8 @@ class Fleet:
             bad = self.bad.get(name, Bad("", ""))
             hosts[f"old-{name}"] = {**hosts[source], **bad.source}
             ends = {"src_host": f"old-{name}", "src": f"/data/{name}/", "dest_host": dest, "dest": f"/data/{name}"}
-            self.jobs.append({"name": name, **ends, **bad.job})
+            hooks = _hooks(name) if name in self._hooked else {}
+            self.jobs.append({"name": name, **ends, **hooks, **bad.job})
             self._places[name] = source, dest
         inventory.write_text(json.dumps(written), encoding="utf-8")
         self.playbooks = Playbooks(inventory, folder / "runs", collections_folder())
@@ -117,6 +121,20 @@ class Fleet:
                 found += [] if report["switch"].get("done") else [name]
         return found
 
+    def wrong_hooks(self, kills: int) -> list[str]:
+        """Return the good pairs whose hooks did not run, or not in their order, or again without a kill."""
+        found, repeated = [], []
+        for name in sorted(self._hooked):
+            source, dest = (self.bed.root(host) / f"data/log-{name}" for host in self._places[name])
+            state = json.loads((self.state / f"state/{name}.json").read_text(encoding="utf-8"))
+            last = [(hook["kind"], hook["result"]) for hook in state.get("hooks", [])][-2:]
+            ran = [one.read_text().split() if one.exists() else [] for one in (source, dest)]
+            in_order = last == [("before_cutover", "done"), ("after_cutover", "done")]
+            found += [] if in_order and list(map(set, ran)) == [{"stop"}, {"start"}] else [f"{name}: {last}, {ran}"]
+            repeated += [f"{name}: {ran}"] if len(ran[1]) > 1 else []
+        # A kill between the end of a hook and its record has it run again.
+        return found + (repeated if len(repeated) > kills else [])
+
     def left(self) -> list[str]:
         """Return what is left: folders of transfers on the hosts, processes there, and workers of killed runs here."""
         inventory = str(self.playbooks.inventory).encode()
@@ -129,6 +147,15 @@ class Fleet:
                 said = _read(process).replace(b"\0", b" ").decode(errors="replace")
                 found += [f"{host}: {said}"] if "engine" in said and ".pyz" in said else []
         return found
+
+
+def _hooks(name: str) -> dict[str, Any]:
+    """Return hooks that write down that they run."""
+
+    def hook(host: str, word: str) -> dict[str, Any]:
+        return {"name": word, "host": host, "command": ["/bin/sh", "-c", f"echo {word} >> /data/log-{name}"]}
+
+    return {"before_cutover": [hook("source", "stop")], "after_cutover": [hook("dest", "start")]}
 
 
 def _read(process: Path) -> bytes:
@@ -159,13 +186,13 @@ def run(pairs: int, kills: int, seed: int, say: Say) -> None:
             f"at most {sampler.processes} processes and {sampler.memory >> 20} MiB; {lines[-1]} lines in the last run, "
             f"{sum(lines)} in all"
         )
-        _check(fleet, last)
+        _check(fleet, last, kills)
         used = used_here()
         again = _run(fleet, sampler)
         used, printed = used_here() - used, again.output.count("\n")
         say(f"fleet: a rerun: {used / pairs:.2f} processor seconds a pair, {printed} lines")
         expect(_changed(again) == 0, f"the rerun changed something:\n{again.output[-4000:]}")
-        _check(fleet, again)
+        _check(fleet, again, kills)
         expect(max(lines) <= _MOST_LINES, f"a run printed {max(lines)} lines")
         expect(sampler.processes <= _MOST_PROCESSES, f"there were {sampler.processes} processes")
         expect(sampler.memory <= _MOST_MEMORY, f"they took {sampler.memory >> 20} MiB")
@@ -197,7 +224,7 @@ def _start(fleet: Fleet, sampler: Sampler) -> Any:
     return running
 
 
-def _check(fleet: Fleet, last: Run) -> None:
+def _check(fleet: Fleet, last: Run, kills: int) -> None:
     """Check the pairs, what was said of them, and what is left."""
     expect(last.rc, "no failure was reported")
     end = last.output.rpartition("TASK [")[2]
@@ -210,6 +237,8 @@ def _check(fleet: Fleet, last: Run) -> None:
     differing, waiting, left = fleet.differing(), fleet.not_switched(), fleet.left()
     expect(not differing, f"{len(differing)} pairs differ: {differing[:5]}")
     expect(not waiting, f"{len(waiting)} pairs are not switched over: {waiting[:5]}")
+    wrong = fleet.wrong_hooks(kills)
+    expect(not wrong, f"the hooks of {len(wrong)} pairs are wrong: {wrong[:5]}")
     expect(not left, f"{len(left)} things are left: {left[:10]}")
 
 

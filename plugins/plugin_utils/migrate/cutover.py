@@ -83,9 +83,11 @@ class Cutover(JobWork):
 
     def live(self) -> Life:
         """Do the acts, up to one that fails."""
-        self.state = dict(self._load(self._job["name"]))
-        self._warnings = list(self.state.get("warnings", []))
-        self.step = Step(self.state["run"].get("step", Step.CUTOVER.value))
+        try:
+            self._read_state()
+        except Stopped as stopped:
+            self.stopped = str(stopped)
+            return
         acts: Mapping[Act, Callable[[], Life | None]] = {
             Act.STOP: self._stop,
             Act.STOPPED: self._stopped,
@@ -114,6 +116,16 @@ class Cutover(JobWork):
         finally:
             if self._hosts is not None:
                 self._hosts.close()
+
+    def _read_state(self) -> None:
+        """Read what the act before has left. Raises Stopped."""
+        state = self._load(self._job["name"])
+        if not state:
+            path = self._services.store.state_path(self._job["name"])
+            raise Stopped(f"{path} is gone, which the run has written. Run it again when you know why")
+        self.state = dict(state)
+        self._warnings = list(state.get("warnings", []))
+        self.step = Step(state["run"].get("step", Step.CUTOVER.value))
 
     # The cutover
 
