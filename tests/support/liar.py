@@ -30,6 +30,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods import str
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.held_root import open_held
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import open_staging
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
 
 KEY = b"k" * 32
@@ -106,6 +107,12 @@ class End:
         """Send a record, as long as anybody listens."""
         with contextlib.suppress(OSError, FrameError):
             self.data.sendall(self.heads.encode(record) + payload)
+
+    def finish_refused(self) -> Any:
+        """Hang up as soon as it gives up, as a peer does that hears why, and give how it ended."""
+        session = self.conversation.session
+        wait_for(lambda: session._gives_up or self.ended is not None, seconds=20)  # pylint: disable=protected-access
+        return self.finish()
 
     def finish(self) -> Any:
         """Hang up, and give how it ended."""

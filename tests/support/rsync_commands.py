@@ -98,7 +98,7 @@ def _sent(argv: tuple[str, ...]) -> str:
         shell = Path(folder, "shell.py")
         said = Path(folder, "said")
         shell.write_text(f"import json, sys; open({str(said)!r}, 'w').write(json.dumps(sys.argv[2:]))")
-        words = [word.replace("SHELL", f"{sys.executable} {shell}") for word in argv]
+        words = [word.replace("SHELL", f"{sys.executable} -I -S {shell}") for word in argv]
         subprocess.run(words, capture_output=True, check=False, env=environment(user_variables()))
         assert said.exists(), subprocess.run(words, capture_output=True, check=False).stderr
         return " ".join(json.loads(said.read_text()))

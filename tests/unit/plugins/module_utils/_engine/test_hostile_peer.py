@@ -74,8 +74,7 @@ def test_a_shard_is_done_with_once(tmp_path):
     sent = dump_message({"id": 1, "problems": {}, "sums": {}, "bytes": 10})
     end.say(FrameKind.SENT, sent)
     end.say(FrameKind.SENT, sent)
-    wait_for(lambda: end.ended is not None, seconds=20)
-    ended = end.finish()
+    ended = end.finish_refused()
     assert isinstance(ended, TransferFailed) and "SENT of shard 1" in str(ended), repr(ended)
     assert (tmp_path / "root" / "new").read_bytes() == b"0123456789"
 
@@ -95,8 +94,7 @@ def test_a_staging_name_is_refused(tmp_path, path, kind):
     target = b"../outside" if kind == "l" else b""
     numbers = (0, 0, len(target), 1, 2, 3, 4, 1, 0, 0)
     end.say(FrameKind.SHARD, Shard(1, [ROOT, Entry(path, kind, 0o755, *numbers, target)]).dump())
-    wait_for(lambda: end.ended is not None, seconds=20)
-    ended = end.finish()
+    ended = end.finish_refused()
     assert isinstance(ended, TransferFailed) and "a transfer's own folder" in str(ended), repr(ended)
     staging = tmp_path / "root" / STAGED[0].decode()
     assert [path.is_symlink() for path in (staging, staging / "tmp", staging / "partial")] == [False] * 3
@@ -139,8 +137,7 @@ def test_what_the_plan_does_not_name_is_refused(tmp_path, path, kind, changes):
     end = End(tmp_path, "dest", **changes)
     offered = Entry(path, kind, 0o4755, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0)
     end.say(FrameKind.SHARD, Shard(1, [offered] if "only" in changes else [ROOT, offered]).dump())
-    wait_for(lambda: end.ended is not None, seconds=20)
-    ended = end.finish()
+    ended = end.finish_refused()
     assert isinstance(ended, TransferFailed) and "unexpected data from the peer" in str(ended), repr(ended)
     assert {path.name for path in (tmp_path / "root").iterdir()} == {"small", "large", STAGED[0].decode()}
     assert (tmp_path / "root/small").read_bytes() == b"s" * 100
@@ -150,8 +147,7 @@ def test_nothing_of_a_shard_is_made_where_one_entry_is_refused(tmp_path):
     end = End(tmp_path, "dest", rules=["- *.key"])
     folder = Entry(b"a", "d", 0o755, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0)
     end.say(FrameKind.SHARD, Shard(1, [ROOT, folder, folder._replace(path=b"b.key")]).dump())
-    wait_for(lambda: end.ended is not None, seconds=20)
-    assert isinstance(end.finish(), TransferFailed) and not (tmp_path / "root/a").exists()
+    assert isinstance(end.finish_refused(), TransferFailed) and not (tmp_path / "root/a").exists()
 
 
 @pytest.mark.parametrize("what", ["values", "shards", "entries", "small files"])
@@ -175,8 +171,7 @@ def test_messages_that_would_fill_the_memory_are_refused(tmp_path, what):
         count = 2100 if what == "entries" else 1500
         files = [file._replace(path=b"%04d" % number) for number in range(count)]
         end.say(FrameKind.SHARD, Shard(1, [ROOT, *files]).dump())
-    wait_for(lambda: end.ended is not None, seconds=20)
-    ended = end.finish()
+    ended = end.finish_refused()
     assert isinstance(ended, TransferFailed) and reason in str(ended), repr(ended)
 
 
@@ -186,8 +181,7 @@ def test_a_path_without_end_costs_little_and_is_not_repeated(tmp_path):
     payload = Shard(1, [ROOT, deep]).dump()
     before = time.process_time()
     end.say(FrameKind.SHARD, payload)
-    wait_for(lambda: end.ended is not None, seconds=60)
-    ended = end.finish()
+    ended = end.finish_refused()
     assert isinstance(ended, TransferFailed) and "not behind its directory" in str(ended), repr(ended)[:500]
     assert time.process_time() - before < 20  # half an hour where each part of the path was looked at from the start
     assert len(str(ended)) < 5000

@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Hash, Ping
 from ansible_collections.longhaul.fleet.tests.support.liar import End
 
-TIMEOUT = 3
+TIMEOUT = 2
 
 
 class Pinging:

@@ -59,7 +59,7 @@ def link(folder: Path, *groups: str) -> None:
             os.link(folder / group[0], folder / name)
 
 
-@pytest.mark.often(6)
+@pytest.mark.often(4)
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize(
     ("source", "dest"),
@@ -191,6 +191,7 @@ def test_symlinks_and_fifos_that_share_an_inode_become_separate(trees, transfer)
     assert differences(source, dest) == []
 
 
+@pytest.mark.often(1)
 def test_any_change_of_who_shares_what_is_followed(trees, transfer):
     source, dest = trees[:2]
     chance = random.Random(7)

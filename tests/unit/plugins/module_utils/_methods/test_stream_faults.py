@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.longhaul.fleet.tests.support import faulty
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.faulty import fault, mounted
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.support.relay import Relay
 from ansible_collections.longhaul.fleet.tests.support.small_disk import small_disk
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.small_tree import make_tree
@@ -143,7 +144,7 @@ def test_a_receiver_with_a_slow_disk_is_not_a_dead_one(trees, behind):
 
 
 @pytest.mark.newest
-@pytest.mark.parametrize("side", ["source", "dest"])
+@pytest.mark.parametrize("side", ["dest", *rarely("source")])
 def test_an_end_that_stands_still_for_a_while_is_not_a_dead_one(trees, side):
     source, _dest, _work = trees
     (source / "image").write_bytes(noise(1, 48 * MIB))

@@ -39,7 +39,7 @@ def seems_equal(source, dest, preserve, trust="full"):
     return not differing_buckets(*digests)
 
 
-@pytest.mark.often(4)
+@pytest.mark.often(3)
 @pytest.mark.parametrize("worth", [None, 1], ids=["one process", "several processes"])
 @pytest.mark.parametrize("preserve", [["permissions", "times"], ["permissions", "times", "xattrs"]], ids=" ".join)
 @pytest.mark.parametrize("method", METHODS)
@@ -99,7 +99,7 @@ def test_with_owners_nothing_is_left_out(trees):
     assert not seems_equal(source, dest, ["owner", "group", "permissions"])
 
 
-@pytest.mark.often(5)
+@pytest.mark.often(4)
 @pytest.mark.parametrize("worth", [None, 1], ids=["one process", "several processes"])
 @pytest.mark.parametrize("trust", ["none", "full"])
 @pytest.mark.parametrize("method", METHODS)
@@ -190,7 +190,7 @@ def test_a_copy_of_what_has_other_names_keeps_what_this_host_believes_of_it(tree
     assert os.getxattr(dest / "file", "trusted.own") == b"1"
 
 
-@pytest.mark.often(4)
+@pytest.mark.often(3)
 @pytest.mark.parametrize("changes", [{}, {"checksum": True}], ids=["quick", "checksum"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_file_that_another_user_put_there_is_not_made_set_id(trees, method, changes):

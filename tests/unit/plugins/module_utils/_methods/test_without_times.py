@@ -42,6 +42,7 @@ def fill(path: Path, text: bytes, when: int) -> None:
     os.utime(path, ns=(when, when))
 
 
+@pytest.mark.often(3)
 def test_a_file_of_the_same_size_and_another_time_is_not_left_as_it_was(tmp_path, transfer):
     source, dest = tmp_path / "source", tmp_path / "dest"
     for name, text in (("small", b"new!"), ("large", b"n" * 300_000)):

@@ -102,7 +102,7 @@ def test_a_client_gets_nothing_but_the_files_of_the_plan(ground, serving):
     ground.expect_a_copy()
 
 
-@pytest.mark.often(3)
+@pytest.mark.often(2)
 @pytest.mark.parametrize("lie", SERVERS)
 @pytest.mark.parametrize("serving", ["source", "dest"])
 def test_a_server_that_lies_harms_nothing(ground, serving, lie):

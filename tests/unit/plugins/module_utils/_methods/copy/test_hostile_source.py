@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.common import partial_name
 from ansible_collections.longhaul.fleet.tests.support import lying_source
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.copy.test_scp_sftp import needs_sshd
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.stream_pairs import run_through
@@ -149,7 +150,7 @@ def test_an_scp_that_pushes_what_nobody_asked_for_brings_nothing(trees):
     assert (trees.dest / "a").read_text() == "x" * len(SECRET)
 
 
-@pytest.mark.parametrize("serving", ["dest", "source"])
+@pytest.mark.parametrize("serving", ["dest", *rarely("source")])
 def test_an_scp_that_says_what_none_should_say_changes_nothing(trees, serving):
     driving = "source" if serving == "dest" else "dest"
     outcome = trees.transfer("scp", serving, "scp_sessions", side=driving, preserve=["times"])

@@ -12,7 +12,6 @@ import random
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -248,14 +247,21 @@ def test_ipv6(trees, dialect):
     assert differences(source, dest) == []
 
 
-def test_a_tree_deeper_than_python_recurses_leaves_nothing_staged(trees):
+RECURSES = 300  # calls, at both ends: each level costs all the more the deeper it is
+
+
+def test_a_tree_deeper_than_python_recurses_leaves_nothing_staged(trees, tmp_path):
     """Nor does it need a descriptor for each level, as the removal of newer Pythons does."""
     source, dest, work = trees
-    deepest = source.joinpath(*["d"] * (sys.getrecursionlimit() + 20))
+    deepest = source.joinpath(*["d"] * (RECURSES + 20))
     subprocess.run(["mkdir", "-p", deepest], check=True)  # which neither pathlib nor os.makedirs can do
     for number in range(3):
         (deepest / f"f{number}").write_bytes(os.urandom(1000))
     pair = Pair(work, source, dest, settings("tar_nc"))
+    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.setrecursionlimit({RECURSES})")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    for side in ("source", "dest"):
+        pair.env[side]["PYTHONPATH"] = path
     run_through(pair, "dest", "ulimit -n 256")
     try:
         outcome = pair.run()

@@ -118,6 +118,7 @@ def test_a_lie_reaches_the_peer(ground):
     assert (ground.pair.dest / ("#" * 14)).exists() and not (ground.pair.dest / NAME).exists()
 
 
+@pytest.mark.often(24)
 @pytest.mark.parametrize("connect", ["push", "pull"])
 @pytest.mark.parametrize("changes", [{}, {"numeric_ids": False}, {"delete": True}, {"inplace": True}], ids=str)
 @pytest.mark.parametrize("lie", LIES)
@@ -130,6 +131,7 @@ def test_names_that_lead_elsewhere_write_nothing_there(ground, connect, changes,
     assert not Path(f"/{'x' * 13}").exists()
 
 
+@pytest.mark.often(5)
 @pytest.mark.parametrize("connect", ["push", "pull"])
 @pytest.mark.parametrize("changes", [{}, {"numeric_ids": False}, {"delete": True}], ids=str)
 @pytest.mark.parametrize("name", STAGED, ids=["its own", "another"])

@@ -21,6 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd import method as rsyncd
 from ansible_collections.longhaul.fleet.tests.support.canary import Canary
 from ansible_collections.longhaul.fleet.tests.support.lying_daemon import LyingRelay
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ID, Pair, settings
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: only root can change its root folder")
@@ -136,7 +137,7 @@ def test_a_lie_reaches_the_peer(ground):
     assert (ground.pair.dest / ("#" * 14)).exists() and not (ground.pair.dest / NAME).exists()
 
 
-@pytest.mark.often(24)
+@pytest.mark.often(16)
 @pytest.mark.parametrize("connect", ["push", "pull"])
 @pytest.mark.parametrize("changes", [{}, {"delete": True}, {"inplace": True}], ids=str)
 @pytest.mark.parametrize("lie", LIES)
@@ -175,7 +176,7 @@ def test_the_staging_folder_cannot_be_exchanged(ground, connect, name):
     ],
     ids=" ".join,
 )
-@pytest.mark.parametrize("place", ["", "../", "../outside/", "isthere__/", "./isthere__/../"])
+@pytest.mark.parametrize("place", ["", "../outside/", *rarely("../", "isthere__/", "./isthere__/../")])
 def test_a_source_with_options_of_its_own_writes_nothing_outside(ground, words, place):
     (ground.pair.source / "isthere__").mkdir()
     (ground.pair.source / "isthere__" / "xxx").write_text("evil")
