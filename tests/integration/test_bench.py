@@ -49,6 +49,7 @@ def test_a_small_run_measures_a_transfer_beside_a_program(
     assert "| transfer stream TLS |" in shown and shown in said
 
 
+@pytest.mark.long
 def test_what_is_killed_at_half_sends_again_what_it_lost_and_the_first_file_is_seen(
     testbed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,13 +23,13 @@ from ansible_collections.longhaul.fleet.tests.support.faults import (
     start_all,
 )
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
-from ansible_collections.longhaul.fleet.tests.support.rarely import HALVES
+from ansible_collections.longhaul.fleet.tests.support.rarely import PAIRS
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 PLAIN = 5002  # the user who is not root on the hosts
 
 
-@pytest.mark.parametrize("methods", HALVES)
+@pytest.mark.parametrize("methods", PAIRS)
 def test_a_source_in_use(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods)
     transfers[0].options["streams"] = 1  # two would send what changes beside the large file that comes before it
@@ -40,7 +40,7 @@ def test_a_source_in_use(hosts: Testbed, playbooks: Playbooks, methods: tuple[st
             (transfer.source / "large" / name).write_bytes(b"a" * MIB)
         (transfer.source / "z-folder").mkdir()
         (transfer.source / "z-folder/file").write_text("content")
-    running = start_all(transfers, "60mbit")
+    running = start_all(transfers, "40mbit")
     for transfer in transfers:
         change(transfer.source)
     hosts.shape("alpha", None)
@@ -81,7 +81,7 @@ def is_a_version(content: bytes) -> bool:
     return content in (b"a" * MIB, b"b" * MIB, b"a" * MIB + b"b" * MIB, b"a" * (MIB // 2))
 
 
-@pytest.mark.parametrize("methods", HALVES)
+@pytest.mark.parametrize("methods", PAIRS)
 def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods, delete=True)
     playbooks.inventory = hosts.inventory(
@@ -112,7 +112,7 @@ def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, playbooks: Playboo
         assert not (transfer.dest / "open/file").exists()
 
 
-@pytest.mark.parametrize("methods", HALVES)
+@pytest.mark.parametrize("methods", PAIRS)
 def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods, delete=True)
     for transfer in transfers:
@@ -139,7 +139,7 @@ def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks, methods: tu
         transfer.expect_identical()
 
 
-@pytest.mark.parametrize("methods", HALVES)
+@pytest.mark.parametrize("methods", PAIRS)
 def test_other_types_in_the_way(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods)
     for transfer in transfers:
@@ -174,7 +174,7 @@ def put(transfer: Transfer) -> None:
     (transfer.dest / "link-for-file").write_text("file")
 
 
-@pytest.mark.parametrize("methods", HALVES)
+@pytest.mark.parametrize("methods", PAIRS)
 def test_two_transfers_to_one_destination(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     firsts = several(hosts, playbooks, methods, verify="none")
     for transfer in firsts:

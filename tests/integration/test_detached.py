@@ -82,6 +82,7 @@ def _expect_shown(run: Run, identity: str, method: str) -> None:
         assert progress["eta"] >= 0
 
 
+@pytest.mark.long
 def test_a_finished_transfer_is_collected(hosts: Testbed, playbooks: Playbooks) -> None:
     make_big_files(hosts.root("alpha") / "data/src", 6 << 20, count=2)
     start = playbooks.run([move("Start", wait=False)], hosts="beta").expect_success().result("Start")

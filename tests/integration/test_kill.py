@@ -27,7 +27,7 @@ from ansible_collections.longhaul.fleet.tests.support.faults import (
     wait_for,
 )
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
-from ansible_collections.longhaul.fleet.tests.support.rarely import HALVES, rarely
+from ansible_collections.longhaul.fleet.tests.support.rarely import PAIRS, rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 Record = Callable[[str, object], None]
@@ -95,7 +95,7 @@ def test_a_killed_controller(hosts: Testbed, playbooks: Playbooks, record_proper
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("methods", HALVES)
+@pytest.mark.parametrize("methods", PAIRS)
 def test_what_ended_without_a_controller_is_collected(
     hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]
 ) -> None:
@@ -134,7 +134,7 @@ def test_killed_jobs_take_their_programs_along(hosts: Testbed, playbooks: Playbo
     expect_nothing_left(transfers)
 
 
-@pytest.mark.parametrize("methods", HALVES)
+@pytest.mark.parametrize("methods", PAIRS)
 def test_a_host_that_restarts(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods, verify="none")
     for transfer in transfers:

@@ -18,6 +18,7 @@ from ansible_collections.longhaul.fleet.tests.support import compare, refusal
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 # How the program of a test's service ends itself: it is gone when this has returned.
@@ -513,9 +514,9 @@ def test_what_stands_in_the_way_is_told_together_and_nothing_is_written(hosts: T
     [
         ({"migrate_jobs": []}, ["There are no jobs", "src_host: old.example.com", "-e @jobs.yml"]),
         ({"migrate_phase": "seeed"}, ["migrate_phase is seeed", "seed, sync, rehearse, cutover"]),
-        ({"migrate_phase": "report"}, ["migrate_phase=report no longer exists", "migrate_phase=cutover"]),
-        ({"migrate_defaults": {"exclued": ["*.tmp"]}}, ["exclued", "exclude"]),
-        ({"migrate_only": ["daat"]}, ["daat", "no such job"]),
+        *rarely(({"migrate_phase": "report"}, ["migrate_phase=report no longer exists", "migrate_phase=cutover"])),
+        *rarely(({"migrate_defaults": {"exclued": ["*.tmp"]}}, ["exclued", "exclude"])),
+        *rarely(({"migrate_only": ["daat"]}, ["daat", "no such job"])),
         ({"migrate_jobs": [Migration.job("data", dest_host="gamma")]}, ["gamma", "inventory"]),
     ],
     ids=["no jobs", "no such phase", "the phase report", "typo in an option", "no such job", "no such host"],

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.longhaul.fleet.tests.integration import test_migrate
 from ansible_collections.longhaul.fleet.tests.integration.test_migrate import STOP_PROGRAM, Migration, trees
 from ansible_collections.longhaul.fleet.tests.support import compare
@@ -63,6 +64,7 @@ def test_a_live_database_reaches_the_cutover(hosts: Testbed, migration: Migratio
     program.unlink()
 
 
+@pytest.mark.long
 def test_a_final_pass_forgives_nothing(hosts: Testbed, migration: Migration) -> None:
     source, _dest = trees(hosts)
     program = hosts.root("alpha") / "usr/local/bin/database"

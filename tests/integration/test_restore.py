@@ -84,8 +84,8 @@ def changed(run: Run) -> bool:
     return any(one.result.get("changed") for one in run.results)
 
 
-@pytest.mark.smoke
-def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: Backup) -> None:
+def three_days(backup: Backup) -> Path:
+    """Back up a hard tree three times, in which work/plan is another one each day; give the tree as it is then."""
     source = backup.data["alpha"] / "src"
     # What cp cannot copy is not what this is about.
     make_hard_tree(source, many=30, without=["longer than PATH_MAX"], outside=backup.data["alpha"] / "outside")
@@ -94,6 +94,12 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     os.link(source / "work/plan", source / "work/plan too")
     make_big_files(source / "work", 4 * MIB)
     backup.make("echo second >work/plan && touch new", "rm -r names && echo third >work/plan")
+    return source
+
+
+@pytest.mark.smoke
+def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: Backup) -> None:
+    source = three_days(backup)
 
     # A dry run lists and does nothing.
     before = refusal.everything(hosts)
@@ -114,12 +120,6 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     before = refusal.everything(hosts)
     assert not changed(backup.restore()) and refusal.everything(hosts) == before
 
-    # As it was before a day, to another host.
-    by_rsync = {"restore_transfer": {"method": "rsync", "trust": "full", "bwlimit": "1G"}}
-    backup.restore(restore_when="before 2026-11-01", restore_to="beta", restore_dest="/data/there", **by_rsync)
-    assert backup.report()["result"]["method"] == "rsync"
-    assert compare.differences(backup.data["alpha"] / "day1", backup.data["beta"] / "there") == []
-
     # One folder and one file, named as they were on the host. A prune leaves what is being restored to the next one.
     hosts.shape("beta", "1mbit")
     restoring = backup.start(restore_when="2026-10-30", restore_path="/data/src/work")
@@ -133,11 +133,6 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     hosts.shape("beta", None)
     restoring.wait().expect_success()
     assert compare.differences(backup.data["alpha"] / "day0/work", source / f"work.restored-{DAYS[0]}") == []
-    # In New York that snapshot was made in the evening before.
-    there = {"restore_when": "2026-10-30", "restore_timezone": "America/New_York", "restore_check": "files"}
-    backup.restore(restore_path="work/plan", restore_verify="size", **there).expect_success()
-    assert (backup.report()["checked"], backup.report()["result"]["verified"]) == ("files", "size")
-    assert (source / f"work/plan.restored-{DAYS[1]}/plan").read_text() == "second\n"
 
     # Over existing files: first a prediction, then the changes. Extra files stay unless restore_delete is set.
     over = {"restore_when": "2026-10-30", "restore_over": True}
@@ -149,6 +144,22 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     backup.restore(restore_delete=True, **over).expect_success()
     assert compare.differences(backup.data["alpha"] / "day0", source) == []
     assert backup.report()["delete"]
+
+
+@pytest.mark.long
+def test_the_day_before_another_and_that_of_another_time_zone(backup: Backup) -> None:
+    source = three_days(backup)
+    # As it was before a day, to another host.
+    by_rsync = {"restore_transfer": {"method": "rsync", "trust": "full", "bwlimit": "1G"}}
+    backup.restore(restore_when="before 2026-11-01", restore_to="beta", restore_dest="/data/there", **by_rsync)
+    assert backup.report()["result"]["method"] == "rsync"
+    assert compare.differences(backup.data["alpha"] / "day1", backup.data["beta"] / "there") == []
+
+    # In New York the second snapshot was made in the evening before.
+    there = {"restore_when": "2026-10-30", "restore_timezone": "America/New_York", "restore_check": "files"}
+    backup.restore(restore_path="work/plan", restore_verify="size", **there).expect_success()
+    assert (backup.report()["checked"], backup.report()["result"]["verified"]) == ("files", "size")
+    assert (source / f"work/plan.restored-{DAYS[1]}/plan").read_text() == "second\n"
 
 
 def test_a_symlink_into_the_repository_is_no_destination(backup: Backup) -> None:

@@ -123,6 +123,7 @@ def test_a_migration_by_transmit_worker_and_process(hosts: Testbed, data: Privat
     assert rest.stats[REPORTS]["report"] == str(tmp_path / "lasting/longhaul-migrate/report.md")
 
 
+@pytest.mark.long
 def test_without_a_lasting_folder_a_copy_is_made_and_what_was_switched_over_is_left_alone(
     hosts: Testbed, data: PrivateData, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 from ansible_collections.longhaul.fleet.tests.support import compiled
 from ansible_collections.longhaul.fleet.tests.support.leftovers import snapshot
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Line, Listener, Testbed, TestbedError
 from ansible_collections.longhaul.fleet.tests.testbed import bed as bed_module
 
@@ -105,7 +106,7 @@ with Testbed() as bed:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *rarely(signal.SIGTERM, signal.SIGINT)])
 def test_it_goes_with_the_program_that_made_it(number: int) -> None:
     package = Path(bed_module.__file__).parent
     maker = subprocess.Popen([sys.executable, "-c", MAKER], stdout=subprocess.PIPE, cwd=package.parent, text=True)
@@ -216,7 +217,7 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10) as pe
 """
 
 
-@pytest.mark.parametrize("ipv6", [False, True])
+@pytest.mark.parametrize("ipv6", [False, *rarely(True)])
 def test_a_long_line(listening: Testbed, ipv6: bool) -> None:
     there = listening.data_address("beta", ipv6=ipv6)
     assert listening.shorten() == []

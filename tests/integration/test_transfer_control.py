@@ -72,6 +72,7 @@ def test_a_transfer_that_nobody_waits_for(hosts: Testbed, playbooks: Playbooks, 
     _expect_resumed(hosts, playbooks, method, before)
 
 
+@pytest.mark.long
 def test_at_the_end_that_connects(hosts: Testbed, playbooks: Playbooks) -> None:
     before = {host: leftovers.snapshot(hosts, host) for host in hosts.hosts}
     identity = slow_start(hosts, playbooks, "stream")

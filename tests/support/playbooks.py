@@ -43,6 +43,11 @@ class Run(NamedTuple):
         assert found, f"no task {task!r} on {host or 'any host'} in:\n{self.output}"
         return found[-1]
 
+    def said_of(self, task: str) -> str:
+        """Return what was printed about the tasks of that name."""
+        _before, *parts = re.split(r"^TASK \[(.+)\] \**$", self.output, flags=re.MULTILINE)
+        return "".join(text for name, text in zip(parts[::2], parts[1::2]) if name == task)
+
     @property
     def failures(self) -> list[str]:
         """The messages of all failures that were not ignored, with what their tasks showed before them."""

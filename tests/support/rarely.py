@@ -20,4 +20,4 @@ def rarely(*variants: Any) -> list[Any]:
 
 
 # For tests that let several methods wait side by side: these are in make test, the others in make integration-long.
-HALVES = [pytest.param(("stream", "rsync", "tar_nc"), id="first"), *rarely((("rsyncd", "scp", "sftp"),))]
+PAIRS = [pytest.param(("stream", "rsync"), id="first"), *rarely((("rsyncd", "tar_nc"),), (("scp", "sftp"),))]
