@@ -41,8 +41,7 @@ class ActionModule(ConductAction):
         """Do them to their end. An act that fails is a failure of the task, and its reason is recorded."""
         job, asked = options["job"], _asked(options)
         works: dict[str, JobWork] = {}
-        continued = {**options, "takeover": False, "reset": False}
-        outside = Outside(self, continued, self.variables, say, not write, options["total"], works)
+        outside = Outside(self, options, self.variables, say, not write, options["total"], works)
         cutover = Cutover(job, _options(options, outside), outside.services(continues=True), asked)
         works[job["name"]] = cutover
         alone = Waiting(rank(0, 0.0, 0), job["name"], Pair(job["src_host"], job["dest_host"]))
@@ -83,6 +82,5 @@ def _options(options: Mapping[str, Any], outside: Outside) -> Options:
     return Options(
         phase=Phase(options["phase"]),
         steps={step for tag, steps in _TAGGED.items() if outside.is_wanted(tag) for step in steps},
-        started_by=options["started_by"],
         compares_first=options["verify_when"] == "before_switch",
     )

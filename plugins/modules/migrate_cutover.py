@@ -92,10 +92,6 @@ options:
     description: Where the reports and the states are on the control node.
     type: path
     required: true
-  started_by:
-    description: Who runs it, for other control nodes.
-    type: str
-    required: true
   lease_seconds:
     description: How long the lease of the job lives without a sign of life.
     type: float
@@ -112,7 +108,6 @@ EXAMPLES = r"""
     acts: [copy, switch]
     phase: cutover
     folder: /srv/longhaul-migrate
-    started_by: root@control
     lease_seconds: 900
 """
 

@@ -6,8 +6,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Life, Pause, Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+
+
+class Transfers:
+    """The transfers of a job, which end as a test says: each with its result, or with what it raises."""
+
+    transfers: list[dict[str, Any] | Exception]
+    status = Status("running", alive=True)
+    places = ()
+
+    def finish(self, _running: Transfers, status: Status) -> dict[str, Any]:
+        """Return how the next of them ended."""
+        assert status.state == "finished"
+        ended = self.transfers.pop(0)
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
 
 
 def live_to_end(steps: Life) -> list[float]:

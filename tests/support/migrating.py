@@ -18,8 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.work import Options, Services
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
-from ansible_collections.longhaul.fleet.tests.support.driving import live_to_end
+from ansible_collections.longhaul.fleet.tests.support.driving import Transfers, live_to_end
 
 JOB = {"name": "data", "src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}
 FOUND = {
@@ -55,7 +54,7 @@ def compared(**changes: Any) -> dict[str, Any]:
 NOTHING = result(files_created=0, bytes_sent=0, changed=False)
 
 
-class World:
+class World(Transfers):
     """Hosts, transfers and a folder of states; remembers what it was asked for."""
 
     def __init__(self, folder: Path) -> None:
@@ -99,16 +98,6 @@ class World:
             self.kept.append(self.riding)
             self.has_kept, self.riding = True, None
         return self
-
-    status = Status("running", alive=True)
-    places = ()
-
-    def finish(self, _running: World, status: Status) -> dict[str, Any]:
-        assert status.state == "finished"
-        ended = self.transfers.pop(0)
-        if isinstance(ended, Exception):
-            raise ended
-        return ended
 
     def _transfer(
         self, _job: object, _hosts: object, check: bool, limit: int | None, _collect: bool, verify: str

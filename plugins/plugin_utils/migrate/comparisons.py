@@ -47,7 +47,7 @@ def tell_found(results: Sequence[Mapping[str, Any]], check_mode: bool = False) -
             )
             continue
         total = int(one["differences_total"])
-        verdict = "the trees are the same" if one["identical"] else f"they differ in {_places(total)}"
+        verdict = "the trees are the same" if one["identical"] else f"they differ in {places(total)}"
         entries = [int(one[side]["entries"]) for side in ("source", "dest")]
         lines.append(f"{name}: {verdict}, {entries[0]} entries at the source, {entries[1]} entries at the destination")
         if not one["identical"]:
@@ -77,13 +77,14 @@ _NEXT = (
 
 def _tell_differences(total: int, differences: Sequence[Mapping[str, Any]]) -> str:
     shown = differences[:_MOST_DIFFERENCES]
-    lines = [f"the trees differ in {_places(total)}"]
+    lines = [f"the trees differ in {places(total)}"]
     lines += [
         f"  {one['path']}: {one['kind']}{' in ' + ', '.join(one['fields']) if one.get('fields') else ''}"
         for one in shown
     ]
-    return "\n".join([*lines, *([f"  and in {_places(total - len(shown))} more"] if total > len(shown) else [])])
+    return "\n".join([*lines, *([f"  and in {places(total - len(shown))} more"] if total > len(shown) else [])])
 
 
-def _places(count: int) -> str:
+def places(count: int) -> str:
+    """Return so many places in words."""
     return f"{count} {'place' if count == 1 else 'places'}"

@@ -21,6 +21,7 @@ from ..fleet.conductor import Call, Life
 from ..fleet.life import Stopped
 from ..hooks import Told
 from .advice import advice
+from .comparisons import places
 from .groups import Standing
 from .remedies import find_remedies
 from .stages import HOOKS, firmness
@@ -150,7 +151,6 @@ class Cutover(JobWork):
     def _copy(self) -> Life:
         if not self._is_due(Step.CUTOVER):
             return
-        self._enter(Step.CUTOVER)
         self._reach()
         # Nothing serves meanwhile, so what does not pass soon brings the source back.
         yield from self._persist(partial(self._final_pass, compares=self._options.compares_first), most=1)
@@ -171,8 +171,8 @@ class Cutover(JobWork):
         if self._is_due(Step.SWITCH):
             now = self._services.now()
             self._end_downtime(now, "the new host")
-            switch = {**self.state["switch"], "done": True, "at": now, "by": self._options.started_by}
-            self.state.update(quiesced=False, switch=switch)
+            self._note_switched(now)
+            self.state["quiesced"] = False
         elif self._is_due(Step.REHEARSE):
             self._serve_again()
             self._note_rehearsal()
@@ -337,18 +337,17 @@ class Cutover(JobWork):
         if record is not None and hosts.not_kept:
             if required:
                 raise Stopped(hosts.not_kept)
-            self._warn([f"{self._job['dest_host']} keeps no record of this job: {hosts.not_kept}"])
+            self._warn_unkept()
             self._save()
 
 
 def _tell_differences(found: Mapping[str, Any]) -> str:
     """Return why a comparison is a failure; ``found`` is what is kept of it."""
-    total = found["differences_total"]
     named = [
         f"{one['path']} ({one['kind']}{': ' + ', '.join(one['fields']) if one.get('fields') else ''})"
         for one in found["differences"][:_NAMED]
     ]
     return (
-        f"the trees differ in {total} {'place' if total == 1 else 'places'}, for example {', '.join(named)}. Either "
-        "something still writes to one of them, or a transfer left something out"
+        f"the trees differ in {places(found['differences_total'])}, for example {', '.join(named)}. Either something "
+        "still writes to one of them, or a transfer left something out"
     )

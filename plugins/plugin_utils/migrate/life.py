@@ -297,13 +297,7 @@ class JobLife(JobWork):
         services = self._services
         self.state["cutover_at"] = services.now()
         yield from self._final_pass(compares=True)
-        self.state["switch"] = {
-            "done": True,
-            "at": services.now(),
-            "by": self._options.started_by,
-            "hooks": [],
-            "steps": 0,
-        }
+        self._note_switched(services.now())
         self._save()
         self.step = Step.SWITCH
         yield Call(partial(self._hosts.keep_now, self._made_record()))

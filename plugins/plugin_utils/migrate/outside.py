@@ -58,8 +58,8 @@ class Outside:
         """Take the action, its options, the variables of its task, and where lines go.
 
         ``total`` is how many jobs the run has, ``works`` are those of this task by the names of the jobs, as they come
-        to be. Of the options all actions have ``phase``, ``folder``, ``started_by``, ``takeover``, ``reset`` and
-        ``lease_seconds``. Raises Refusal if this control node cannot be told from others, and OSError.
+        to be. Of the options all actions have ``phase``, ``folder`` and ``lease_seconds``, and where leases are
+        taken, ``takeover`` and ``reset``. Raises Refusal if this control node cannot be told from others, and OSError.
         """
         self._options, self._variables, self._say, self._check = options, variables, say, check
         self._works = works
@@ -118,19 +118,19 @@ class Outside:
 
     def _hosts(self, job: Mapping[str, Any], *, continues: bool) -> Hosts:
         """Return both hosts of a job, with its lease unless nothing may change."""
-        options = self._options
+        options, state = self._options, self._works[job["name"]].state
         terms = Terms(
             job=job["name"],
             host=job["dest_host"],
             identity=record_id(job),
             holder=self._controller,
-            who=options["started_by"],
+            who=state["run"]["by"],
             life=options["lease_seconds"],
-            takeover=options["takeover"] and not continues,
+            takeover=not continues and options["takeover"],
         )
         if self._check or Phase(options["phase"]) is Phase.PREFLIGHT:  # which change nothing, not even a lease
             return Hosts(job, self._runner, terms)
-        lease = Lease(terms, firmness(self._works[job["name"]].state, options["reset"]), held=continues)
+        lease = Lease(terms, firmness(state, not continues and options["reset"]), held=continues)
         self._keeper.add(job["name"], lease)
         return Hosts(job, self._runner, terms, lease)
 

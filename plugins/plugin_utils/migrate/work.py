@@ -30,7 +30,7 @@ class Options(NamedTuple):
 
     phase: Phase
     steps: Collection[Step]  # those that the user's tags leave
-    started_by: str
+    started_by: str = ""
     check_mode: bool = False
     installs: bool = True
     predicts: bool = True
@@ -223,6 +223,16 @@ class JobWork:
     def _warn(self, warnings: Collection[str]) -> None:
         self._warnings = list(dict.fromkeys([*self._warnings, *warnings]))
 
+    def _warn_unkept(self) -> None:
+        """Warn if the destination did not keep the last record that it was given."""
+        if self._hosts is not None and self._hosts.not_kept:
+            self._warn([f"{self._job['dest_host']} keeps no record of this job: {self._hosts.not_kept}"])
+
+    def _note_switched(self, now: str) -> None:
+        """Note that the destination serves, by whoever runs this."""
+        begun = {"hooks": [], "steps": 0, **self.state["switch"]}
+        self.state["switch"] = {**begun, "done": True, "at": now, "by": self.state["run"]["by"]}
+
     def _save(self) -> None:
         self._services.store.save(self._job["name"], self._saved)
 
@@ -248,8 +258,7 @@ class JobWork:
         return {**self.state, "warnings": self._warnings, "hooks": self.state.get("hooks", [])}
 
     def _report(self, predicted: Mapping[str, Any] = MappingProxyType({}), deletions: str = "") -> None:
-        if self._hosts is not None and self._hosts.not_kept:
-            self._warn([f"{self._job['dest_host']} keeps no record of this job: {self._hosts.not_kept}"])
+        self._warn_unkept()
         self._save()
         report = make_report(self._saved, self._warnings, self._options.check_mode, predicted, deletions)
         self._services.report(report)

@@ -25,8 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
-from ansible_collections.longhaul.fleet.tests.support.driving import live_to_end
+from ansible_collections.longhaul.fleet.tests.support.driving import Transfers, live_to_end
 
 JOB = {
     "name": "data",
@@ -50,7 +49,7 @@ WHOLE = list(GOOD)
 MOVED = {"state": "finished", "files_total": 3, "bytes_total": 5, "vanished": 0, "unstable": 0, "changed": True}
 
 
-class World:
+class World(Transfers):
     """Hosts, transfers and a folder of records; remembers what it was asked for."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,16 +95,6 @@ class World:
         if self.unreachable is not None:
             raise self.unreachable
         return self
-
-    status = Status("running", alive=True)
-    places = ()
-
-    def finish(self, _running: World, status: Status) -> dict[str, Any]:
-        assert status.state == "finished"
-        ended = self.transfers.pop(0)
-        if isinstance(ended, Exception):
-            raise ended
-        return ended
 
     def _hosts(self, _run: object) -> World:
         self.open += 1
