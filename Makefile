@@ -20,6 +20,7 @@ help:
 	@echo 'make clean   remove what these targets made'
 	@echo 'Parts of test: lint sanity unit unit-oldest-python integration integration-oldest-core molecule'
 	@echo 'Some of a part: make unit ARGS=tests/unit/test_x.py::test_y; make integration ARGS="-k testbed -x"; make molecule ARGS=rsyncd'
+	@echo '                make sanity ARGS=--all (what is not released, too)'
 	@echo 'make soak    random trees, options and kills, compared with the real rsync (root; ARGS="differential 2000", ARGS=scale, ARGS=hostile)'
 	@echo 'More: make molecule ARGS=database (a database in use moves to another Debian); unit-long; integration-long; unit-all-pythons; guest; fuzz (ARGS="bytes 60"; turns, dest, source, sftp, scp, options)'
 
@@ -55,7 +56,7 @@ release:
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && "$$venv/bin/python" $(TOOLS)/release.py $(ARGS)
 
 sanity:
-	@$(PYTHON) $(TOOLS)/sanity.py
+	@$(PYTHON) $(TOOLS)/sanity.py $(ARGS)
 
 unit: packages
 	@$(PYTHON) $(TOOLS)/pytests.py unit dev tests/unit -q $(ARGS)
