@@ -214,8 +214,11 @@ options:
         request more.
       - With V(stream), V(auto) begins with as many as the smaller host has cores, and four at most. If the network is
         the bottleneck while large files are being sent, it tries more, up to 16, and keeps them as long as the measured
-        rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. A fixed number
-        stays that number. The initial number is also that of the processes that write small files at the destination.
+        rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. On a line with
+        a round trip of 10 ms or more, the next transfer between these hosts begins with what the last one found. A
+        fixed number stays that number.
+      - As many processes write small files at the destination as V(stream) is told to have streams. With V(auto) these
+        are as many as the smaller host has cores, and four at most.
       - Hard links, the times of directories and deletions are correct for any number.
     type: str
     default: auto
@@ -225,7 +228,8 @@ options:
         source that counts, since it sends.
       - V(auto) tries BBR on two connections at most where packets are lost although the line is not full, and keeps it
         where they then carry at least a fifth more. It does so only if BBR is loaded on the source and listed in the
-        sysctl C(net.ipv4.tcp_allowed_congestion_control). V(none) leaves the source's default alone.
+        sysctl C(net.ipv4.tcp_allowed_congestion_control). What it found is remembered for a week. V(none) leaves the
+        source's default alone.
       - A name, such as V(bbr) or V(cubic), applies to all of these connections. The transfer fails if the source does
         not offer it, and other methods refuse a name. A transfer never loads a kernel module or changes a sysctl.
     type: str

@@ -93,6 +93,11 @@ def find_bottleneck(spent: Mapping[str, object], method: str, streams: int, byte
     return _result(ends, name, "", evidence, _advice(name, method, ends, rate, line))
 
 
+def met_by(spent: Mapping[str, object]) -> Met | None:
+    """Return what the connections of the source met, by the same account; None if it said nothing."""
+    return parse_account(spent.get("source")).met
+
+
 def _result(ends: Mapping[str, Account], name: str, cause: str, evidence: str, advice: str) -> Bottleneck:
     return {
         "name": name,

@@ -37,6 +37,7 @@ class Met(NamedTuple):
     buffer_limited: float
     congestion: tuple[str, ...]
     offered: tuple[str, ...]  # congestion controls that the source offers
+    found: str = ""  # of those, the one that was found to carry more than the host's own
 
 
 class Limit(NamedTuple):
@@ -55,7 +56,8 @@ def parse_met(said: object) -> Met | None:
     rtt, min_rtt = (min(number_said(said.get(name)), _LONGEST_TRIP) for name in ("rtt", "min_rtt"))
     path = Path(packets, min(lost, packets), rtt, min_rtt)
     busy, window, buffer = (number_said(said.get(name)) for name in ("busy", "window_limited", "buffer_limited"))
-    return Met(path, busy, window, buffer, _names(said.get("congestion")), _names(said.get("offered")))
+    found = CANDIDATE if said.get("found") == CANDIDATE else ""
+    return Met(path, busy, window, buffer, _names(said.get("congestion")), _names(said.get("offered")), found)
 
 
 def find_limit(met: Met, rate: float, interface: int) -> Limit | None:

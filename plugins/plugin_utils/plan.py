@@ -23,6 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model import conge
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 
 from .endpoint import Endpoint, Refusal
+from .known_line import UNKNOWN, KnownLine
 from .link_warnings import link_warnings
 from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
 from .options import wanted_ports
@@ -116,12 +117,13 @@ def make_plan(
     check: bool,
     pull: bool = False,
     avoid: Mapping[str, str] | None = None,
+    line: KnownLine = UNKNOWN,
 ) -> Plan:
     """Decide the whole transfer.
 
     ``options`` are the module's, with defaults; ``pull`` makes the destination connect where ``connect`` is ``auto``,
-    and where ``method`` is, it takes none of ``avoid`` (method and reason). Raises Refusal before anything is done on a
-    host.
+    and where ``method`` is, it takes none of ``avoid`` (method and reason). ``line`` is what is known of the line
+    between the hosts. Raises Refusal before anything is done on a host.
     """
     names = (source.name, dest.name)
     roots = resolve_roots(options["src"], options["dest"], source.probe["path"], dest.probe["path"], names)
@@ -144,6 +146,7 @@ def make_plan(
     streams = choose_streams(options["streams"], choice.method, source, dest)
     if (choice.method, options["trust"], driver) == ("rsync", NONE, "dest"):
         streams = 1  # lists of names would lie outside the source, to which rsync is confined
+    seeks = (options["streams"], choice.method) == ("auto", "stream")
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
     settings: Settings = {
         "id": identity,
@@ -162,8 +165,10 @@ def make_plan(
         "compress": choose_compression(options, choice.method, source, dest),
         "bwlimit": parse_rate(options["bwlimit"]),
         "streams": streams,
-        "streams_max": STREAMS_TRIED if (options["streams"], choice.method) == ("auto", "stream") else streams,
+        "streams_max": STREAMS_TRIED if seeks else streams,
+        "streams_first": max(streams, min(line.streams, STREAMS_TRIED)) if seeks else streams,
         "congestion": options["congestion"],
+        "congestion_first": line.congestion,
         "encrypt": options["encryption"] != "none",
         "preserve": list(preserve),
         "numeric_ids": options["numeric_ids"],

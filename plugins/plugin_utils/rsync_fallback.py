@@ -12,6 +12,7 @@ from typing import Any
 
 from . import plan as plans
 from .endpoint import Endpoint, Refusal
+from .known_line import UNKNOWN, KnownLine
 from .plan import Plan
 from .repair import rules_for
 from .trust import refuse_trusting_method
@@ -24,9 +25,10 @@ def make_plan(
     check: bool,
     pull: bool = False,
     avoid: Mapping[str, str] | None = None,
+    line: KnownLine = UNKNOWN,
 ) -> Plan:
     """Decide the whole transfer, as plan.make_plan does; where rsync cannot follow, stream keeps all files itself."""
-    made = plans.make_plan(options, source, dest, check, pull, avoid)
+    made = plans.make_plan(options, source, dest, check, pull, avoid, line)
     if made.settings["delta"] != "rsync":
         return made
     try:

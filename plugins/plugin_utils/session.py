@@ -20,11 +20,13 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
 from . import credentials, steps
+from .bottleneck import met_by
 from .comparison import Digest, parse_after, parse_quick_digest
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .engine import packed_engine
 from .host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
 from .interruption import Interruption
+from .known_line import UNKNOWN, keep_line, recall_line
 from .memory import Memory
 from .methods import METHODS, OWN_PORT
 from .options import check_options
@@ -113,6 +115,7 @@ class Session:
         self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
         self._fingerprint = _fingerprint(options)
         self._memory = memory
+        self._line = recall_line(memory, self._names) if memory is not None else UNKNOWN
         self._looked_at: tuple[str, ...] = ()  # methods, by the last probes
         self._at_dest: object = None  # what the destination has in the end, where it was probed again
 
@@ -147,7 +150,13 @@ class Session:
             status = parse_status({**job["status"], "alive": False})
             return Running(plan, source, dest, status, self._places(plan), attached=True)
         earlier = self._earlier_outcome(source, dest)
-        return self._begin_plan(make_plan(self._options, source, dest, self._check), source, dest, earlier=earlier)
+        return self._begin_plan(self._make_plan(source, dest), source, dest, earlier=earlier)
+
+    def _make_plan(
+        self, source: Endpoint, dest: Endpoint, pull: bool = False, avoid: Mapping[str, str] | None = None
+    ) -> Plan:
+        """Decide the whole transfer. Raises Refusal."""
+        return make_plan(self._options, source, dest, self._check, pull, avoid, self._line)
 
     def _begin_plan(
         self,
@@ -248,7 +257,7 @@ class Session:
             return None
         ends = {side: self._endpoint(side, facts) for side, facts in known.items()}
         try:
-            plan = make_plan(self._options, ends["source"], ends["dest"], self._check)
+            plan = self._make_plan(ends["source"], ends["dest"])
         except Refusal:  # what is so now decides that
             return None
         if self._counts_owners(plan) or not may_begin(plan, ends["dest"]):
@@ -280,7 +289,7 @@ class Session:
             self._stop_end(server, succeeded=False, clear=True)
             return None
         self._count_last_steps(status)
-        found = make_plan(self._options, ends["source"], ends["dest"], self._check)
+        found = self._make_plan(ends["source"], ends["dest"])
         if not is_same_plan(plan, found):
             raise TransferError("the hosts were no longer as they had been found before: run the task again")
         return found, status
@@ -300,6 +309,11 @@ class Session:
         """Keep what the destination said of itself after its last step, if it was asked."""
         if len(after) > 1:
             self._at_dest = after[-1]
+
+    def _remember_line(self, outcome: Outcome) -> None:
+        """Remember what a transfer found out about the line between the hosts."""
+        if self._memory is not None and not self._check:
+            keep_line(self._memory, self._names, self._line, met_by(outcome.spent), outcome.streams)
 
     def _remember(self, source: Endpoint, dest: Endpoint) -> None:
         """Remember what both hosts have, after a transfer that succeeded."""
@@ -352,7 +366,7 @@ class Session:
         if method not in source.probe["methods"]:
             source, dest = self._probe_for((method,))
         others = dict.fromkeys(set(METHODS) - {method}, "another is running")
-        plan = make_plan(self._options, source, dest, self._check, pull=side == "dest", avoid=others)
+        plan = self._make_plan(source, dest, pull=side == "dest", avoid=others)
         return replace(plan, started_ns=min(started_ns, plan.started_ns))
 
     def _earlier_outcome(self, source: Endpoint, dest: Endpoint) -> Outcome | None:
@@ -380,7 +394,7 @@ class Session:
         self._say(f"{self._label}: {status.failure}. Trying the other direction")
         self._stop(plan, succeeded=False, clear=True)
         try:
-            other = make_plan(self._options, source, dest, self._check, pull=True, avoid=avoid)
+            other = self._make_plan(source, dest, pull=True, avoid=avoid)
             turned = self._transfer(other, source, dest)
         except (Refusal, HostFailed, TransferError) as error:
             return plan, _both(status, "The other direction was tried too", str(error))
@@ -396,7 +410,7 @@ class Session:
         avoid = dict.fromkeys(OWN_PORT, status.failure)
         try:
             source, dest = self._probe_for(METHODS)
-            other = make_plan(self._options, source, dest, self._check, avoid=avoid)
+            other = self._make_plan(source, dest, avoid=avoid)
         except (Refusal, HostFailed) as error:
             return plan, _both(status, "Methods that use the port of ssh were looked at too", str(error))
         advice = (
@@ -553,6 +567,7 @@ class Session:
             with self._phase("finish"):
                 self._finish(done)
         self._remember(source, dest)
+        self._remember_line(outcome)
         result["phases"] = dict(self._phases)
         result["duration"] = round(sum(self._phases.values()), 3)
         return result

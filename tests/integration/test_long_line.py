@@ -6,23 +6,35 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
-from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
 from ansible_collections.longhaul.fleet.tests.testbed import Line, Testbed
 
 MIB = 1 << 20
 LOSSY = Line(rtt=0.06, rate=40_000_000, loss=0.02)
 
 
-def transfer(playbooks: Playbooks, **options: Any) -> Any:
+def tasks(**options: Any) -> list[dict[str, Any]]:
     ends = {"src_host": "alpha", "src": "/data/tree/", "dest_host": "beta", "dest": "/data/out/"}
-    task = {"name": "Transfer", "longhaul.fleet.transfer": {**ends, "method": "stream", **options}}
-    return playbooks.run([task], hosts="alpha")
+    return [{"name": "Transfer", "longhaul.fleet.transfer": {**ends, "method": "stream", **options}}]
+
+
+def transfer(playbooks: Playbooks, **options: Any) -> Run:
+    return playbooks.run(tasks(**options), hosts="alpha")
+
+
+def established(hosts: Testbed) -> int:
+    """Return how many TCP connections alpha has that others did not make to its port of ssh."""
+    lines = hosts.exec("alpha", ["cat", "/proc/net/tcp", "/proc/net/tcp6"]).stdout.splitlines()
+    connections = [line.split()[1:4] for line in lines]
+    return sum(1 for local, _peer, state in connections if state == "01" and not local.endswith(":0016"))
 
 
 def make_tree(hosts: Testbed, size: int) -> tuple[Path, Path]:
@@ -47,6 +59,22 @@ def test_a_lossy_line_gets_as_many_connections_as_there_may_be(
         assert (result["streams"], result["bottleneck"]["cause"]) == (16, "loss"), result["bottleneck"]
     out, _back = hosts.shorten()
     assert out["lost"]
+    assert differences(source, dest) == []
+
+
+def test_the_next_transfer_begins_with_what_the_last_one_found(playbooks: Playbooks, hosts: Testbed) -> None:
+    source, dest = make_tree(hosts, 24 * MIB)
+    hosts.set_congestion("reno")
+    hosts.lengthen(LOSSY)
+    first = transfer(playbooks).expect_success().result("Transfer")
+    assert 1 < first["streams"] <= 16
+    shutil.rmtree(dest)
+    running = playbooks.start(tasks(), hosts="alpha")
+    before = established(hosts)
+    wait_for(lambda: established(hosts) - before >= first["streams"])
+    logs = [log.read_text() for log in hosts.root("alpha").glob("var/lib/longhaul/*/source/log")]
+    assert logs and "are tried instead of" not in "".join(logs)  # there were as many at once
+    running.wait().expect_success()
     assert differences(source, dest) == []
 
 

@@ -88,6 +88,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "bwlimit": 0,
         "streams": 1,
         "congestion": "none",
+        "congestion_first": "",
         "preserve": ALL,
         "numeric_ids": True,
         "owner_map": {},
@@ -102,7 +103,8 @@ def settings(**changes: Any) -> dict[str, Any]:
     }
     assert set(changes) - {"rsyncd_module"} <= set(plan)
     plan.update(changes)
-    return {"streams_max": plan["streams"], **plan}
+    streams = plan["streams"]
+    return {"streams_max": streams, "streams_first": streams, **plan}
 
 
 class Pair:

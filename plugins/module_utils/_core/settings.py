@@ -54,7 +54,9 @@ if TYPE_CHECKING:
         bwlimit: int
         streams: int
         streams_max: int
+        streams_first: int  # data connections to begin with; streams is more than those
         congestion: str
+        congestion_first: str  # what the first connections begin with where it is auto; empty: the host's own
         encrypt: bool
         preserve: list[str]
         numeric_ids: bool
@@ -79,8 +81,8 @@ else:  # making such classes takes a millisecond of each job's start
     Compression = SftpTuning = DaemonModule = Settings = dict
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("id", "method", "trust", "delta", "ciphers", "congestion"), (str,)),
-    **dict.fromkeys(("bwlimit", "streams", "streams_max", "timeout", "changes_max"), (int,)),
+    **dict.fromkeys(("id", "method", "trust", "delta", "ciphers", "congestion", "congestion_first"), (str,)),
+    **dict.fromkeys(("bwlimit", "streams", "streams_max", "streams_first", "timeout", "changes_max"), (int,)),
     **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
     **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
     **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "rsync_opts"), (list,)),
@@ -106,6 +108,7 @@ def parse_settings(values: object) -> Settings:
         "inplace": False,
         "delta": "auto",
         "congestion": "none",
+        "congestion_first": "",
         "encrypt": False,
         "owner_map": {},
         "rsync": {},
@@ -114,6 +117,7 @@ def parse_settings(values: object) -> Settings:
         "scp_legacy_flag": False,
         "sftp": {},
         "streams_max": given.get("streams"),
+        "streams_first": given.get("streams"),
         **given,
     }
     for name, types in _TYPES.items():

@@ -57,7 +57,11 @@ class _Conversation:
         channel = control.channel(parameters.timeout / 2, parameters.drives)
         self.session = session = Session(context, [channel], Contents.BUNDLES)
         self.end, self.streams = _maker(context.side)(context, session, parameters.timeout, counted)
-        self._count = max(1, int(context.settings["streams"]), earlier.streams.proven if earlier is not None else 0)
+        first = context.settings.get("streams_first", context.settings["streams"])
+        self._count = max(1, int(first), earlier.streams.proven if earlier is not None else 0)
+        self.streams.congestion = context.settings.get("congestion_first", "")
+        if earlier is not None:
+            self.streams.congestion = earlier.streams.congestion
 
     def _make_link(self, number: int) -> DataConnection:
         """Make a data connection; raises OSError or HandshakeError."""
@@ -79,7 +83,7 @@ class _Conversation:
             ask = self._ask_for_fewer if self._context.side == "dest" else None
             self.streams.grow(int(settings["streams_max"]), int(settings["bwlimit"]), ask)
         outcome = self.end.run()
-        outcome.streams = self.streams.count
+        outcome.streams = self.streams.proven or self.streams.count
         return outcome
 
     def _ask_for_fewer(self, count: int) -> None:

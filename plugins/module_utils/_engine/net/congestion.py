@@ -8,6 +8,9 @@ Reno and Cubic take a lost packet for a full queue and slow down: on a long line
 connection carries a fraction of it. BBR goes by the rate that arrives. It is unfair to others where queues are short,
 and brings nothing on a short clean line. So it is tried only where packets are lost while nothing waits in a queue,
 with two connections at most, and stays only where these then carry more.
+
+What an earlier transfer between the same hosts found is not looked for again: its connections begin with BBR. They keep
+it as long as the line loses packets; where it does not any more, they get their own back, and the search begins again.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ class Look(NamedTuple):
     acked: int  # bytes
     path: Path
     engaged: bool  # it had something to do
+    has_candidate: bool = False
 
 
 class Change(NamedTuple):
@@ -59,13 +63,19 @@ class CongestionChoice:
     def __init__(self) -> None:
         self._records: dict[int, _Record] = {}  # since a connection was last judged
         self._before: dict[int, float] = {}  # rates of those that are on trial
+        self._begun: set[int] = set()  # those that had it from the beginning, and are not judged yet
         self._kept: set[int] = set()
         self._has_failed = False
 
     @property
     def over(self) -> bool:
         """Whether nothing will change any more."""
-        return self._has_failed or len(self._kept) == MOST
+        return self._has_failed or len(self._kept) >= MOST
+
+    @property
+    def kept(self) -> bool:
+        """Whether a connection keeps the candidate."""
+        return bool(self._kept)
 
     def take(self, looks: Mapping[int, Look]) -> list[Change]:
         """Learn from a look at the connections; return what changes."""
@@ -79,13 +89,18 @@ class CongestionChoice:
         for number in self._before.keys() - looks.keys():
             del self._before[number]
         self._kept &= looks.keys()
-        return [*self._judge(), *([] if self.over else self._try())]
+        have = {number for number, look in looks.items() if look.has_candidate}
+        begun = sorted(have - self._kept - self._before.keys())
+        room = max(0, MOST - len(self._kept) - len(self._before))  # another may have come meanwhile
+        self._begun = set(begun[:room])
+        surplus = [Change(number, "") for number in begun[room:]]
+        return [*surplus, *self._judge(), *self._judge_begun(), *([] if self.over else self._try())]
 
     def _judge(self) -> list[Change]:
         changes = []
         for number, before in list(self._before.items()):
             record = self._records.get(number, _EMPTY)
-            if record.seconds < max(_TRIAL_SECONDS, _TRIAL_ROUND_TRIPS * record.path.min_rtt):
+            if not _is_tried(record):
                 continue
             del self._before[number]
             if record.rate >= _WORTH * before:
@@ -96,6 +111,20 @@ class CongestionChoice:
             self._records.pop(number)
         return changes
 
+    def _judge_begun(self) -> list[Change]:
+        changes = []
+        for number in sorted(self._begun):
+            record = self._records.get(number, _EMPTY)
+            if not _is_tried(record):
+                continue
+            self._records.pop(number)
+            if record.path.loses:
+                self._kept.add(number)
+            else:
+                changes.append(Change(number, ""))
+        self._begun -= self._kept | {change.number for change in changes}
+        return changes
+
     def _try(self) -> list[Change]:
         changes = []
         for number, record in sorted(self._records.items()):
@@ -103,10 +132,15 @@ class CongestionChoice:
                 continue
             if record.path.packets < _LOOK_PACKETS:
                 continue
-            if number in self._kept or number in self._before:
+            if number in self._kept or number in self._before or number in self._begun:
                 continue
             self._records.pop(number)
-            if record.path.starves and len(self._kept) + len(self._before) < MOST:
+            if record.path.starves and len(self._kept) + len(self._before) + len(self._begun) < MOST:
                 self._before[number] = record.rate
                 changes.append(Change(number, CANDIDATE))
         return changes
+
+
+def _is_tried(record: _Record) -> bool:
+    """Whether a connection has had the candidate for long enough to be judged."""
+    return record.seconds >= max(_TRIAL_SECONDS, _TRIAL_ROUND_TRIPS * record.path.min_rtt)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         buffer_limited: float  # the send buffer at the source was too small
         congestion: list[str]  # the congestion controls that sent
         offered: list[str]  # those that the source offers
+        found: str  # the one that was found to carry more than the host's own, or was so before
 
 else:  # making such classes takes time at each job's start
     Met = dict
@@ -58,8 +59,8 @@ def look_at_descriptor(fd: int) -> Seen | None:
         return None
 
 
-def add_up(seen: Collection[Seen]) -> Met | None:
-    """Return what all these connections met; None if there are none."""
+def add_up(seen: Collection[Seen], found: str = "") -> Met | None:
+    """Return what all these connections met, with the congestion control that was found; None if there are none."""
     if not seen:
         return None
     path = joined([path_of(one.info) for one in seen])
@@ -73,4 +74,5 @@ def add_up(seen: Collection[Seen]) -> Met | None:
         "buffer_limited": round(sum(one.info.buffer_limited for one in seen), 3),
         "congestion": sorted({one.congestion for one in seen if one.congestion}),
         "offered": sorted(offered_congestion()),
+        "found": found,
     }

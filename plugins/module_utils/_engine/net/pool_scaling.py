@@ -62,9 +62,14 @@ class Path(NamedTuple):
         return self.rtt > _QUEUEING * self.min_rtt
 
     @property
+    def loses(self) -> bool:
+        """Whether more packets are lost than a clean line loses."""
+        return self.lost > 0 and self.lost >= _LOSSY * self.packets
+
+    @property
     def starves(self) -> bool:
         """Whether losses hold back those who use it, and no queue does."""
-        return self.is_long and not self.queues and self.lost > 0 and self.lost >= _LOSSY * self.packets
+        return self.is_long and not self.queues and self.loses
 
 
 NOTHING = Path(0, 0, 0.0, 0.0)

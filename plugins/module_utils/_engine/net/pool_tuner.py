@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Callable
 from ..._model.congestion import AUTO
 from .congestion import CANDIDATE, Change, CongestionChoice, Look
 from .pool_scaling import NOTHING, Path, path_of
-from .tcp_info import congestion_of, offered_congestion, pace, read_tcp_info, set_congestion
+from .tcp_info import congestion_of, default_congestion, offered_congestion, pace, read_tcp_info, set_congestion
 
 if TYPE_CHECKING:
     from .data_connection import DataConnection
@@ -36,6 +36,8 @@ def tune(
     tuner = _Tuner(log, is_auto=congestion == AUTO and CANDIDATE in offered_congestion())
     while not over.wait(LOOK_SECONDS):
         tuner.look(streams.links(), limit())
+        if tuner.found is not None:
+            streams.congestion = tuner.found
 
 
 class _Tuner:
@@ -45,6 +47,7 @@ class _Tuner:
         self._at = time.monotonic()
         self._paced: dict[DataConnection, int] = {}
         self._own: dict[int, str] = {}  # what those connections had that changed over
+        self.found: str | None = None  # what a connection that is made now is to begin with; None: as it was
         self._before: dict[DataConnection, tuple[int, Path]] = {}
         self._min_rtt = float("inf")  # of all: one that was made while packets had to wait knows no shorter one
 
@@ -56,8 +59,13 @@ class _Tuner:
         self._paced = dict.fromkeys(links, limit)
         if self._choice is not None and not self._choice.over:
             by_number = {link.number: link for link in links}
-            for change in self._choice.take(self._measure(links)):
+            changes = self._choice.take(self._measure(links))
+            for change in changes:
                 self._change(by_number[change.number], change)
+            if self._choice.kept:
+                self.found = CANDIDATE
+            elif any(not change.name for change in changes):
+                self.found = ""
 
     def _measure(self, links: list[DataConnection]) -> dict[int, Look]:
         now = time.monotonic()
@@ -72,14 +80,19 @@ class _Tuner:
             path = path_of(info)._replace(min_rtt=self._min_rtt)
             acked_before, path_before = before.get(link, (0, NOTHING))
             acked = info.acked - acked_before
-            looks[link.number] = Look(seconds, acked, path.since(path_before), bool(acked) or not link.at_rest)
+            has_candidate = congestion_of(link.socket) == CANDIDATE
+            engaged = bool(acked) or not link.at_rest
+            looks[link.number] = Look(seconds, acked, path.since(path_before), engaged, has_candidate)
             self._before[link] = info.acked, path
         return looks
 
     def _change(self, link: DataConnection, change: Change) -> None:
-        own = self._own.setdefault(link.number, congestion_of(link.socket))
+        now = congestion_of(link.socket)
+        if now != CANDIDATE:
+            self._own[link.number] = now
+        own = self._own.get(link.number) or default_congestion()  # of one that began with the candidate
         name = change.name or own
-        if name == congestion_of(link.socket) or not set_congestion(link.socket, name):
+        if name == now or not set_congestion(link.socket, name):
             return
         if change.name:
             self._log(f"packets are lost on an idle line: data connection {link.number} tries {name} instead of {own}")

@@ -82,6 +82,12 @@ def congestion_of(connection: socket.socket) -> str:
     return name.partition(b"\0")[0].decode("ascii", "replace")
 
 
+def default_congestion() -> str:
+    """Return the name of the congestion control that new connections of this host have; empty if it does not say."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        return congestion_of(connection)
+
+
 def set_congestion(connection: socket.socket, name: str) -> bool:
     """Set the congestion control of a connection, and return whether it has it then."""
     try:

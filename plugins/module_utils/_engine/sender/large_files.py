@@ -87,7 +87,8 @@ class StreamSource(SourceCarrier):
 
         links = self.streams.links() if self.streams is not None else []
         seen = [*self._ended, *(look(link.socket) for link in links), look_at_descriptor(channel_fd)]
-        return add_up([one for one in seen if one is not None])
+        found = self.streams.congestion if self.streams is not None else ""
+        return add_up([one for one in seen if one is not None], found)
 
     def _note_end(self, link: DataConnection) -> None:
         """Keep what a connection met that goes before the others."""
@@ -229,7 +230,7 @@ class StreamSource(SourceCarrier):
 
     def feed(self, link: DataConnection) -> None:
         """Send what there is to send over a connection, until the end; raises ConnectionLost."""
-        prepare(link, self._congestion, self._bucket.rate)
+        prepare(link, self._congestion, self._bucket.rate, self.streams.congestion if self.streams is not None else "")
         with self._changed:
             self._shares[link] = LinkShare(link)
         self._local.compressor = Compressor(self._context.settings["compress"])

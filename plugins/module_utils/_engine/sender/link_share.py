@@ -72,17 +72,30 @@ def is_too_slow(own: float, others: Collection[float], left: int) -> bool:
     return max(END_SECONDS, seconds - END_SECONDS) > left / sum(others)
 
 
-def prepare(link: DataConnection, congestion: str, limit: int) -> None:
+def prepare(link: DataConnection, congestion: str, limit: int, first: str = "") -> None:
     """Have the kernel send as this transfer should, ``limit`` bytes a second at most (0: any).
 
+    ``first``: the congestion control with which the first connections begin where none is named, if it is offered.
     Raises TransferFailed if the congestion control that is named is not available.
     """
     if limit:
         pace(link.socket, limit)
-    if congestion in (AUTO, NONE) or (congestion in offered_congestion() and set_congestion(link.socket, congestion)):
+    if congestion == AUTO:
+        if first:
+            _begin_with(link, first)
+        return
+    if congestion == NONE or (congestion in offered_congestion() and set_congestion(link.socket, congestion)):
         return
     raise TransferFailed(
         f"congestion is {congestion}, which the source does not offer to every process: see the sysctls "
         "net.ipv4.tcp_available_congestion_control and net.ipv4.tcp_allowed_congestion_control. Load it (modprobe "
         f"tcp_{congestion}) and allow it, or use congestion: auto"
     )
+
+
+def _begin_with(link: DataConnection, congestion: str) -> None:
+    """Let one of the first connections have a congestion control, where the source offers it."""
+    from ..net.congestion import MOST
+
+    if link.number <= MOST and congestion in offered_congestion():
+        set_congestion(link.socket, congestion)

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal, make_endpoint
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.known_line import KnownLine
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import first_look, make_plan, needs_all, transfer_id
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.probe import parse_probe
@@ -298,6 +299,24 @@ def test_streams(given, cores, expected):
     assert made["streams"] == expected
     measures = given == {"method": "stream"}
     assert made["streams_max"] == (16 if measures else expected)
+    assert (made["streams_first"], made["congestion_first"]) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "expected"),
+    [
+        ({"method": "stream"}, 12, 12),
+        ({"method": "stream"}, 1, 3),
+        ({"method": "stream"}, 10**9, 16),
+        ({"method": "stream", "streams": "5"}, 12, 5),
+        ({"method": "rsync"}, 12, 1),
+    ],
+)
+def test_a_transfer_begins_with_what_is_known_of_the_line(given, known, expected):
+    ends = end("source", cores=64), end("dest", cores=3)
+    made = make_plan(options(**given), *ends, check=False, line=KnownLine(known, "bbr")).settings
+    assert (made["streams_first"], made["congestion_first"]) == (expected, "bbr")
+    assert made["streams"] == min(expected, 3) or given.get("streams")
 
 
 @pytest.mark.parametrize("method", ["scp", "sftp", "rsync", "tar_nc", "stream"])

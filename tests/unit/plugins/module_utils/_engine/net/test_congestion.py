@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congestion import (
     CANDIDATE,
     MOST,
@@ -80,6 +81,44 @@ def test_one_that_was_lost_makes_room_for_another():
     assert [Change(3, CANDIDATE)] in changes
 
 
+def begin_with_it(path: Path, seconds: float) -> tuple[CongestionChoice, list[Change]]:
+    """Return the choice for two connections that began with the candidate beside two others, and what it changed."""
+    choice = CongestionChoice()
+    has, changed = {1, 2}, []
+    for _tick in range(int(seconds / TICK)):
+        for change in choice.take({one: Look(TICK, 10**5, path, True, one in has) for one in range(1, 5)}):
+            (has.add if change.name else has.discard)(change.number)
+            changed.append(change)
+    return choice, changed
+
+
+@pytest.mark.parametrize("path", [LOSSY, QUEUED])
+def test_those_that_begin_with_it_keep_it_where_packets_are_lost(path):
+    choice, changed = begin_with_it(path, 30)
+    assert not changed
+    assert choice.kept and choice.over
+
+
+def test_those_that_begin_with_it_get_their_own_back_where_none_are_lost_and_the_search_begins_anew():
+    choice, changed = begin_with_it(CLEAN, 30)
+    assert changed == [Change(1, ""), Change(2, "")]
+    assert not choice.kept and not choice.over
+    assert run(choice, LOSSY) == {1: 1, 2: 1}
+
+
+def test_one_that_is_made_again_with_it_has_it_only_where_no_other_has_come():
+    choice, _changed = begin_with_it(LOSSY, 10)
+    alone = {2: Look(TICK, 10**5, LOSSY, True, True)}
+    assert choice.take(alone) == [] and not choice.over
+    again = {1: Look(TICK, 10**5, LOSSY, True, True), **alone}
+    assert [change for _tick in range(30) for change in choice.take(again)] == [] and choice.over
+    assert choice.take(alone) == []
+    third = {**alone, 3: Look(TICK, 10**5, LOSSY, True)}
+    assert [change for _tick in range(4) for change in choice.take(third)] == [Change(3, CANDIDATE)]
+    third[3] = third[3]._replace(has_candidate=True)
+    assert choice.take({**again, **third}) == [Change(1, "")]
+
+
 LOOKS = st.dictionaries(
     st.integers(1, 5),
     st.builds(Look, st.floats(0.1, 2), st.integers(0, 10**9), st.sampled_from([LOSSY, CLEAN, QUEUED]), st.booleans()),
@@ -91,7 +130,7 @@ def test_whatever_is_measured_no_more_than_two_have_it(sequence):
     choice, has = CongestionChoice(), set()
     for looks in sequence:
         has &= looks.keys()
-        for change in choice.take(looks):
+        for change in choice.take({one: look._replace(has_candidate=one in has) for one, look in looks.items()}):
             assert change.number in looks
             (has.add if change.name else has.discard)(change.number)
         assert len(has) <= MOST
