@@ -344,6 +344,19 @@ options:
     type: str
     choices: [none, size, checksum]
     default: size
+  sync:
+    description:
+      - What the destination's disk must have when the task ends.
+      - With V(none) the last data may still be in the destination's memory. If the host loses power within the next
+        half minute or so, files that were reported as transferred may be incomplete, with the right size and time, so
+        that a rerun overlooks them. A run with O(verify=checksum) finds and repairs them.
+      - With V(data) the task ends when everything is on the disk, and fails if the disk did not take it. It waits for
+        all that was written to the file systems of O(dest), by other programs, too. C(sync) in RV(phases) says how long. On
+        other systems than Linux this is C(sync(8\)), which on FreeBSD returns before UFS has written everything.
+    type: str
+    choices: [none, data]
+    default: none
+    version_added: 0.2.0
   timeout:
     description:
       - Seconds without any progress after which the transfer fails. Hashing a large file is progress; signs of life of a
@@ -931,7 +944,7 @@ phases:
     probe: 1.1
     transfer: 78.2
     verify: 2.0
-    finish: 0.4
+    sync: 0.9
 cmd:
   description: Programs that ran on each host, with their arguments, without secrets.
   returned: success

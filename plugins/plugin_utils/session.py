@@ -10,13 +10,13 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, parse_peer
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, member
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
 from . import credentials, steps
@@ -60,6 +60,7 @@ _NOT_COMPARED = (
     "collect",
     "timeout",
     "verify",
+    "sync",
     "owner_warnings",
 )  # options in which a run that attaches may differ
 
@@ -305,10 +306,14 @@ class Session:
         ends[side] = self._endpoint(side, facts)
         return parse_status(facts["then"][0]) if facts.get("then") else None
 
-    def _note_probe(self, after: Sequence[object]) -> None:
-        """Keep what the destination said of itself after its last step, if it was asked."""
-        if len(after) > 1:
-            self._at_dest = after[-1]
+    def _note_last_steps(self, asked: Sequence[Step], answers: Sequence[object]) -> None:
+        """Keep what the destination says of itself in the end, and count the time until its disk had everything."""
+        for step, said in zip(asked, answers):
+            if step["do"] == "probe":
+                self._at_dest = said
+            elif step["do"] == "sync":
+                seconds = member(as_object(said, "the answer to sync"), "seconds", float)
+                self._count_apart("sync", seconds, self._last_phase)
 
     def _remember_line(self, outcome: Outcome) -> None:
         """Remember what a transfer found out about the line between the hosts."""
@@ -551,7 +556,7 @@ class Session:
             raise TransferError(failure, self._shape(plan, status, "failed"), may_pass=_may_pass(status))
         result = self._shape(plan, status, "finished")
         result["attached"] = attached
-        done = {plan.driver: status.then[-1]} if status.then else {}
+        done = {plan.driver: status.then} if status.then else {}
         outcome = status.outcome or Outcome()
         # What every owner has become, for the comparison and for what it sends again.
         owner_map = merged(plan.settings["owner_map"], outcome.owners)
@@ -560,12 +565,14 @@ class Session:
             self._hand_to_rsync(plan, outcome.deferred, source, dest, result)
             done = {}
         if self._compares:
-            quick_digests = {side: parse_quick_digest(said) for side, said in done.items()}
-            self._note_probe(parse_after(done["dest"]) if "dest" in done else ())
+            quick_digests = {side: parse_quick_digest(said[-1]) for side, said in done.items()}
+            if "dest" in done:
+                self._note_last_steps(self._after(plan, "dest"), parse_after(done["dest"][-1]))
             self._verify(plan, source, dest, result, quick_digests)
         else:
             with self._phase("finish"):
-                self._finish(done)
+                done = self._finish(plan, done)
+            self._note_last_steps(self._end(plan, "dest"), done["dest"])
         self._remember(source, dest)
         self._remember_line(outcome)
         result["phases"] = dict(self._phases)
@@ -634,7 +641,7 @@ class Session:
         """
         folder = self._folder(side)
         if not self._compares:
-            return steps.end(folder)
+            return self._end(plan, side)
         met_by_name = not plan.settings["numeric_ids"]  # what they have become, the outcome says
         if not plan.short or met_by_name:
             return []
@@ -646,21 +653,38 @@ class Session:
 
         A destination that was empty is another one by then, so that it is probed again for the next run.
         """
-        done: list[Step] = [steps.clear(self._folder(side))]
+        done = [steps.clear(self._folder(side)), *self._sync(plan, side)]
         if self._memory is not None and side == "dest" and plan.roots.target["empty"]:
             done.append(self._probe_step(side, self._looked_at))
         return done
 
+    def _end(self, plan: Plan, side: str) -> list[Step]:
+        """Return the steps with which all ends on a host, without a comparison."""
+        return [*steps.end(self._folder(side)), *self._sync(plan, side)]
+
+    def _sync(self, plan: Plan, side: str) -> list[Step]:
+        """Return the step that waits for the disk, after all that is written to it, where the user wants that."""
+        wanted = side == "dest" and self._options["sync"] == "data" and not self._check
+        return [steps.sync(plan.roots.dest)] if wanted else []
+
+    @property
+    def _last_phase(self) -> str:
+        return "verify" if self._compares else "finish"
+
     def _count_last_steps(self, status: Status) -> None:
         """Take the last steps out of the time of the transfer: most of it is one side's half of the comparison."""
-        seconds, phase = status.then_seconds, "verify" if self._compares else "finish"
-        self._phases["transfer"] = round(self._phases["transfer"] - seconds, 3)
+        self._count_apart(self._last_phase, status.then_seconds, "transfer")
+
+    def _count_apart(self, phase: str, seconds: float, counted_in: str) -> None:
+        """Count seconds in one phase that were counted in another."""
+        self._phases[counted_in] = round(self._phases[counted_in] - seconds, 3)
         self._phases[phase] = round(self._phases.get(phase, 0.0) + seconds, 3)
 
-    def _finish(self, done: Collection[str]) -> None:
-        """End what both sides have, but for those where that is done."""
+    def _finish(self, plan: Plan, done: Mapping[str, Sequence[object]]) -> dict[str, Sequence[object]]:
+        """End what both sides have, but for those where that is ``done``; return the answers of both to that."""
         left = [side for side in self._runners if side not in done]
-        run_parallel({side: partial(self._stop_end, side, succeeded=True, clear=True) for side in left})
+        said = run_parallel({side: partial(self._runners[side].run, *self._end(plan, side)) for side in left})
+        return {**done, **said}
 
     def _verify(
         self,
@@ -684,7 +708,7 @@ class Session:
         )
         found = verification.run(result, quick_digests)
         counted = found.owners
-        self._note_probe(found.after.get("dest", ()))
+        self._note_last_steps(self._after(plan, "dest"), found.after.get("dest", ()))
         result["verified"] = self._options["verify"]
         if counted and self._owners is None:
             with self._phase("verify"):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Poll,
         Step,
         Stop,
+        Sync,
     )
 
 
@@ -34,6 +35,11 @@ def stop(folder: Folder, succeeded: bool = True) -> Stop:
 def clear(folder: Folder) -> Clear:
     """Return the step that removes what a job left in the state folder."""
     return {"do": "clear", **folder}
+
+
+def sync(path: str) -> Sync:
+    """Return the step that waits until the disk has a tree."""
+    return {"do": "sync", "path": path}
 
 
 def keep_record(identity: str, record: Mapping[str, object]) -> KeepRecord:

@@ -57,7 +57,9 @@ def assert_same(bed: Testbed) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"encryption": "none", "method": "stream"}, *rarely({"connect": "pull"})], ids=str
+    "options",
+    [{"sync": "data"}, {"encryption": "none", "method": "stream"}, *rarely({"connect": "pull", "sync": "data"})],
+    ids=str,
 )
 def test_a_transfer_with_nothing_to_do_needs_three_executions(
     hosts: Testbed, playbooks: Playbooks, options: dict[str, Any]
@@ -70,6 +72,22 @@ def test_a_transfer_with_nothing_to_do_needs_three_executions(
     assert executions(run.said_of("Again")) == 3, run.output
     # A change of what is in the trees needs no more of them.
     assert run.result("More")["changed"] and executions(run.said_of("More")) == 3, run.output
+    for name in ("Again", "More"):
+        assert ("sync" in run.result(name)["phases"]) == (options.get("sync") == "data")
+    assert_same(hosts)
+
+
+def test_a_transfer_without_a_comparison_waits_for_the_disk_where_it_is_told_to(
+    hosts: Testbed, playbooks: Playbooks
+) -> None:
+    small_tree(hosts)
+    waits = task("Waits", verify="none", sync="data", connect="pull")  # the destination's last execution is another
+    run = several(playbooks, task(verify="none", sync="data"), waits, task("Not", verify="none")).expect_success()
+    assert [name for name in ("Transfer", "Waits", "Not") if "sync" in run.result(name)["phases"]] == [
+        "Transfer",
+        "Waits",
+    ]
+    assert min(run.result("Waits")["phases"].values()) >= 0
     assert_same(hosts)
 
 

@@ -207,6 +207,7 @@ def test_a_service_moves_with_its_tree_while_it_runs(hosts: Testbed, migration: 
 
     report = migration.report()
     assert report["switch"]["done"] and report["phases"]["verify"]["identical"] and not report["failure"]
+    assert "sync" in report["phases"]["cutover"]["phases"]  # the disk has it before the switch
     assert report["phases"]["cutover"]["files_updated"] + report["phases"]["cutover"]["files_created"] > 0
     assert "switched over" in (migration.folder / "report.md").read_text()
     assert "Done" in report["next"] and "Switched over" in migration.text()

@@ -64,6 +64,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "numeric_ids": (True, False),
     "owner_map": (None, {"users": {1: 54321, 54321: 1}, "groups": {2: 54322}}),
     "owner_warnings": (True, False),
+    "sync": ("none", "data"),
     "one_file_system": (False, True),
     "link_dest": (None, (OLDER,), ("/nonexistent/older", OLDER)),
     "partial": (True, False),

@@ -122,6 +122,21 @@ def _clear(step: steps.Clear, _given: Given) -> Mapping[str, object]:
     return {}
 
 
+def _sync(step: steps.Sync, _given: Given) -> Mapping[str, object]:
+    """Wait until the disk has a tree, and return how many ``seconds`` that took. Raise StateError if it does not."""
+    from .._core.durability import sync_tree
+
+    started = time.monotonic()
+    try:
+        sync_tree(step["path"])
+    except OSError as error:
+        raise StateError(
+            f"the transfer ended, but {step['path']} did not reach the disk as a whole: {error.strerror}. Look at "
+            "dmesg and at the disk; afterwards run the task again with verify: checksum, which sends again what differs"
+        ) from error
+    return {"seconds": time.monotonic() - started}
+
+
 def _control(step: steps.Control, _given: Given) -> object:
     """Pause, slow, resume or cancel transfers; return what became of each, and the ids that this host does not have."""
     from .controlling import parse_wish, select, tell
@@ -219,6 +234,7 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "poll": _poll,
     "stop": _stop,
     "clear": _clear,
+    "sync": _sync,
     "control": _control,
     "discover": _discover,
     "overview": _overview,

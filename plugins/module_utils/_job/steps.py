@@ -73,6 +73,12 @@ if TYPE_CHECKING:
     class Clear(Folder):
         do: Literal["clear"]
 
+    class Sync(TypedDict):
+        """Its answer has the ``seconds`` that it took."""
+
+        do: Literal["sync"]
+        path: str  # of the tree that has to be on the disk
+
     class _MayControl(TypedDict, total=False):
         state: str | None  # running, paused or cancelled; None: as it is
         bwlimit: str | None  # as transfer has it; None: as it is
@@ -157,6 +163,7 @@ if TYPE_CHECKING:
         Poll,
         Stop,
         Clear,
+        Sync,
         Control,
         Discover,
         Overview,
@@ -178,6 +185,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "poll": _FOLDER,
     "stop": {**_FOLDER, "succeeded": bool},
     "clear": _FOLDER,
+    "sync": {"path": str},
     "control": {},
     "discover": {"side": str, "path": str, "peer": str, "port": int, "transfer_id": str},
     "overview": {},

@@ -13,6 +13,7 @@ None if nothing else could be tried.
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
@@ -26,6 +27,7 @@ from .._engine.net.data_connection import DataConnection
 from .._engine.net.session import Session, SessionLost
 from .._engine.net.session_server import SessionServer
 from .._engine.wire.conversation import Contents
+from .._engine.wire.handshake import HandshakeError
 from .._engine.wire.hello import CONTROL, MAX_STREAMS
 from .._engine.wire.messages import Fewer
 from .._tree import xattr
@@ -47,8 +49,9 @@ class _Conversation:
         parameters: ConnectionParameters,
         control: Connection,
         earlier: _Conversation | None = None,
+        early: _EarlyConnections | None = None,
     ) -> None:
-        self._context, self._parameters = context, parameters
+        self._context, self._parameters, self._early = context, parameters, early
         context.progress.bytes_done = context.progress.files_done = 0
         counted = earlier.end.counted if earlier is not None else None
         self.end: Sender | Receiver
@@ -57,8 +60,7 @@ class _Conversation:
         channel = control.channel(parameters.timeout / 2, parameters.drives)
         self.session = session = Session(context, [channel], Contents.BUNDLES)
         self.end, self.streams = _maker(context.side)(context, session, parameters.timeout, counted)
-        first = context.settings.get("streams_first", context.settings["streams"])
-        self._count = max(1, int(first), earlier.streams.proven if earlier is not None else 0)
+        self._count = max(_first_count(context), earlier.streams.proven if earlier is not None else 0)
         self.streams.congestion = context.settings.get("congestion_first", "")
         if earlier is not None:
             self.streams.congestion = earlier.streams.congestion
@@ -66,7 +68,8 @@ class _Conversation:
     def _make_link(self, number: int) -> DataConnection:
         """Make a data connection; raises OSError or HandshakeError."""
         peer = self._context.peer
-        return self.link(connect(self._parameters, str(peer["address"]), int(peer["port"]), number))
+        early = self._early.take(number) if self._early is not None else None
+        return self.link(early or connect(self._parameters, str(peer["address"]), int(peer["port"]), number))
 
     def link(self, connection: Connection) -> DataConnection:
         """Take a data connection."""
@@ -89,6 +92,55 @@ class _Conversation:
     def _ask_for_fewer(self, count: int) -> None:
         """Only the source knows when nothing is under way in a connection any more."""
         self.session.send(Fewer(count))
+
+
+def _first_count(context: Context) -> int:
+    """Return how many data connections a transfer begins with."""
+    return max(1, int(context.settings.get("streams_first", context.settings["streams"])))
+
+
+class _EarlyConnections:
+    """Data connections that are made while the first connection is: on a long line each round trip costs."""
+
+    def __init__(self, context: Context, parameters: ConnectionParameters) -> None:
+        self._peer, self._parameters = context.peer, parameters
+        self._lock = threading.Lock()
+        self._made: dict[int, Connection] = {}
+        self._is_over = False
+        self._threads = {
+            number: threading.Thread(target=self._make, args=(number,), daemon=True)
+            for number in range(1, _first_count(context) + 1)
+        }
+        for thread in self._threads.values():
+            thread.start()
+
+    def _make(self, number: int) -> None:
+        try:
+            made = connect(self._parameters, str(self._peer["address"]), int(self._peer["port"]), number)
+        except (OSError, HandshakeError):  # it is tried again when it is needed
+            return
+        with self._lock:
+            if not self._is_over:
+                self._made[number] = made
+                return
+        made.socket.close()
+
+    def take(self, number: int) -> Connection | None:
+        """Wait for a connection and return it; None if it could not be made, or was taken before."""
+        thread = self._threads.pop(number, None)
+        if thread is None:
+            return None
+        thread.join()
+        with self._lock:
+            return self._made.pop(number, None)
+
+    def close(self) -> None:
+        """Close those that nobody took."""
+        with self._lock:
+            self._is_over = True
+            left, self._made = list(self._made.values()), {}
+        for connection in left:
+            connection.socket.close()
 
 
 def _maker(side: str) -> Callable[..., Any]:
@@ -131,16 +183,20 @@ class _RetryBudget:
 def drive(context: Context) -> Outcome:
     """Connect to the serving end, and do the transfer with it; where the connection is lost, connect again."""
     parameters = ConnectionParameters(context)
-    conversation = _Conversation(context, parameters, connect_first(context, parameters))
-    retries = _RetryBudget(_TIMEOUTS * parameters.timeout)
-    while True:
-        try:
-            return conversation.hold()
-        except SessionLost as error:
-            retries.lost(context, error)
-            context.log(f"{error}. Connecting again")
-            control = connect_again(context, parameters, parameters.timeout / 2, error)
-            conversation = _Conversation(context, parameters, control, conversation)
+    early = _EarlyConnections(context, parameters)
+    try:
+        conversation = _Conversation(context, parameters, connect_first(context, parameters), early=early)
+        retries = _RetryBudget(_TIMEOUTS * parameters.timeout)
+        while True:
+            try:
+                return conversation.hold()
+            except SessionLost as error:
+                retries.lost(context, error)
+                context.log(f"{error}. Connecting again")
+                control = connect_again(context, parameters, parameters.timeout / 2, error)
+                conversation = _Conversation(context, parameters, control, conversation)
+    finally:
+        early.close()
 
 
 def serve(context: Context) -> Server:

@@ -13,6 +13,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from .._core.files import nearest_existing
+from .._core.mounts import is_on, unescaped
 from .._core.subprocesses import find_program, run
 
 if TYPE_CHECKING:
@@ -74,10 +75,8 @@ def mount_of(path: str, table: str) -> Mount:
         words = line.split(" ")
         if len(words) < 4:
             continue
-        # Blanks, tabs, newlines and backslashes of names are octal there.
-        point = words[1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "surrogateescape")
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best["point"]):
+        point = unescaped(words[1])
+        if is_on(path, point) and len(point) >= len(best["point"]):
             best = {"point": point, "type": words[2], "options": words[3].split(",")}
     return best
 

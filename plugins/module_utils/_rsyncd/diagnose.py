@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, NamedTuple
 
+from .._core.mounts import is_on, parse_mounts
+
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
@@ -210,14 +212,9 @@ def diagnose(said: str, around: Around) -> Finding:
 
 
 def mount_of(mountinfo: str, path: str) -> tuple[str, bool]:
-    """Return the mount point that a path is on, and whether it is read-only there. Source: proc(5), mountinfo."""
+    """Return the mount point that a path is on, and whether it is read-only there."""
     best, read_only = "", False
-    for line in mountinfo.splitlines():
-        words = line.split()
-        if len(words) < 6:
-            continue
-        point = re.sub(r"\\(\d{3})", lambda found: chr(int(found.group(1), 8)), words[4])
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):  # a later mount on the same point covers the earlier one
-            best, read_only = point, "ro" in words[5].split(",") + words[-1].split(",")
+    for mount in parse_mounts(mountinfo):
+        if is_on(path, mount.point) and len(mount.point) >= len(best):  # a later one on the same point covers it
+            best, read_only = mount.point, "ro" in mount.options
     return best, read_only

@@ -10,10 +10,8 @@ Everything is relative to the fd of an open directory and follows no symlink.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import sys
 from typing import Any, BinaryIO, Callable, Iterator, TypeVar
 
 from .._tree.descent import DIRECTORY_FLAGS
@@ -81,18 +79,3 @@ def rename(parent_fd: int, old: str, new: str) -> None:
         os.fsync(parent_fd)
     else:
         raise FileExistsError(17, "the name is taken already", new)
-
-
-def sync_file_system(fd: int) -> None:
-    """Wait until everything that was written to the file system of an open directory is on the disk.
-
-    Raises OSError if the kernel says that something was not written (Linux 5.8 and newer says so). Elsewhere than on
-    Linux it is ``sync()``, which on some systems only begins to write.
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(AttributeError):
-            if ctypes.CDLL(None, use_errno=True).syncfs(fd) == 0:
-                return
-            error = ctypes.get_errno()
-            raise OSError(error, os.strerror(error))
-    os.sync()

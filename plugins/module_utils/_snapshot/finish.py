@@ -14,10 +14,11 @@ import contextlib
 import os
 from typing import NamedTuple
 
+from .._core.durability import sync_file_system
 from .._model.entry_codec import ManifestError
 from .._tree.content_hash import common_algorithm, speeds
 from . import names
-from .atomic_io import replacing, sync_file_system, write_json
+from .atomic_io import replacing, write_json
 from .begin import finished_by, unfinished_facts
 from .build_manifest import Totals, build_manifest
 from .errors import Refused

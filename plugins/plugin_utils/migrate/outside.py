@@ -150,9 +150,13 @@ class Outside:
     def _transfer(
         self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool, verify: str
     ) -> Session:
-        """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions."""
-        max_delete = job.get("max_delete", limit)
-        own = {"verify": verify, "max_delete": max_delete, "collect": collect}
+        """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions.
+
+        Its destination takes over, so nothing may be lost there with the power; and the less is not on its disk after
+        a pass, the shorter the last one takes.
+        """
+        max_delete, sync = job.get("max_delete", limit), job.get("sync") or "data"
+        own = {"verify": verify, "max_delete": max_delete, "sync": sync, "collect": collect}
         return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, **own)
 
     def _report(self, report: Mapping[str, Any]) -> None:

@@ -60,6 +60,7 @@ def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide
         "connect",
         "inplace",
         "owner_warnings",
+        "sync",  # a snapshot is on the disk before it is complete
         "owner_map",  # a snapshot has the owners as they are
     }
     assert set(options) == decided | set(TRANSFER) | {"filter", "bwlimit"}

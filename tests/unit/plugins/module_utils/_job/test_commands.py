@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import time
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import durability
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import StagingLeft
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, launcher, state
@@ -186,3 +188,16 @@ def test_what_is_refused_of_snapshots_is_said_with_its_reason(tmp_path):
     (tmp_path / "web1/data").mkdir(parents=True)
     said = snapshots("prune", [str(tmp_path), "web1", "data"], keep={})
     assert list(said) == ["refused"] and "the policy is empty" in said["refused"]
+
+
+def test_a_tree_is_waited_for_and_a_disk_that_fails_is_named(tree, monkeypatch):
+    sync = {"do": "sync", "path": str(tree)}
+    (done,) = commands.run_steps([sync], GIVEN)
+    assert isinstance(done["seconds"], float)
+
+    def fail(_path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(durability, "sync_tree", fail)
+    with pytest.raises(commands.StateError, match=r"did not reach the disk.*Input/output error.*verify: checksum"):
+        commands.run_steps([sync], GIVEN)

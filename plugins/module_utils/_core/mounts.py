@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which file systems are mounted where, on Linux. Source: proc(5), mountinfo."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Iterator, NamedTuple
+
+MOUNTINFO = "/proc/self/mountinfo"
+
+
+class Mount(NamedTuple):
+    """One line of mountinfo."""
+
+    device: str  # major:minor
+    point: str
+    kind: str  # of the file system
+    options: frozenset[str]  # of the mount point, and of the file system
+
+
+def parse_mounts(mountinfo: str) -> Iterator[Mount]:
+    """Yield the mounts in their order: one on the same point as an earlier one covers that."""
+    for line in mountinfo.splitlines():
+        words = line.split()
+        if len(words) < 6 or "-" not in words[6:]:
+            continue
+        kind = words[words.index("-", 6) + 1]
+        yield Mount(words[2], unescaped(words[4]), kind, frozenset(words[5].split(",") + words[-1].split(",")))
+
+
+def unescaped(point: str) -> str:
+    """Return a mount point as it is: blanks, tabs, newlines and backslashes are octal in the tables of mounts."""
+    return os.fsdecode(re.sub(rb"\\(\d{3})", lambda found: bytes([int(found.group(1), 8)]), os.fsencode(point)))
+
+
+def is_on(path: str, point: str) -> bool:
+    """Whether an absolute path is a mount point, or inside it."""
+    return path == point or path.startswith(point.rstrip("/") + "/")
