@@ -117,6 +117,7 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     assert left == []
     report = backup.report()
     assert (report["state"], report["result"]["verified"], report["checked"]) == ("restored", "checksum", "contents")
+    assert "sync" in report["result"]["phases"]
     before = refusal.everything(hosts)
     assert not changed(backup.restore()) and refusal.everything(hosts) == before
 
