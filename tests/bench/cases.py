@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.ranges import unit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import STREAMS_TRIED, STREAMS_UNASKED
-from ansible_collections.longhaul.fleet.tests.bench import counters, data, interruption, long_line
+from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk, interruption, long_line
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS
 from ansible_collections.longhaul.fleet.tests.bench.peers import ALL_ATTRIBUTES
@@ -251,6 +251,7 @@ PARTS = {
     long_line.PART: Part(
         "one large file over lines with a long round trip, most of which lose packets", long_line.measure
     ),
+    disk.PART: Part("large and small files from disk to disk, until the destination's has all", disk.measure),
     "text": Part("text that compresses on the slow wire", text),
     "backup": Part("a snapshot with nothing changed, and pruning", backup),
     "entries": Part("a tree of very many entries (with --entries)", entries),

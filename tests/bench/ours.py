@@ -50,14 +50,18 @@ class Ours:
         """Transfer ``/data/<tree>``.
 
         ``seconds`` are those of the job that connects; ``phase`` includes the Ansible module that starts it, and
-        ``task`` all that the task does. ``processor`` are the processor seconds of both jobs and their programs.
+        ``task`` all that the task does. ``processor`` are the processor seconds of both jobs and their programs. With
+        ``sync`` and without a comparison, those of ``sync`` and ``finish`` are there, too.
         """
         with JobTime(self._bed) as job:
             ended = self.start(tree, **options).wait(3600).expect_success()
         result = ended.result("Transfer")
         used = sum(result["bottleneck"][side]["processor"] for side in ("source", "dest"))
         phase, task = result["phases"]["transfer"], result["duration"]
-        return {"seconds": job.seconds, "phase": phase, "task": task, "processor": used}
+        found = {"seconds": job.seconds, "phase": phase, "task": task, "processor": used}
+        if "sync" in result["phases"]:
+            found.update({name: result["phases"][name] for name in ("finish", "sync")})
+        return found
 
     def backup(self, tree: str) -> Sample:
         """Make a snapshot of ``/data/<tree>``; ``finish`` are the seconds of the task that makes it complete."""

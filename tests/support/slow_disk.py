@@ -12,22 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import tempfile
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Iterator
 
+from ansible_collections.longhaul.fleet.tests.support.loop_disk import loop_disk
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 _THROTTLE = Path("/sys/fs/cgroup/blkio/blkio.throttle.{}_bps_device")
-_MOUNT = """
-import ctypes, os, sys
-libc = ctypes.CDLL(None, use_errno=True)
-os.makedirs(sys.argv[2], exist_ok=True)
-device = f"/proc/self/fd/{sys.argv[1]}".encode()  # the host's own /dev has no such node
-if libc.mount(device, os.fsencode(sys.argv[2]), b"ext4", 16, None):  # MS_SYNCHRONOUS
-    sys.exit(os.strerror(ctypes.get_errno()))
-"""
 
 
 def why_not() -> str:
@@ -43,15 +34,7 @@ def slow_disk(bed: Testbed, host: str, path: str, size: int, rate: int) -> Itera
     ``rate``: bytes a second.
     """
     with contextlib.ExitStack() as held:
-        image = held.enter_context(tempfile.NamedTemporaryFile(dir="/dev/shm"))
-        os.truncate(image.name, size)
-        _run(["mkfs.ext4", "-q", "-E", "nodiscard", image.name])
-        device = _run(["losetup", "--find", "--show", image.name]).strip()
-        held.callback(_run, ["losetup", "--detach", device])
-        fd = os.open(device, os.O_RDONLY)
-        held.callback(os.close, fd)
-        _run(bed.argv(host, ["python3", "-c", _MOUNT, str(fd), path]), fd)
-        held.callback(_run, bed.argv(host, ["umount", path]))
+        device = held.enter_context(loop_disk(bed, "ext4", "/dev/shm", size, (host, path), synchronous=True))
         number = os.stat(device).st_rdev
         for kind in ("read", "write"):
             held.callback(_throttle, kind, number, 0)
@@ -62,7 +45,3 @@ def slow_disk(bed: Testbed, host: str, path: str, size: int, rate: int) -> Itera
 def _throttle(kind: str, device: int, rate: int) -> None:
     """Let a device move so many bytes a second, or any number (0)."""
     Path(str(_THROTTLE).format(kind)).write_text(f"{os.major(device)}:{os.minor(device)} {rate}", encoding="ascii")
-
-
-def _run(argv: Sequence[str | bytes], *passed: int) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True, pass_fds=passed).stdout

@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Trees from disk to disk: nothing of the source is in memory, and the end is when the destination's disk has all."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ansible_collections.longhaul.fleet.tests.bench import data
+from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
+from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
+from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.support.loop_disk import loop_disk
+
+PART = "disk"
+KINDS = ("ext4", "xfs")
+TREES = ("large", "small")
+PEERS = ("cp -a on one host", "rsync -aHAX ssh", "rsync -aHAX daemon", "tar nc all attributes")
+OURS = ("transfer stream TLS", "transfer stream plain")
+TITLES = {
+    f"{PART}: {kind}, {tree}": f"{'a few large' if tree == 'large' else 'many small'} files from {kind} to {kind}"
+    for kind in KINDS
+    for tree in TREES
+}
+_SOURCE, _DEST, _COPY = ("alpha", "/data/disk"), ("beta", "/data/out"), ("alpha", "/data/copy")
+_IMAGES = Path(__file__).resolve().parents[2] / ".build"  # on the disk that is measured
+_FILES = 4
+_LEAST = 1 << 30  # bytes of a disk
+_ROOM = 2.5  # times the large files
+_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+def measure(stage: Stage) -> None:
+    """Measure both trees on each file system."""
+    size = max(_LEAST, int(_ROOM * stage.options.large))
+    _IMAGES.mkdir(exist_ok=True)
+    for kind in KINDS:
+        with contextlib.ExitStack() as held:
+            folder = held.enter_context(tempfile.TemporaryDirectory(dir=_IMAGES))
+            for places in ((_SOURCE,), (_DEST, _COPY)):
+                held.enter_context(loop_disk(stage.bed, kind, folder, size, *places, direct=True))
+            for tree in TREES:
+                _measure_tree(stage, kind, tree)
+            _prepare(stage)
+
+
+def _measure_tree(stage: Stage, kind: str, tree: str) -> None:
+    root = stage.place("disk") / tree
+    if tree == "large":
+        make_big_files(root, stage.options.large, _FILES)
+    else:
+        data.make_small(root, stage.options.files)
+    tools = list(_tools(stage, f"disk/{tree}"))
+    stage.measure(f"{PART}: {kind}, {tree}", tools, lambda: _prepare(stage))
+    stage.bed.exec("alpha", ["rm", "-r", f"/data/disk/{tree}"], timeout=600)
+
+
+def _prepare(stage: Stage) -> None:
+    """Have an empty destination, nothing to write on either disk, and nothing of them in memory."""
+    stage.bed.exec("beta", ["find", "/data/out", "-mindepth", "1", "-delete"], timeout=600)
+    for host, path in (_SOURCE, _DEST):
+        stage.bed.exec(host, ["sync", "-f", path], timeout=600)
+    _DROP_CACHES.write_text("3\n", encoding="ascii")
+
+
+def _tools(stage: Stage, tree: str) -> Iterator[Tool]:
+    for name in PEERS:
+        yield _synced(stage, stage.peer(name, tree))
+    for name in OURS:
+        yield _until_synced(stage.transfer(name, tree, verify="none", sync="data"))
+
+
+def _synced(stage: Stage, tool: Tool) -> Tool:
+    """Return a program after which the disk is waited for."""
+
+    def run() -> Sample:
+        found = tool.run()
+        waited = stage.peers.timed("beta", ["sync", "-f", "/data/out"])["seconds"]
+        return {**found, "seconds": found["seconds"] + waited, "sync": waited}
+
+    return tool._replace(run=run)
+
+
+def _until_synced(tool: Tool) -> Tool:
+    """Count a transfer until its task knows that the disk has all: with the executions of Ansible after its job."""
+
+    def run() -> Sample:
+        found = tool.run()
+        return {**found, "seconds": found["phase"] + found["finish"] + found["sync"]}
+
+    return tool._replace(run=run)
