@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.tests.bench import machine, table, targe
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure, figure_from_json
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
-REFERENCES = {  # what the tools of a part are compared with
+REFERENCES = {  # what the tools of a part, by the name before a colon, are compared with
     "start": "rsync -aHAX daemon",
     "large": "rsync -aHAX daemon",
     "small": "rsync -aHAX daemon",
@@ -25,6 +25,7 @@ REFERENCES = {  # what the tools of a part are compared with
     "backup": "rsync --link-dest ssh",
     "prune": "rm -r",
     "entries": "rsync -aHAX daemon",
+    "disk": "rsync -aHAX daemon",
 }
 
 
@@ -91,7 +92,9 @@ def markdown(report: Mapping[str, Any]) -> str:
     ]
     for part, found in table.by_part(figures).items():
         lines += [f"### {part}: {report['titles'].get(part, part)}", ""]
-        lines.append(table.figures_table(found, report["sizes"].get(part, 0), REFERENCES.get(part, "")))
+        lines.append(
+            table.figures_table(found, report["sizes"].get(part, 0), REFERENCES.get(part.partition(":")[0], ""))
+        )
     lines += versions.section(figures)
     failed = [figure for figure in figures if figure.failed]
     failures = [f"* {one.part}: {one.tool} failed: {_why(one.failed)}" for one in failed]

@@ -67,6 +67,7 @@ COLUMNS = {  # heading, and how the quantity is written
     "processor": ("processor, s", number),
     "transfer": ("transfer, s", number),
     "finish": ("finish, s", number),
+    "sync": ("sync, s", number),
     "wire": ("wire, MB", lambda value: number(value / _MB)),
     "allocated": ("allocated, MB", lambda value: number(value / _MB)),
     "times the change": ("wire by change", number),

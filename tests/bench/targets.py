@@ -67,6 +67,11 @@ def _both(
     return tuple(Target(what.format(how), part, tool, against, metric, least, aim) for how, tool in tools.items())
 
 
+def _long_line(line: str, *, least: float, aim: float) -> Target:
+    """Return the target for a line, whose source offers BBR."""
+    return Target(f"long line, {line}: share of the wire", f"long line: {line}", TLS, (), SHARE, least, aim)
+
+
 TARGETS = (
     Target("large files, plain, against the rsync daemon", "large", PLAIN, DAEMONS, least=1.4, aim=2),
     Target("large files, plain, against iperf3", "large", PLAIN, ("iperf3",), aim=0.8),
@@ -84,6 +89,13 @@ TARGETS = (
     Target("image backup: bytes sent by bytes changed", "image backup", TLS, (), CHANGE, 1.2, 1.1, low=True),
     *_both("image backup, {}, against rsync --link-dest", "image backup", LINK_DEST, least=1, aim=2),
     Target("killed at half: sent again, by one range a stream", "killed", TLS, (), "ranges again", 1, 0, low=True),
+    _long_line("100 ms, 1 %, 20 Mbit/s", least=0.85, aim=0.95),
+    _long_line("200 ms, 2 %, 40 Mbit/s", least=0.85, aim=0.95),
+    _long_line("300 ms, 5 %, 20 Mbit/s", least=0.80, aim=0.90),
+    _long_line("100 ms, 0.1 %, 200 Mbit/s", least=0.80, aim=0.90),
+    _long_line("100 ms, 0 %, 200 Mbit/s", least=0.90, aim=0.97),
+    *_both("disk to disk, small files, {}, against the daemon", "disk: ext4, small", DAEMON_ALL, least=1.3, aim=2),
+    *_both("disk to disk, large files, {}, against the daemon", "disk: ext4, large", DAEMON_ALL, least=1, aim=2),
     Target("text at 1 Gbit/s, TLS: compress auto against none", "text", TEXT_AUTO, TEXT_NONE, least=1.8, aim=3),
     Target("backup, nothing changed, against rsync --link-dest", "backup", "backup", ("rsync --link-dest ssh",)),
     Target("prune of one snapshot, against rm -r", "prune", "prune", ("rm -r",)),

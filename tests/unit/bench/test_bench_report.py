@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.tests.bench import cases, page, run, table
+from ansible_collections.longhaul.fleet.tests.bench import cases, disk, long_line, page, run, table
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure
 from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS
 from ansible_collections.longhaul.fleet.tests.bench.targets import TARGETS, Target, judge, verdict
@@ -70,7 +70,7 @@ def test_a_quantity_is_scaled() -> None:
 
 
 def test_targets_name_parts_and_transfers_that_there_are() -> None:
-    parts = {*cases.PARTS, "prune"}
+    parts = {*cases.PARTS, "prune", *disk.TITLES, *long_line.TITLES}
     assert {target.part for target in TARGETS} <= parts
     tools = {name for target in TARGETS for name in (target.tool, *target.against) if name.startswith("transfer ")}
     assert tools <= set(TRANSFERS)
