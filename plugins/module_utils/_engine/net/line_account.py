@@ -59,15 +59,18 @@ def look_at_descriptor(fd: int) -> Seen | None:
         return None
 
 
-def add_up(seen: Collection[Seen], found: str = "") -> Met | None:
-    """Return what all these connections met, with the congestion control that was found; None if there are none."""
+def add_up(seen: Collection[Seen], found: str = "", rtt: float = 0.0) -> Met | None:
+    """Return what all these connections met, with the congestion control that was found; None if there are none.
+
+    ``rtt`` is the round trip over all that was sent, 0 if only the last one is known.
+    """
     if not seen:
         return None
     path = joined([path_of(one.info) for one in seen])
     return {
         "packets": path.packets,
         "lost": path.lost,
-        "rtt": round(path.rtt, 6),
+        "rtt": round(rtt or path.rtt, 6),
         "min_rtt": path.min_rtt,
         "busy": round(sum(one.info.busy for one in seen), 3),
         "window_limited": round(sum(one.info.window_limited for one in seen), 3),

@@ -57,6 +57,7 @@ class ConnectionPool:
         self.count = 0  # connections that this end keeps; 0 where it only takes what comes
         self.proven = 0  # of those, the ones that are not on trial
         self.congestion = ""  # the congestion control that the first ones begin with; empty: the host's own
+        self.rtt = 0.0  # seconds: the round trip of what was sent while this end looked; 0: it did not
         self.refused = False  # a further one could not be made
 
     def connect(self, count: int, make: Callable[[int], DataConnection]) -> None:

@@ -34,10 +34,38 @@ def tune(
 ) -> None:
     """Look after the connections until ``over`` is set; ``limit`` gives the bytes a second that are allowed, 0: any."""
     tuner = _Tuner(log, is_auto=congestion == AUTO and CANDIDATE in offered_congestion())
+    trips = _RoundTrips()
     while not over.wait(LOOK_SECONDS):
-        tuner.look(streams.links(), limit())
+        links = streams.links()
+        trips.look(links)
+        streams.rtt = trips.mean
+        tuner.look(links, limit())
         if tuner.found is not None:
             streams.congestion = tuner.found
+
+
+class _RoundTrips:
+    """How long a round trip took, over all packets: where queues fill and drain by turns, the last one says little."""
+
+    def __init__(self) -> None:
+        self._sent: dict[DataConnection, int] = {}  # packets up to the last look
+        self._packets = 0
+        self._seconds = 0.0
+
+    def look(self, links: list[DataConnection]) -> None:
+        """Take note of what was sent since the last look."""
+        before, self._sent = self._sent, {}
+        for link in links:
+            info = read_tcp_info(link.socket)
+            if info is not None:
+                self._sent[link] = info.packets
+                count = max(0, info.packets - before.get(link, 0))
+                self._packets, self._seconds = self._packets + count, self._seconds + count * info.rtt
+
+    @property
+    def mean(self) -> float:
+        """Seconds; 0 if nothing was sent."""
+        return self._seconds / self._packets if self._packets else 0.0
 
 
 class _Tuner:

@@ -87,8 +87,8 @@ class StreamSource(SourceCarrier):
 
         links = self.streams.links() if self.streams is not None else []
         seen = [*self._ended, *(look(link.socket) for link in links), look_at_descriptor(channel_fd)]
-        found = self.streams.congestion if self.streams is not None else ""
-        return add_up([one for one in seen if one is not None], found)
+        found, rtt = (self.streams.congestion, self.streams.rtt) if self.streams is not None else ("", 0.0)
+        return add_up([one for one in seen if one is not None], found, rtt)
 
     def _note_end(self, link: DataConnection) -> None:
         """Keep what a connection met that goes before the others."""

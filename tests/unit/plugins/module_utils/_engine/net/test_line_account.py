@@ -63,6 +63,7 @@ def test_those_that_ended_those_that_did_not_and_the_channel_count(pairs):
     single = add_up([first])
     assert single and single["packets"] > 0 and single["window_limited"] > 0.1, single
     assert single["window_limited"] <= single["busy"] and 0 < single["min_rtt"] <= single["rtt"]
+    assert add_up([first], rtt=0.25) == {**single, "rtt": 0.25}
     assert single["congestion"] == [congestion_of(pairs[0].sender)] and single["congestion"][0] in single["offered"]
     pairs[0].close()
     assert look(pairs[0].sender) is None  # of one that is closed nothing is known
