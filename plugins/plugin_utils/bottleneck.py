@@ -25,6 +25,7 @@ DEST_CPU, DEST_DISK, NONE = "destination_cpu", "destination_disk", "none"
 
 _STANDS_OUT = 0.25  # of the time
 _BUSY = 0.8  # of a processor for each stream: then a program has no time left to wait
+_CONTENDED_FROM = 1 / 3  # of the time with the processor: so long it waited for others that used it
 _FULL = 0.7  # of the speed of an interface, or of bwlimit
 
 
@@ -141,7 +142,7 @@ def _of_stream(ends: Mapping[str, Account], streams: int) -> tuple[str, str, boo
         + (f"; large files travelled over {streams} connections" if role == time_accounting.LINK else "")
     )
     slow = {SOURCE_CPU: ours, DEST_CPU: theirs}.get(name)
-    if slow is None or slow.queued < slow.processor / 2:
+    if slow is None or slow.queued < slow.processor * _CONTENDED_FROM:
         return name, evidence, False
     return name, f"{evidence}; for {_percent(slow.queued)} of its time it waited for a processor that others used", True
 
