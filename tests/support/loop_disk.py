@@ -48,19 +48,19 @@ def loop_disk(
         if direct:
             os.posix_fallocate(image.fileno(), 0, size)
         os.truncate(image.name, size)
-        run([*MKFS[kind], *(["-E", "nodiscard"] if kind == "ext4" else []), image.name])
+        _run([*MKFS[kind], *(["-E", "nodiscard"] if kind == "ext4" else []), image.name])
         options = ["--direct-io=on"] if direct else []
-        device = run(["losetup", *options, "--find", "--show", image.name]).strip()
-        held.callback(run, ["losetup", "--detach", device])
+        device = _run(["losetup", *options, "--find", "--show", image.name]).strip()
+        held.callback(_run, ["losetup", "--detach", device])
         fd = os.open(device, os.O_RDONLY)
         held.callback(os.close, fd)
         for host, path in places:
             flags = str(_SYNCHRONOUS if synchronous else 0)
-            run(bed.argv(host, ["python3", "-c", _MOUNT, str(fd), path, kind, flags]), fd)
-            held.callback(run, bed.argv(host, ["umount", path]))
+            _run(bed.argv(host, ["python3", "-c", _MOUNT, str(fd), path, kind, flags]), fd)
+            held.callback(_run, bed.argv(host, ["umount", path]))
         yield device
 
 
-def run(argv: Sequence[str | bytes], *passed: int) -> str:
+def _run(argv: Sequence[str | bytes], *passed: int) -> str:
     """Run a program, with descriptors passed to it, and return what it says."""
     return subprocess.run(argv, check=True, capture_output=True, text=True, pass_fds=passed).stdout

@@ -61,9 +61,8 @@ class _Conversation:
         self.session = session = Session(context, [channel], Contents.BUNDLES)
         self.end, self.streams = _maker(context.side)(context, session, parameters.timeout, counted)
         self._count = max(_first_count(context), earlier.streams.proven if earlier is not None else 0)
-        self.streams.congestion = context.settings.get("congestion_first", "")
-        if earlier is not None:
-            self.streams.congestion = earlier.streams.congestion
+        first = context.settings["congestion_first"]
+        self.streams.congestion = earlier.streams.congestion if earlier is not None else first
 
     def _make_link(self, number: int) -> DataConnection:
         """Make a data connection; raises OSError or HandshakeError."""
@@ -96,7 +95,7 @@ class _Conversation:
 
 def _first_count(context: Context) -> int:
     """Return how many data connections a transfer begins with."""
-    return max(1, int(context.settings.get("streams_first", context.settings["streams"])))
+    return max(1, int(context.settings["streams_first"]))
 
 
 class _EarlyConnections:

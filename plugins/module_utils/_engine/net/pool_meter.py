@@ -14,8 +14,8 @@ import time
 from typing import TYPE_CHECKING
 
 from ..._core import time_accounting
-from .pool_scaling import NOTHING, Growth, Path, Sample, joined, path_of
-from .tcp_info import read_tcp_info
+from .path_meter import PathMeter, look_at
+from .pool_scaling import Growth, Sample
 
 if TYPE_CHECKING:
     from .data_connection import DataConnection
@@ -39,7 +39,7 @@ class _Meter:
     def __init__(self, occupation: str) -> None:
         self._occupation = occupation
         self._passed: dict[DataConnection, int] = {}
-        self._paths: dict[DataConnection, Path] = {}
+        self._path = PathMeter()
         self._at, self._waited, self._processor, _cores = self._look()
 
     def _look(self) -> tuple[float, float, float, int]:
@@ -61,17 +61,8 @@ class _Meter:
             waiting=(waited - self._waited) / (seconds * max(1, len(links))),  # known when the waiting is over
             processor=(processor - self._processor) / (seconds * cores),
             engaged=engaged and len(links) == wanted,
-            path=self._look_at_path(links),
+            path=self._path.take(look_at(links)),
         )
         self._passed = {link: passed for link, _at_rest, passed in looks}
         self._at, self._waited, self._processor = at, waited, processor
         return sample
-
-    def _look_at_path(self, links: list[DataConnection]) -> Path:
-        """Return what happened to the packets since the last time, over all links together."""
-        before, self._paths = self._paths, {}
-        for link in links:
-            info = read_tcp_info(link.socket)
-            if info is not None:
-                self._paths[link] = path_of(info)
-        return joined([path.since(before.get(link, NOTHING)) for link, path in self._paths.items()])

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Callable
 
 from ..._model.congestion import AUTO
 from .congestion import CANDIDATE, Change, CongestionChoice, Look
-from .pool_scaling import NOTHING, Path, path_of
-from .tcp_info import congestion_of, default_congestion, offered_congestion, pace, read_tcp_info, set_congestion
+from .path_meter import Infos, PathMeter, look_at
+from .pool_scaling import NOTHING, Path, joined, path_of
+from .tcp_info import congestion_of, default_congestion, offered_congestion, pace, set_congestion
 
 if TYPE_CHECKING:
     from .data_connection import DataConnection
@@ -33,61 +34,38 @@ def tune(
     limit: Callable[[], int],
 ) -> None:
     """Look after the connections until ``over`` is set; ``limit`` gives the bytes a second that are allowed, 0: any."""
-    tuner = _Tuner(log, is_auto=congestion == AUTO and CANDIDATE in offered_congestion())
-    trips = _RoundTrips()
+    tuner = _Tuner(log, congestion == AUTO and CANDIDATE in offered_congestion(), streams.congestion)
+    meter, whole = PathMeter(), NOTHING
     while not over.wait(LOOK_SECONDS):
         links = streams.links()
-        trips.look(links)
-        streams.rtt = trips.mean
-        tuner.look(links, limit())
-        if tuner.found is not None:
-            streams.congestion = tuner.found
-
-
-class _RoundTrips:
-    """How long a round trip took, over all packets: where queues fill and drain by turns, the last one says little."""
-
-    def __init__(self) -> None:
-        self._sent: dict[DataConnection, int] = {}  # packets up to the last look
-        self._packets = 0
-        self._seconds = 0.0
-
-    def look(self, links: list[DataConnection]) -> None:
-        """Take note of what was sent since the last look."""
-        before, self._sent = self._sent, {}
-        for link in links:
-            info = read_tcp_info(link.socket)
-            if info is not None:
-                self._sent[link] = info.packets
-                count = max(0, info.packets - before.get(link, 0))
-                self._packets, self._seconds = self._packets + count, self._seconds + count * info.rtt
-
-    @property
-    def mean(self) -> float:
-        """Seconds; 0 if nothing was sent."""
-        return self._seconds / self._packets if self._packets else 0.0
+        infos = look_at(links)
+        # Where queues fill and drain by turns, the last round trip says little: that of all packets counts.
+        whole = joined([whole, meter.take(infos)])
+        streams.rtt = whole.rtt
+        tuner.look(links, infos, limit())
+        streams.congestion = tuner.found
 
 
 class _Tuner:
-    def __init__(self, log: Callable[[str], None], is_auto: bool) -> None:
+    def __init__(self, log: Callable[[str], None], is_auto: bool, found: str) -> None:
         self._log = log
         self._choice = CongestionChoice() if is_auto else None
         self._at = time.monotonic()
         self._paced: dict[DataConnection, int] = {}
         self._own: dict[int, str] = {}  # what those connections had that changed over
-        self.found: str | None = None  # what a connection that is made now is to begin with; None: as it was
+        self.found = found  # what a connection that is made now is to begin with; empty: the host's own
         self._before: dict[DataConnection, tuple[int, Path]] = {}
         self._min_rtt = float("inf")  # of all: one that was made while packets had to wait knows no shorter one
 
-    def look(self, links: list[DataConnection], limit: int) -> None:
-        """Look at the connections, and change what is to be changed."""
+    def look(self, links: list[DataConnection], infos: Infos, limit: int) -> None:
+        """Change what is to be changed, by what the system says of the connections."""
         for link in links:
             if self._paced.get(link, 0) != limit:
                 pace(link.socket, limit)
         self._paced = dict.fromkeys(links, limit)
         if self._choice is not None and not self._choice.over:
             by_number = {link.number: link for link in links}
-            changes = self._choice.take(self._measure(links))
+            changes = self._choice.take(self._measure(infos))
             for change in changes:
                 self._change(by_number[change.number], change)
             if self._choice.kept:
@@ -95,15 +73,12 @@ class _Tuner:
             elif any(not change.name for change in changes):
                 self.found = ""
 
-    def _measure(self, links: list[DataConnection]) -> dict[int, Look]:
+    def _measure(self, infos: Infos) -> dict[int, Look]:
         now = time.monotonic()
         seconds, self._at = now - self._at, now
         before, self._before = self._before, {}
         looks = {}
-        for link in links:
-            info = read_tcp_info(link.socket)
-            if info is None:
-                continue
+        for link, info in infos.items():
             self._min_rtt = min(self._min_rtt, info.min_rtt or self._min_rtt)
             path = path_of(info)._replace(min_rtt=self._min_rtt)
             acked_before, path_before = before.get(link, (0, NOTHING))
