@@ -248,9 +248,7 @@ PARTS = {
     "image backup": Part("one large file, 1 % of it changed since the older tree beside the destination", image_backup),
     "killed": Part("one large file on the slow wire, killed at half and run again", killed),
     "gigabit": Part("the large files on the slow wire", gigabit),
-    long_line.PART: Part(
-        "one large file over lines with a long round trip, most of which lose packets", long_line.measure
-    ),
+    long_line.PART: Part("one large file, and many small ones, over lines with a long round trip", long_line.measure),
     disk.PART: Part("large and small files from disk to disk, until the destination's has all", disk.measure),
     "text": Part("text that compresses on the slow wire", text),
     "backup": Part("a snapshot with nothing changed, and pruning", backup),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One large file over lines with a long round trip, most of which lose packets: which share of the line is used."""
+"""Lines with a long round trip, most of which lose packets: which share one large file uses, and many small files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ansible_collections.longhaul.fleet.tests.bench import data
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Tool
 from ansible_collections.longhaul.fleet.tests.bench.peers import PORT, Peer
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
@@ -18,11 +19,12 @@ from ansible_collections.longhaul.fleet.tests.testbed import Line
 
 PART = "long line"
 PAYLOAD = 1448 / 1500  # of a full packet, as the line counts it
-SECONDS = 20  # that the file takes on the full line
+SECONDS = 60  # that the file takes on the full line
+SHORT = 20  # the same where programs are measured, too, that use a tenth of the line
 PLAIN = "16 plain connections"
 PEERS = ("rsync -aHAX ssh", "rsync -aHAX daemon", "scp", "sftp")
 OURS = "transfer stream TLS"
-
+STREAMS = (OURS, "transfer stream plain")
 
 ORDINARY = ("cubic", "reno")  # what hosts have by default: the first that the kernel lets a testbed's hosts have
 
@@ -33,6 +35,11 @@ class Case(NamedTuple):
     name: str
     line: Line
     peers: bool = False
+
+    @property
+    def seconds(self) -> int:
+        """What the file of this case takes on the full line."""
+        return SHORT if self.peers else SECONDS
 
 
 def _case(rtt: float, loss: float, megabits: int, peers: bool = False) -> Case:
@@ -47,12 +54,18 @@ CASES = (
     _case(100, 0.1, 200),
     _case(100, 0, 200),
 )
-TITLES = {case.name: "one large file to an empty destination over this line, nothing named" for case in CASES}
+CLEAN = Line(rtt=0.1, rate=1_000_000_000)
+SMALL, WARM = f"{PART}: 100 ms, small files", f"{PART}: 100 ms, nothing changed"
+TITLES = {
+    **{case.name: "one large file to an empty destination over this line, nothing named" for case in CASES},
+    SMALL: "a fifth of the small files to an empty destination, over 1 Gbit/s without loss",
+    WARM: "many small files, nothing changed, over 1 Gbit/s without loss",
+}
 
 
 def size_of(case: Case) -> int:
     """Return the bytes of the file of a case: what its line carries in some seconds, in whole MiB."""
-    return (case.line.rate // 8 * SECONDS >> 20) << 20
+    return (case.line.rate // 8 * case.seconds >> 20) << 20
 
 
 SIZES = {case.name: size_of(case) for case in CASES}
@@ -72,24 +85,41 @@ def measure(stage: Stage) -> None:
         finally:
             stage.bed.restore()
         stage.clear()
+    _measure_small(stage, congestion)
+
+
+def _measure_small(stage: Stage, congestion: str) -> None:
+    """Measure what would take a round trip for each file if it were done file by file."""
+    for name, count in ((SMALL, stage.options.files // 5), (WARM, stage.options.files)):
+        data.make_small(stage.place("small"), count)
+        if name == WARM:
+            stage.fill("small")
+        stage.bed.set_congestion(congestion)
+        stage.bed.lengthen(CLEAN)
+        tools = [stage.peer("rsync -aHAX daemon", "small"), *(stage.transfer(tool, "small") for tool in STREAMS)]
+        try:
+            stage.measure(name, tools, stage.empty if name == SMALL else lambda: None)
+        finally:
+            stage.bed.restore()
+        stage.clear()
 
 
 def _tools(stage: Stage, case: Case) -> Iterator[Tool]:
     yield stage.transfer(OURS, "long")
     yield stage.transfer(OURS, "long", f"{OURS} congestion none", congestion="none")
-    yield stage.peer(_plain(stage, size_of(case)), "long")
+    yield stage.peer(_plain(stage, case), "long")
     if case.peers:
         for name in PEERS:
             yield stage.peer(name, "long")
 
 
-def _plain(stage: Stage, size: int) -> Peer:
+def _plain(stage: Stage, case: Case) -> Peer:
     """Return sixteen connections of iperf3, which send for as long as the file takes on the full line."""
-    argv = ["iperf3", "-c", stage.peers.address, "-p", str(PORT), "-P", "16", "-t", str(SECONDS), "-J"]
+    argv = ["iperf3", "-c", stage.peers.address, "-p", str(PORT), "-P", "16", "-t", str(case.seconds), "-J"]
 
     def seconds(said: str) -> float:
         received = json.loads(said)["end"]["sum_received"]
-        return size * 8 / float(received["bits_per_second"])
+        return size_of(case) * 8 / float(received["bits_per_second"])
 
     return Peer(PLAIN, lambda _tree: argv, ["iperf3", "-s", "-1", "-p", str(PORT)], "tcp6", seconds=seconds)
 

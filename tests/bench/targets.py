@@ -17,6 +17,7 @@ DAEMON_ALL, TAR_ALL = ("rsync -aHAX daemon",), ("tar nc all attributes",)
 DAEMONS, TARS = ("rsync -a daemon", *DAEMON_ALL), ("tar nc", *TAR_ALL)
 TEXT_AUTO, TEXT_NONE = "stream TLS compress auto", ("stream TLS compress none",)
 LINK_DEST = ("rsync --link-dest ssh", "rsync --link-dest daemon")
+CLEAN = "long line: 100 ms"
 TLS, PLAIN = "transfer stream TLS", "transfer stream plain"
 
 
@@ -94,6 +95,8 @@ TARGETS = (
     _long_line("300 ms, 5 %, 20 Mbit/s", least=0.80, aim=0.90),
     _long_line("100 ms, 0.1 %, 200 Mbit/s", least=0.80, aim=0.90),
     _long_line("100 ms, 0 %, 200 Mbit/s", least=0.90, aim=0.97),
+    *_both("small files at 100 ms, {}, against the daemon", f"{CLEAN}, small files", DAEMON_ALL, least=1.3, aim=2),
+    *_both("no change at 100 ms, {}, against the daemon", f"{CLEAN}, nothing changed", DAEMON_ALL, least=1.2, aim=2),
     *_both("disk to disk, small files, {}, against the daemon", "disk: ext4, small", DAEMON_ALL, least=1.3, aim=2),
     *_both("disk to disk, large files, {}, against the daemon", "disk: ext4, large", DAEMON_ALL, least=1, aim=2),
     Target("text at 1 Gbit/s, TLS: compress auto against none", "text", TEXT_AUTO, TEXT_NONE, least=1.8, aim=3),

@@ -30,11 +30,17 @@ def transfer(playbooks: Playbooks, **options: Any) -> Run:
     return playbooks.run(tasks(**options), hosts="alpha")
 
 
-def established(hosts: Testbed) -> int:
-    """Return how many TCP connections alpha has that others did not make to its port of ssh."""
+def connections(hosts: Testbed) -> dict[int, int]:
+    """Return the TCP connections of alpha that others did not make to its port of ssh: port, bytes that wait."""
     lines = hosts.exec("alpha", ["cat", "/proc/net/tcp", "/proc/net/tcp6"]).stdout.splitlines()
-    connections = [line.split()[1:4] for line in lines]
-    return sum(1 for local, _peer, state in connections if state == "01" and not local.endswith(":0016"))
+    found = [line.split()[1:5] for line in lines]
+    there = [(int(local.rpartition(":")[2], 16), queues) for local, _peer, state, queues in found if state == "01"]
+    return {port: int(queues.partition(":")[0], 16) for port, queues in there if port != 22}
+
+
+def busy(hosts: Testbed) -> list[int]:
+    """Return the ports of those that have much to send."""
+    return [port for port, waiting in connections(hosts).items() if waiting > MIB // 64]
 
 
 def make_tree(hosts: Testbed, size: int) -> tuple[Path, Path]:
@@ -70,11 +76,22 @@ def test_the_next_transfer_begins_with_what_the_last_one_found(playbooks: Playbo
     assert 1 < first["streams"] <= 16
     shutil.rmtree(dest)
     running = playbooks.start(tasks(), hosts="alpha")
-    before = established(hosts)
-    wait_for(lambda: established(hosts) - before >= first["streams"])
+    before = len(connections(hosts))
+    wait_for(lambda: len(connections(hosts)) - before >= first["streams"])
     logs = [log.read_text() for log in hosts.root("alpha").glob("var/lib/longhaul/*/source/log")]
     assert logs and "are tried instead of" not in "".join(logs)  # there were as many at once
     running.wait().expect_success()
+    assert differences(source, dest) == []
+
+
+def test_a_connection_that_stalls_at_the_end_holds_nothing_up(playbooks: Playbooks, hosts: Testbed) -> None:
+    source, dest = make_tree(hosts, 12 * MIB)
+    hosts.lengthen(Line(rtt=0.06, rate=20_000_000))
+    running = playbooks.start(tasks(streams=2, congestion="none", timeout=600), hosts="alpha")
+    wait_for(lambda: len(busy(hosts)) == 2)
+    hosts.block("alpha", busy(hosts)[0], established=True)  # what it sends is never confirmed
+    result = running.wait(120).expect_success().result("Transfer")
+    assert not result["errors_total"]
     assert differences(source, dest) == []
 
 

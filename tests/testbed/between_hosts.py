@@ -18,6 +18,8 @@ from . import network
 from .line import Line
 from .on_hosts import OnHosts, TestbedError, started, wait_until_gone
 
+DATA = f'{{ "eth1", "{network.LONG}" }}'  # the devices of the data network, as nft names them
+
 
 class BetweenHosts(OnHosts):
     """The networks of hosts that are up. ``eth1`` is a host's link to the data network."""
@@ -142,7 +144,7 @@ class BetweenHosts(OnHosts):
         for command in (
             ["add", "table", "inet", "longhaul"],
             ["add", *chain],
-            ["add", "rule", "inet", "longhaul", "input", "iifname", "eth1", *what, *opening, *verdict],
+            ["add", "rule", "inet", "longhaul", "input", "iifname", DATA, *what, *opening, *verdict],
         ):
             self._run(host, ["nft", *command])
 

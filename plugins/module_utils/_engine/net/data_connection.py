@@ -28,6 +28,7 @@ BUFFER_BYTES = 1 << 20
 _TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
 _TLS_RECORDS = 16  # taken from OpenSSL at once
 _HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
+OUTRUN = "a slow data connection was ended: another one has sent what it had under way"
 
 Moved = Callable[[int], None]  # told of so many bytes more
 
@@ -53,7 +54,7 @@ class DataConnection:
         self._out, self._in = Heads(send), Heads(receive)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._pipe: tuple[int, int] | None = None
-        self._aborted = False
+        self._why_aborted = ""
         self.number = 0  # of the connection, as its first bytes said
         self.passed = 0  # bytes that went through it
         self.at_rest = True  # between two records, or ranges: it may have nothing to do
@@ -207,16 +208,16 @@ class DataConnection:
         deadline = time.monotonic() + self._timeout
         before = time_accounting.switch(time_accounting.SEND if event == select.POLLOUT else time_accounting.RECEIVE)
         while not poll.poll(500):
-            if self._aborted:
-                raise ConnectionLost("the transfer ended")
+            if self._why_aborted:
+                raise ConnectionLost(self._why_aborted)
             if not forever and time.monotonic() > deadline:
                 raise self._lost("moving data", f"nothing went through for {self._timeout:.0f} seconds")
         time_accounting.switch(before)
 
     def _lost(self, doing: str, why: object) -> ConnectionLost:
-        self.abort()
         reason = (why.strerror or str(why)) if isinstance(why, OSError) else str(why)
-        return ConnectionLost(f"a data connection was lost while {doing}: {reason}")
+        self.abort(f"a data connection was lost while {doing}: {reason}")
+        return ConnectionLost(self._why_aborted)
 
     @property
     def socket(self) -> socket.socket:
@@ -242,11 +243,11 @@ class DataConnection:
         poll = select.poll()
         poll.register(self._fd, select.POLLIN | getattr(select, "POLLRDHUP", 0))
         events = poll.poll(0)
-        return self._aborted or bool(events and events[0][1] & ~select.POLLIN)
+        return bool(self._why_aborted) or bool(events and events[0][1] & ~select.POLLIN)
 
-    def abort(self) -> None:
-        """Let whoever uses it stop."""
-        self._aborted = True
+    def abort(self, why: str = "the transfer ended") -> None:
+        """Let whoever uses it stop, who is told why; the first reason stays."""
+        self._why_aborted = self._why_aborted or why
         with contextlib.suppress(OSError, ValueError):
             self._socket.shutdown(socket.SHUT_RDWR)
 

@@ -23,7 +23,7 @@ from ..content import bundles, delta
 from ..content.compression import decompress as inflate
 from ..content.sparse import write_zeros
 from ..net.carrier import Arrived, DestCarrier, Offered, Send
-from ..net.data_connection import DataConnection
+from ..net.data_connection import OUTRUN, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
 from ..wire.conversation import Said
@@ -48,7 +48,7 @@ class _Incoming:
 
     def __init__(self, partial: Partial | InPlace) -> None:
         self.partial = partial
-        self.users = 0  # threads that write to it
+        self.users: set[DataConnection] = set()  # whose contents are being written to it
         self.basis: Basis | None = None
         self.same: dict[int, int] = {}  # by offset: how many bytes were taken from the basis
         self.complete: set[int] = set()  # the offsets of the ranges that are
@@ -213,6 +213,9 @@ class StreamDest(DestCarrier):
             batch = self._batches.pop(shard)
             batch.is_sent = True
             self._changed.notify_all()
+            # All ranges are there: what still comes was sent a second time, over a connection that was quicker.
+            for link in [link for item in batch.large.values() for link in item.users]:
+                link.abort(OUTRUN)
             while any(item.users for item in batch.large.values()):
                 self._changed.wait(0.5)
         if batch.hasher is not None:
@@ -250,8 +253,8 @@ class StreamDest(DestCarrier):
             with self._changed:
                 batch = self._batches.get(record.shard)
                 item = batch.large.get(record.index) if batch is not None and batch.is_asked_for else None
-                if item is not None:
-                    item.users += 1
+                if item is not None and record.kind != RecordKind.DONE:
+                    item.users.add(link)
             try:
                 self._take_record(link, record, item)
             except OSError as error:
@@ -261,7 +264,7 @@ class StreamDest(DestCarrier):
             finally:
                 if item is not None:
                     with self._changed:
-                        item.users -= 1
+                        item.users.discard(link)
                         self._changed.notify_all()
 
     def _take_record(self, link: DataConnection, record: Record, item: _Incoming | None) -> None:

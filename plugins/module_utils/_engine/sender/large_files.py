@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 from ..._core import time_accounting
@@ -23,13 +22,14 @@ from ..content import bundles, delta
 from ..content.compression import PIECE_BYTES, Compressor
 from ..content.sparse import segments
 from ..net.carrier import Send, Sending, SourceCarrier, Wanted
-from ..net.data_connection import ConnectionLost, DataConnection
+from ..net.data_connection import OUTRUN, ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..wire.messages import BlockSums, Got, Want
-from ..wire.ranges import STEP, Range, cut, first_part, length, parse, unit
+from ..wire.ranges import Range, parse
 from ..wire.records import MAX_RECORD, Record, RecordKind
 from .link_share import LinkShare, is_too_slow, prepare
+from .range_queue import OutgoingFile, RangeQueue, Work
 from .sender import MOVED
 
 if TYPE_CHECKING:
@@ -38,23 +38,6 @@ if TYPE_CHECKING:
 _POLL = 0.5  # seconds
 _FEW = 64  # ranges that wait: with more the end is far
 _LEAST = 64 << 10  # bytes of a record, however low the limit
-
-
-class _File:
-    """One file on its way."""
-
-    def __init__(self, shard: int, file: Wanted, fd: int, streams: int) -> None:
-        self.shard, self.index, self.fd = shard, file.index, fd
-        self.size = file.entry.size
-        needed = [(file.have, self.size)] if file.ranges is None else file.ranges
-        self.known: delta.Known | None = file.known
-        block = self.known.blocks.size if self.known else 0
-        self.step = block * max(1, STEP // block) if block else STEP  # a connection is given no less at once
-        self.waiting = set(cut(needed, max(unit(self.size, streams), block)))
-        self.bytes = length(self.waiting)
-        self.same: dict[Range, int] = {}  # bytes of each range that the destination has already
-        self.is_sparse = file.entry.is_sparse
-        self.problem = ""
 
 
 class StreamSource(SourceCarrier):
@@ -71,11 +54,7 @@ class StreamSource(SourceCarrier):
         self._local = threading.local()  # what each connection learns about packing
         self._shares: dict[DataConnection, LinkShare] = {}
         self._changed = threading.Condition()
-        self._queue: dict[_File, deque[Range]] = {}
-        self._at: dict[DataConnection, _File] = {}  # what each connection sent of last
-        self._files: dict[tuple[int, int], _File] = {}
-        self._on_its_way: dict[tuple[_File, Range], DataConnection] = {}  # not confirmed
-        self._reading: dict[DataConnection, _File] = {}  # what each connection sends of at this moment
+        self._queue = RangeQueue()
         self._over = False
         self._ended: list[Seen] = []  # what connections met that are gone
 
@@ -134,7 +113,7 @@ class StreamSource(SourceCarrier):
     def send(self, _stream: int, shard: int, files: list[Wanted], _tell: Send) -> Sending:
         """Return when the destination has written all ranges of the files, or they cannot be read."""
         sent = Sending()
-        opened: list[_File] = []
+        opened: list[OutgoingFile] = []
         with Root(self._context.top) as root:
             for file in files:
                 try:
@@ -148,21 +127,17 @@ class StreamSource(SourceCarrier):
                     continue
                 with contextlib.suppress(AttributeError, OSError):  # not on every system: it only makes it quicker
                     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-                opened.append(_File(shard, file, fd, self._count))
+                opened.append(OutgoingFile(shard, file, fd, self._count))
         try:
             self._travel(opened)
         finally:
             with self._changed:
                 for file in files:
                     self._known.pop((shard, file.index), None)
-                for item in opened:
-                    self._queue.pop(item, None)
-                    self._files.pop((shard, item.index), None)
-                for work in [work for work in self._on_its_way if work[0] in opened]:
-                    del self._on_its_way[work]
+                self._queue.remove(opened)
                 # What a broken connection had done may be on its way a second time, from these descriptors: if they
                 # were closed now, the contents of another file could be sent in its place.
-                while any(item in opened for item in self._reading.values()):
+                while self._queue.are_read(opened):
                     self._changed.wait(_POLL)
             for item in opened:
                 os.close(item.fd)
@@ -181,12 +156,10 @@ class StreamSource(SourceCarrier):
         except OSError:
             return False  # that shows again, and is listed, where it is read to be sent
 
-    def _travel(self, opened: list[_File]) -> None:
+    def _travel(self, opened: list[OutgoingFile]) -> None:
         with self._changed:
             for item in opened:
-                self._files[(item.shard, item.index)] = item
-                if item.waiting:
-                    self._queue[item] = deque(sorted(item.waiting))
+                self._queue.add(item)
             self._changed.notify_all()
             while any(item.waiting for item in opened):
                 self._expect_going()
@@ -199,22 +172,14 @@ class StreamSource(SourceCarrier):
     def got(self, message: Got) -> None:
         """The destination has written ranges; raises FrameError for a message that cannot be read."""
         with self._changed:
-            item = self._files.get((message.id, message.index))
+            item = self._queue.find(message.id, message.index)
             if item is None:
-                return  # it was sent twice, because a connection broke, and is done with
+                return  # it was sent twice, and is done with
             for piece in parse(message.ranges, item.size):
-                item.waiting.discard(piece)
-                if self._on_its_way.pop((item, piece), None) is None:
-                    self._take_back(item, piece)
+                slow = self._queue.confirm(item, piece)
+                if slow is not None:
+                    slow.abort(OUTRUN)
             self._changed.notify_all()
-
-    def _take_back(self, item: _File, piece: Range) -> None:
-        """Do not send what its connection had not been confirmed to have done when it broke, and had done."""
-        queue = self._queue.get(item)
-        if queue is not None and piece in queue:
-            queue.remove(piece)
-            if not queue:
-                del self._queue[item]
 
     @property
     def connections(self) -> int:
@@ -240,7 +205,8 @@ class StreamSource(SourceCarrier):
                 link.at_rest = True
                 work = self._take(link)
                 if work is None:
-                    self._at.pop(link, None)
+                    with self._changed:
+                        self._queue.rest(link)
                     link.send_head(Record(RecordKind.BYE))
                     return
                 link.at_rest = False
@@ -248,79 +214,47 @@ class StreamSource(SourceCarrier):
                 self._send_range(link, *work)
                 time_accounting.switch(time_accounting.IDLE)
         except ConnectionLost:
-            self._hand_over(link)
+            with self._changed:
+                self._queue.hand_over(link)
+                self._changed.notify_all()
             raise
         finally:
             with self._changed:
                 self._shares.pop(link, None)
-                self._reading.pop(link, None)
+                self._queue.was_read(link)
                 self._changed.notify_all()
                 if not self._over:
                     self._note_end(link)
 
-    def _take(self, link: DataConnection) -> tuple[_File, Range] | None:
+    def _take(self, link: DataConnection) -> Work | None:
+        """Wait for something to send over a connection; None if it is to end. Raises ConnectionLost."""
         with self._changed:
-            if self._reading.pop(link, None) is not None:
+            if self._queue.was_read(link):
                 self._changed.notify_all()
-            while link.spare or not self._queue or self._leaves_the_end(link):
+            while link.spare or self._queue.is_empty or self._leaves_the_end(link):
                 # A spare one stays until its ranges are confirmed: where it breaks before, others must send them.
-                if self._over or (link.spare and link not in self._on_its_way.values()):
+                if self._over or (link.spare and not self._queue.has_under_way(link)):
                     return None
+                if not link.spare and self._queue.is_empty and not self._bucket.is_paused:
+                    late = self._queue.take_late(link, self._shares[link].outruns)
+                    if late is not None:
+                        return late
                 self._changed.wait(_POLL)
                 if link.is_lost():
                     raise ConnectionLost("a data connection was lost while it waited")
-            item = self._choose(link)
-            piece = self._first_part(link, item)
-            if not self._queue[item]:
-                del self._queue[item]
-            self._at[link] = self._reading[link] = item
-            self._on_its_way[item, piece] = link
-            return item, piece
+            share = self._shares[link]
+            work = self._queue.take(link, share.next())
+            share.gave(work.bytes)
+            return work
 
     def _leaves_the_end(self, link: DataConnection) -> bool:
         """Whether so little is left that the other connections have sent it before this one has sent a part of it."""
-        if sum(len(queue) for queue in self._queue.values()) > _FEW:
+        if self._queue.ranges > _FEW:
             return False
-        left = sum(length(queue) for queue in self._queue.values())
         others = [share.rate for other, share in self._shares.items() if other is not link and not other.spare]
-        return is_too_slow(self._shares[link].rate, others, left)
+        return is_too_slow(self._shares[link].rate, others, self._queue.bytes)
 
-    def _first_part(self, link: DataConnection, item: _File) -> Range:
-        """Take from the queue of a file as much of its first range as a connection carries in a while."""
-        queue, share = self._queue[item], self._shares[link]
-        whole = queue.popleft()
-        piece = first_part(whole, share.next(), item.step)
-        share.gave(piece[1] - piece[0])
-        if piece != whole:
-            rest = piece[1], whole[1]
-            queue.appendleft(rest)
-            item.waiting.remove(whole)
-            item.waiting.update((piece, rest))
-        return piece
-
-    def _choose(self, link: DataConnection) -> _File:
-        """Return a file of which ranges wait: the same as before, else one that no other connection is at.
-
-        Who writes to a file locks it: two that write to one wait for each other.
-        """
-        own = self._at.get(link)
-        if own in self._queue:
-            return own
-        others = {item for other, item in self._at.items() if other is not link}
-        return next((item for item in self._queue if item not in others), next(iter(self._queue)))
-
-    def _hand_over(self, link: DataConnection) -> None:
-        """Let other connections do what this one has not been confirmed to have done."""
-        with self._changed:
-            for work in reversed([work for work, used in self._on_its_way.items() if used is link]):
-                del self._on_its_way[work]
-                item, piece = work
-                if piece in item.waiting and (item.shard, item.index) in self._files:
-                    self._queue.setdefault(item, deque()).appendleft(piece)
-            self._at.pop(link, None)
-            self._changed.notify_all()
-
-    def _send_range(self, link: DataConnection, item: _File, piece: Range) -> None:
+    def _send_range(self, link: DataConnection, item: OutgoingFile, piece: Range) -> None:
         try:
             if item.known is not None:
                 self._send_changed(link, item, piece, item.known)
@@ -333,14 +267,14 @@ class StreamSource(SourceCarrier):
             item.problem = f"cannot be read: {error.strerror}"
         link.send_head(Record(RecordKind.DONE, item.shard, item.index, piece[0], piece[1] - piece[0]))
 
-    def _send_sparse(self, link: DataConnection, item: _File, start: int, end: int) -> None:
+    def _send_sparse(self, link: DataConnection, item: OutgoingFile, start: int, end: int) -> None:
         for first, last, holds in segments(item.fd, start, end):
             if holds:
                 self._send_data(link, item, first, last)
             else:
                 link.send_head(Record(RecordKind.ZERO, item.shard, item.index, first, last - first))
 
-    def _send_changed(self, link: DataConnection, item: _File, piece: Range, known: delta.Known) -> None:
+    def _send_changed(self, link: DataConnection, item: OutgoingFile, piece: Range, known: delta.Known) -> None:
         """Send the blocks that the destination's old version does not have; runs of the others go as one."""
         blocks, at, same = known.blocks, piece[0], 0  # up to where all was sent, and bytes that need not be
         run = range(0)  # of blocks that are the same, and are not said to be yet
@@ -376,7 +310,7 @@ class StreamSource(SourceCarrier):
         item.same[piece] = same
 
     def _send_same(
-        self, link: DataConnection, item: _File, blocks: delta.Blocks, run: range, rests: list[bytes]
+        self, link: DataConnection, item: OutgoingFile, blocks: delta.Blocks, run: range, rests: list[bytes]
     ) -> int:
         """Say that a run of blocks is the same, and prove it; return how many bytes these are."""
         length = len(run) * blocks.size
@@ -387,7 +321,7 @@ class StreamSource(SourceCarrier):
             self._context.progress.moved(length)
         return length
 
-    def _send_run(self, link: DataConnection, item: _File, start: int, end: int) -> None:
+    def _send_run(self, link: DataConnection, item: OutgoingFile, start: int, end: int) -> None:
         if start == end:
             return
         if item.is_sparse:
@@ -395,7 +329,7 @@ class StreamSource(SourceCarrier):
         else:
             self._send_data(link, item, start, end)
 
-    def _send_data(self, link: DataConnection, item: _File, start: int, end: int) -> None:
+    def _send_data(self, link: DataConnection, item: OutgoingFile, start: int, end: int) -> None:
         compressor: Compressor = self._local.compressor
         while start < end:
             count = min(end - start, self._bucket.piece(MAX_RECORD, _LEAST))

@@ -17,6 +17,7 @@ from ..wire.ranges import STEP, share
 
 MUCH_FASTER = 4  # times as fast, so that a slower one leaves the end to it
 END_SECONDS = 0.5
+_LATE = 2  # times as long as another needs: then that one sends the range, too
 _LONG_RTT = 0.01  # seconds
 _ALL = 1 << 62  # bytes: no range is longer
 _UNSENT_SECONDS = 0.1  # of what a connection carries, that wait in the kernel
@@ -36,7 +37,8 @@ class LinkShare:
         self._given = self._total = self._done = 0
         self._rate = 0.0  # bytes a second
         info = read_tcp_info(link.socket)
-        self._is_long = info is not None and info.min_rtt >= _LONG_RTT
+        self._rtt = info.min_rtt if info is not None else 0.0
+        self._is_long = self._rtt >= _LONG_RTT
 
     def next(self) -> int:
         """Return how many bytes the connection, which has done all that it was given, is given next."""
@@ -55,6 +57,10 @@ class LinkShare:
     def rate(self) -> float:
         """The bytes a second that it lately got done; 0 where that is not known."""
         return self._rate
+
+    def outruns(self, count: int, seconds: float) -> bool:
+        """Whether another connection has had a range of ``count`` bytes for too many seconds, by what this one does."""
+        return self._rate > 0 and seconds > _LATE * (self._rtt + count / self._rate)
 
     def gave(self, count: int) -> None:
         """So many bytes were there to be given."""

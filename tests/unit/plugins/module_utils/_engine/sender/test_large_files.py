@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
 from pathlib import Path
@@ -17,10 +18,14 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_a
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import Sending, Wanted
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import DataConnection
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import (
+    ConnectionLost,
+    DataConnection,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool import ConnectionPool
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_limit import TokenBucket
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.large_files import StreamSource
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.link_share import LinkShare
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Got
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import RecordKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import REGULAR, Entry
@@ -124,6 +129,32 @@ def test_a_range_that_is_confirmed_while_it_waits_does_not_travel_again(source):
     source.confirm(0)
     assert source.returns()
     second.abort()
+
+
+def test_what_a_slow_connection_has_at_the_end_goes_over_another_and_the_slow_one_ends(source, monkeypatch):
+    monkeypatch.setattr(LinkShare, "outruns", lambda _self, _count, seconds: seconds > 0.2)
+    slow = source.connect()
+    head = slow.receive_head()  # and no more: this end hardly reads
+    fast = source.connect()
+    assert [take_range(fast) for _number in range(RANGES)] == [RANGE, head.offset]
+    for start in (RANGE, head.offset):
+        source.confirm(start)
+    assert source.returns(), "the file waits for the slow connection"
+    assert [(one.problems, one.bytes) for one in source.sent] == [({}, RANGES * RANGE)]
+    with pytest.raises(ConnectionLost):
+        take_contents(slow, head.size)
+    wait_for(lambda: [link.number for link in source.pool.links()] == [0], seconds=10)
+
+
+def test_a_pause_makes_no_connection_a_slow_one(source, monkeypatch):
+    monkeypatch.setattr(LinkShare, "outruns", lambda _self, _count, _seconds: True)
+    monkeypatch.setattr(TokenBucket, "is_paused", property(lambda _self: True))
+    monkeypatch.setattr(TokenBucket, "take", lambda _self, _count: None)
+    monkeypatch.setattr(TokenBucket, "hold", lambda _self: None)
+    links = source.connect(), source.connect()
+    assert sorted(take_range(link) for link in links) == [0, RANGE]
+    wait_for(lambda: all(link.at_rest for link in source.pool.links()), seconds=10)
+    assert select.select(links, [], [], 1.5)[0] == [], "something came once more"
 
 
 def test_a_connection_that_broke_leaves_no_thread_at_work(source):
