@@ -34,6 +34,7 @@ from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
 
 KEY = b"k" * 32
+GREETING = Hello(VERSION, ID, False)
 ROOT = Entry(b"", "d", 0o755, 0, 0, 0, 1, 2, 3, 1, 1, 0, 0)
 STAGED = tuple(f".longhaul-{ID}{below}".encode() for below in ("", "/tmp", "/partial", "/tmp/new-0-1"))
 
@@ -63,7 +64,9 @@ class Keys:
 class End:
     """A real end in a thread, and our side of its connections."""
 
-    def __init__(self, folder: Path, side: str, is_held: bool = False, **changes: Any) -> None:
+    def __init__(
+        self, folder: Path, side: str, is_held: bool = False, greeting: Hello | None = GREETING, **changes: Any
+    ) -> None:
         root = folder / "root"
         job = folder / "job"
         for path in (root, job):
@@ -90,7 +93,8 @@ class End:
         self.offered = 0  # shards, by the one that lies
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self.say(FrameKind.HELLO, Hello(VERSION, ID, False).dump())
+        if greeting is not None:
+            self.say(FrameKind.HELLO, greeting.dump())
 
     def _run(self) -> None:
         try:

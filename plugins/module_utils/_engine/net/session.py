@@ -40,7 +40,8 @@ class Session:
     """Messages to and from the peer. Connection 0 carries the decisions, and all of them contents.
 
     What arrives is handed to ``on_message(stream, message)`` in the connection's own thread; what goes wrong there, or
-    with the connection, comes out of ``next_event`` as TransferFailed in the thread that leads the conversation.
+    with the connection, comes out of ``next_event`` as TransferFailed in the thread that leads the conversation. The
+    peer's greeting is checked here. Nobody waits for it, since on a long line that would cost a round trip.
     """
 
     def __init__(self, context: Context, channels: list[Channel], contents: Contents) -> None:
@@ -86,6 +87,8 @@ class Session:
                         raise TransferFailed(message.reason)
                     if isinstance(message, Pace):
                         self._peer_ticket = message.ticket
+                    elif isinstance(message, Hello):
+                        self._check_hello(message)
                     elif not self._gives_up:
                         if self._events.qsize() > _WAITING:
                             raise FrameError("more arrived than anybody asked for")
@@ -198,9 +201,9 @@ class Session:
         settings = self._context.settings
         return Hello(VERSION, settings["id"], bool(settings["check"]))
 
-    def expect_hello(self) -> None:
-        """Wait for the peer's greeting. Raises TransferFailed unless it means the same transfer."""
-        if self.next_event().dump() != self._hello().dump():
+    def _check_hello(self, greeting: Hello) -> None:
+        """Raise TransferFailed unless the peer means the same transfer."""
+        if greeting.dump() != self._hello().dump():
             raise TransferFailed(
                 "the two ends do not mean the same transfer, or run different versions of this collection: run it again"
             )

@@ -124,7 +124,6 @@ class Receiver:
     # the leading thread
 
     def _converse(self) -> Outcome:
-        self._session.expect_hello()
         self._context.progress.phase = "transfer"
         actions: dict[type, Callable[[Any], None]] = {
             Written: self._written,

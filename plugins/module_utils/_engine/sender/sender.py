@@ -100,7 +100,6 @@ class Sender:
     # the leading thread
 
     def _converse(self) -> Outcome:
-        self._session.expect_hello()
         started = time.monotonic()
         self._context.progress.phase = "transfer"
         for entries in self._cut(self._entries()):

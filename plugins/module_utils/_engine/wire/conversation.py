@@ -109,7 +109,6 @@ PHASES: Mapping[Role, Mapping[Phase, Mapping[FrameKind, Phase]]] = {
 # in any of them.
 NOT_BEFORE: Mapping[Role, Mapping[FrameKind, frozenset[Phase]]] = {
     Role.SOURCE: {
-        **dict.fromkeys((K.SHARD, K.TOTAL, K.SCANNED), frozenset({Phase.ANSWERING, Phase.FAILED})),
         K.SUMMARY: frozenset({Phase.ACCOUNTED, Phase.FAILED}),
         K.BYE: frozenset({Phase.ACCOUNTED, Phase.GONE, Phase.FAILED}),
     },

@@ -10,7 +10,9 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.control_channel import Channel
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.session import Session
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_file import (
@@ -20,9 +22,16 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_
     write_ticket,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conversation import Contents
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
+    VERSION,
+    Decoder,
+    FrameKind,
+)
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Hello
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.ticket import Ticket
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
+from ansible_collections.longhaul.fleet.tests.support.liar import GREETING, KEY, End
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, settings
 
 
 def begin(side: str, connection: socket.socket, folder: Path) -> Session:
@@ -38,8 +47,6 @@ def begin(side: str, connection: socket.socket, folder: Path) -> Session:
 def test_whoever_ends_since_it_was_cancelled_tells_its_peer_before(tmp_path: Path) -> None:
     ends = socket.socketpair()
     source, dest = (begin(side, end, tmp_path / side) for side, end in zip(("source", "dest"), ends))
-    for session in (source, dest):
-        session.expect_hello()
     write_ticket(str(tmp_path / "source"), OWN, Ticket(cancelled=True))
     wait_for(lambda: source.tickets.own.read().cancelled, seconds=10)
     source.fail("it was cancelled")  # at once: what is told from time to time need not have been
@@ -48,3 +55,26 @@ def test_whoever_ends_since_it_was_cancelled_tells_its_peer_before(tmp_path: Pat
         session.close()
     assert read_ticket(str(tmp_path / "dest"), PEER) == Ticket(cancelled=True)
     assert os.listdir(tmp_path / "source") == [OWN]
+
+
+def said_by(end: End, count: int) -> list[FrameKind]:
+    """Return the first frames that an end sends."""
+    decoder, found = Decoder(KEY), []
+    end.control.settimeout(20)
+    while len(found) < count:
+        found += [FrameKind(frame.kind) for frame in decoder.feed(end.control.recv(1 << 16))]
+    return found[:count]
+
+
+def test_the_source_offers_its_tree_before_it_has_heard_its_peer(tmp_path: Path) -> None:
+    end = End(tmp_path, "source", greeting=None)
+    assert said_by(end, 3) == [FrameKind.HELLO, FrameKind.SHARD, FrameKind.TOTAL]
+    end.say(FrameKind.HELLO, GREETING.dump())
+    assert isinstance(end.finish(), TransferFailed)  # it hung up
+
+
+@pytest.mark.parametrize("side", ["source", "dest"])
+@pytest.mark.parametrize("greeting", [Hello(VERSION + 1, ID, False), Hello(VERSION, "0" * 16, False)])
+def test_a_peer_that_means_something_else_is_refused(tmp_path: Path, side: str, greeting: Hello) -> None:
+    ended = End(tmp_path, side, greeting=greeting).finish_refused()
+    assert isinstance(ended, TransferFailed) and "do not mean the same transfer" in str(ended)
