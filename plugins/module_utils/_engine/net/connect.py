@@ -30,6 +30,7 @@ FIRST_SECONDS = 30.0  # until the serving end must have taken the first connecti
 _RETRY_SECONDS = 0.2
 _AGAIN_SECONDS = 0.5
 _REFUSALS = 4  # in a row; then nobody listens there, or no more
+_WINDOW = 4 << 20  # bytes: what 100 ms carry at 300 Mbit/s
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 
 
@@ -78,11 +79,24 @@ class ConnectionParameters:
         for name, value in _KEEPALIVE:
             with contextlib.suppress(AttributeError, OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        open_window(connection)
         if self.engine is None:
             return connection
         wrapped = self.engine.wrap_socket(connection, server_side=not self.drives)
         tls.check_peer(wrapped, self.peer)
         return wrapped
+
+
+def open_window(connection: socket.socket) -> None:
+    """Let the peer send as fast as its own beginning allows, from the first round trip on; only Linux can.
+
+    It makes room for what it sees arrive, a round trip late: at 100 ms that costs two of the first ten. To ask for a
+    large lower limit makes the room at once (tcp_set_rcvlowat, Linux 4.18), and leaves it free to grow; a buffer that
+    is set by SO_RCVBUF would never grow again.
+    """
+    with contextlib.suppress(OSError):
+        for least in (_WINDOW, 1):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
 
 
 def connect(
