@@ -2,12 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long the first connection is tried, with a peer that cannot be reached in one way or another."""
+"""How long the first connection is tried, with a peer that cannot be reached; how much a new one takes at once."""
 
 from __future__ import annotations
 
 import errno
 import os
+import socket
+import sys
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -62,3 +64,12 @@ def test_a_port_that_refuses_is_given_up_at_once(first):
 
 def test_what_may_pass_is_waited_for(first):
     assert first([REFUSED, REFUSED, REFUSED, NO_ROUTE] * 5) == ("connected", 21)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="cannot run here: only Linux makes room this way")
+def test_a_new_connection_has_room_for_much_and_still_wakes_for_a_byte():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as one:
+        before = one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        connect.open_window(one)
+        assert one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(before, 1 << 20)
+        assert one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
