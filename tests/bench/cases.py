@@ -14,7 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.ranges
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import STREAMS_TRIED, STREAMS_UNASKED
 from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk, interruption, long_line
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
-from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS
+from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS, TRANSFERS
 from ansible_collections.longhaul.fleet.tests.bench.peers import ALL_ATTRIBUTES
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
@@ -26,7 +26,6 @@ ALL_PEERS = (
     *("tar nc all attributes", "scp", "sftp", "rclone sftp", "fpsync ssh"),
 )
 LOOKING_PEERS = ("rsync -aHAX ssh", "rsync -a daemon", "rsync -aHAX daemon", "rclone sftp", "fpsync ssh")
-STREAMS = ("transfer stream TLS", "transfer stream plain")
 SHARE = 0.01  # of a large file that is changed in place
 SENDERS = ("engine.pyz", "rsync")  # words in the argv of the process that sends
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ansible_collections.longhaul.fleet.tests.bench import data
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
+from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.loop_disk import loop_disk
@@ -21,7 +22,6 @@ PART = "disk"
 KINDS = ("ext4", "xfs")
 TREES = ("large", "small")
 PEERS = ("cp -a on one host", "rsync -aHAX ssh", "rsync -aHAX daemon", "tar nc all attributes")
-OURS = ("transfer stream TLS", "transfer stream plain")
 TITLES = {
     f"{PART}: {kind}, {tree}": f"{'a few large' if tree == 'large' else 'many small'} files from {kind} to {kind}"
     for kind in KINDS
@@ -71,7 +71,7 @@ def _prepare(stage: Stage) -> None:
 def _tools(stage: Stage, tree: str) -> Iterator[Tool]:
     for name in PEERS:
         yield _synced(stage, stage.peer(name, tree))
-    for name in OURS:
+    for name in STREAMS:
         yield _until_synced(stage.transfer(name, tree, verify="none", sync="data"))
 
 

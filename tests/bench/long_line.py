@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.tests.bench import data
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Tool
+from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS
 from ansible_collections.longhaul.fleet.tests.bench.peers import PORT, Peer
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
@@ -23,8 +24,7 @@ SECONDS = 60  # that the file takes on the full line
 SHORT = 20  # the same where programs are measured, too, that use a tenth of the line
 PLAIN = "16 plain connections"
 PEERS = ("rsync -aHAX ssh", "rsync -aHAX daemon", "scp", "sftp")
-OURS = "transfer stream TLS"
-STREAMS = (OURS, "transfer stream plain")
+OURS = STREAMS[0]  # with TLS
 
 ORDINARY = ("cubic", "reno")  # what hosts have by default: the first that the kernel lets a testbed's hosts have
 

@@ -25,6 +25,7 @@ TRANSFERS: dict[str, dict[str, Any]] = {  # the options of each tool
     "transfer scp": {"method": "scp"},
     "transfer sftp": {"method": "sftp"},
 }
+STREAMS = ("transfer stream TLS", "transfer stream plain")  # of these, the engine of our own
 REPOSITORY = {"repository": "/data/backup", "host": "alpha", "job": "bench"}
 _OVER_THE_LAST = {"delete": True, "link_dest": "{{ begin.link_dest }}"}
 _NOW = "{{ lookup('pipe', 'date +%s.%N') }}"

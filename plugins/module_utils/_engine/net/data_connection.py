@@ -246,7 +246,7 @@ class DataConnection:
         return bool(self._why_aborted) or bool(events and events[0][1] & ~select.POLLIN)
 
     def abort(self, why: str = "the transfer ended") -> None:
-        """Let whoever uses it stop, who is told why; the first reason stays."""
+        """Make whoever uses it stop, with ConnectionLost for this reason, or for an earlier one."""
         self._why_aborted = self._why_aborted or why
         with contextlib.suppress(OSError, ValueError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -18,8 +18,6 @@ from ..net.carrier import Wanted
 from ..net.data_connection import DataConnection
 from ..wire.ranges import STEP, Range, cut, first_part, length, unit
 
-Clock = Callable[[], float]
-
 
 class OutgoingFile:
     """One large file on its way, and the open file that it is read from; ``streams`` connections may send of it."""
@@ -61,7 +59,7 @@ class _Sent(NamedTuple):
 class RangeQueue:
     """Hands out the ranges of files. ``clock`` gives seconds."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._waiting: dict[OutgoingFile, deque[Range]] = {}  # no file without ranges
         self._files: dict[tuple[int, int], OutgoingFile] = {}
@@ -95,10 +93,6 @@ class RangeQueue:
     def is_empty(self) -> bool:
         """Whether nothing waits."""
         return not self._waiting
-
-    def waiting(self, file: OutgoingFile) -> list[Range]:
-        """Return the ranges of a file that wait, in the order in which they go."""
-        return list(self._waiting.get(file, ()))
 
     @property
     def ranges(self) -> int:

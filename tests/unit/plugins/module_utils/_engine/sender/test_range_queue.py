@@ -159,7 +159,7 @@ class Connections(RuleBasedStateMachine):
         held = {work for works in self.held.values() for work in works}
         for file in self.files:
             under_way = {work.piece for work in held if work.file is file}
-            waiting = set(self.queue.waiting(file))
+            waiting = set(self.queue._waiting.get(file, ()))  # pylint: disable=protected-access
             assert file.waiting <= under_way | waiting
             assert waiting <= file.waiting
 
