@@ -29,12 +29,14 @@ from ansible_collections.longhaul.fleet.tests.support.control_node import Sample
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
-from .scale import Say, expect
+from .scale import Say, Unexpected, expect
 
 KILLS = 20
 _SOURCES, _DESTS = 8, 20  # hosts
 _FILES = 5  # of each tree
-_SECONDS_A_PAIR = 5  # about, on two processors: the kills come at moments of the whole life
+_LATER = 5.0  # seconds, at most: a kill comes after so many pairs, and up to so much later
+_LAST = 10  # so many good pairs are left at least when a kill comes
+_LOOK_SECONDS = 0.5
 _LIMITS = {"running": 30, "per_dest": 3}
 _JOB = re.compile("[0-9a-f]{16}")  # the folder of a job
 _MOST_LINES = 4000
@@ -102,6 +104,10 @@ class Fleet:
             (self.bed.root(dest) / "data/a-file").write_text("no folder")
             self.bed.exec(dest, ["mkdir", "/data/small"])
             self.bed.exec(dest, ["mount", "-t", "tmpfs", "-o", "size=1m", "none", "/data/small"])
+
+    def reported(self) -> int:
+        """Return how many jobs have a report."""
+        return sum(1 for name in self._places if (self.state / f"{name}.json").exists())
 
     def differing(self) -> list[str]:
         """Return the good pairs whose trees are not the same."""
@@ -176,8 +182,9 @@ def run(pairs: int, kills: int, seed: int, say: Say) -> None:
         fleet.fill()
         say(f"fleet: {pairs} pairs, {len(fleet.bad)} of them bad, on {len(names)} hosts; seed {seed}")
         begun, used = time.monotonic(), used_here()
-        longest = 2 * pairs * _SECONDS_A_PAIR / max(1, kills)
-        lines = [_start_and_kill(fleet, sampler, chance.uniform(1, longest), say) for _number in range(kills)]
+        lines = []
+        for ended in sorted(chance.randrange(pairs - len(fleet.bad) - _LAST) for _number in range(kills)):
+            lines.append(_start_and_kill(fleet, sampler, ended, chance.uniform(0, _LATER), say))
         last = _run(fleet, sampler)
         seconds, used = time.monotonic() - begun, used_here() - used
         lines.append(last.output.count("\n"))
@@ -198,17 +205,20 @@ def run(pairs: int, kills: int, seed: int, say: Say) -> None:
         expect(sampler.memory <= _MOST_MEMORY, f"they took {sampler.memory >> 20} MiB")
 
 
-def _start_and_kill(fleet: Fleet, sampler: Sampler, seconds: float, say: Say) -> int:
-    """Kill a run after so many seconds; return how many lines it printed."""
+def _start_and_kill(fleet: Fleet, sampler: Sampler, ended: int, later: float, say: Say) -> int:
+    """Kill a run so many seconds after so many jobs have a report; return how many lines it printed."""
     running = _start(fleet, sampler)
+    begun = time.monotonic()
+    while running.process.poll() is None and fleet.reported() < ended:
+        time.sleep(_LOOK_SECONDS)
     try:
-        rc: int | None = running.process.wait(seconds)
+        rc = running.process.wait(later)
     except subprocess.TimeoutExpired:
         running.kill()
         running.process.wait()
-        rc = None
-    known = sum(1 for _path in fleet.state.glob("*.json"))
-    say(f"fleet: {'killed' if rc is None else f'ended with {rc}'} after {seconds:.0f} s; {known} jobs have a report")
+    else:
+        raise Unexpected(f"a run ended with {rc} before it could be killed:\n{running.output[-4000:]}")
+    say(f"fleet: killed after {time.monotonic() - begun:.0f} s; {fleet.reported()} jobs have a report")
     return running.output.count("\n")
 
 
