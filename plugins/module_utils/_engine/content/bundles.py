@@ -22,6 +22,7 @@ from .compression_gain import Gain
 
 SMALL_BYTES = 256 << 10  # up to this a file is sent in a bundle
 BUNDLE_BYTES = MAX_DATA
+BESIDE_BYTES = 256 << 10  # of a shard's small files: from so many on the data connections are worth while
 SHARD_BYTES = 8 << 20  # of contents, and one file more: the destination holds each shard's small files in memory
 _LENGTH = struct.Struct("!I")  # of what zstd packed
 

@@ -18,12 +18,12 @@ import stat
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from ..._tree.inode import exchanged, is_same
-from ..wire.ranges import Range
+from .incoming_file import IncomingFile
 
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class InPlace:
+class InPlace(IncomingFile):
     """The file at an entry's path, open for writing. Raise OSError if it must not, or cannot, be written to.
 
     ``found`` is what was looked at there. A file with several names is not written to: the others may be those of an
@@ -31,8 +31,6 @@ class InPlace:
     """
 
     fresh = False  # what is there does not read as zeros
-    is_cloned = False  # it shares its space with nothing
-    have: tuple[Range, ...] = ()
 
     def __init__(self, root: Root, entry: Entry, found: Entry) -> None:
         self._folder, _slash, self.name = entry.path.rpartition(b"/")
@@ -48,18 +46,6 @@ class InPlace:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             self.close()
             raise OSError(errno.EMLINK, "no regular file with one name")
-
-    def begin_with(self, _basis: int) -> None:
-        """Begin with the old version: it is there already."""
-
-    def take_same(self, _basis: int, _offset: int, _count: int) -> None:
-        """Take a stretch from the old version: it is there already."""
-
-    def note(self, start: int, end: int) -> None:
-        """A range was written."""
-
-    def sync(self) -> None:
-        """There is no journal that would wait for it."""
 
     def complete(self, root: Root) -> None:
         """Let all of it, and no more, reach the disk before its time says that it is complete.

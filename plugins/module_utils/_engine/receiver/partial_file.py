@@ -23,6 +23,7 @@ from ..._tree.dirfd import Root
 from ..content.clone import clone, spread
 from ..content.sparse import copy
 from ..wire.ranges import Range, merged
+from .incoming_file import IncomingFile
 
 JOURNAL = b".ranges"
 _LIMIT = 64 << 20  # bytes of a journal that are read
@@ -74,7 +75,7 @@ def _is_own(status: os.stat_result, owner: int) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == owner
 
 
-class Partial:
+class Partial(IncomingFile):
     """One file on its way. Several threads write to ``fd``; ``note`` and ``sync`` keep the journal.
 
     Raises OSError if it cannot be made. ``folder_fd`` stays the caller's.

@@ -27,12 +27,13 @@ from ..net.data_connection import OUTRUN, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
 from ..wire.conversation import Said
-from ..wire.frames import Frame, FrameError, Payload
+from ..wire.frames import Frame, FrameError, FrameKind, Payload
 from ..wire.messages import Begin, BlockSums, Got, Shard, Want
 from ..wire.ranges import MAX_RANGES, Range, at_most, missing
 from ..wire.records import Record, RecordKind
 from .basis import Basis, find_basis
 from .disk_full import FULL, full
+from .incoming_file import IncomingBundle, IncomingFile
 from .inplace_file import InPlace
 from .partial_file import Partial
 from .receiver import Receiver
@@ -44,9 +45,9 @@ _ZEROS = bytes(1 << 20)
 
 
 class _Incoming:
-    """A large file that is being received."""
+    """A large file that is being received, or a bundle."""
 
-    def __init__(self, partial: Partial | InPlace) -> None:
+    def __init__(self, partial: IncomingFile) -> None:
         self.partial = partial
         self.users: set[DataConnection] = set()  # whose contents are being written to it
         self.basis: Basis | None = None
@@ -63,6 +64,7 @@ class _Batch:
         self.frames: list[Frame] = []
         self.announced = 0  # bytes of the small files
         self.received = 0
+        self.bundle: _Incoming | None = None  # those that come over the data connections
         self.large: dict[int, _Incoming] = {}
         self.needed: dict[int, list[Range]] = {}
         self.trouble: dict[int, str] = {}
@@ -71,6 +73,10 @@ class _Batch:
         self.is_asked_for = False
         self.is_sent = False  # there is nothing more to come
         self.hasher: threading.Thread | None = None
+
+    def incoming(self) -> list[_Incoming]:
+        """Return all that ranges are written to."""
+        return [*self.large.values(), *([self.bundle] if self.bundle is not None else [])]
 
 
 class StreamDest(DestCarrier):
@@ -214,13 +220,14 @@ class StreamDest(DestCarrier):
             batch.is_sent = True
             self._changed.notify_all()
             # All ranges are there: what still comes was sent a second time, over a connection that was quicker.
-            for link in [link for item in batch.large.values() for link in item.users]:
+            for link in [link for item in batch.incoming() for link in item.users]:
                 link.abort(OUTRUN)
-            while any(item.users for item in batch.large.values()):
+            while any(item.users for item in batch.incoming()):
                 self._changed.wait(0.5)
         if batch.hasher is not None:
             batch.hasher.join()
-        self._context.progress.moved(sum([entry.size for _index, entry in batch.small]))
+        if batch.bundle is None:
+            self._context.progress.moved(batch.announced)
         try:
             return _Received(batch, self._context.top, self._reuse)
         except FrameError as error:
@@ -252,7 +259,7 @@ class StreamDest(DestCarrier):
                 return
             with self._changed:
                 batch = self._batches.get(record.shard)
-                item = batch.large.get(record.index) if batch is not None and batch.is_asked_for else None
+                item = self._find(batch, record.index) if batch is not None and batch.is_asked_for else None
                 if item is not None and record.kind != RecordKind.DONE:
                     item.users.add(link)
             try:
@@ -266,6 +273,14 @@ class StreamDest(DestCarrier):
                     with self._changed:
                         item.users.discard(link)
                         self._changed.notify_all()
+
+    def _find(self, batch: _Batch, index: int) -> _Incoming | None:
+        """Return what a record is for: the small files of a shard come under the position of the first one."""
+        if batch.small and index == batch.small[0][0]:
+            if batch.bundle is None:
+                batch.bundle = _Incoming(IncomingBundle(batch.announced, self._context.folder))
+            return batch.bundle
+        return batch.large.get(index)
 
     def _take_record(self, link: DataConnection, record: Record, item: _Incoming | None) -> None:
         if item is None:  # it came over another connection meanwhile, could not be opened, or was not asked for
@@ -338,7 +353,7 @@ class StreamDest(DestCarrier):
                 thread.join()
         self._hasher.close()
         for batch in self._batches.values():
-            for item in batch.large.values():
+            for item in batch.incoming():
                 item.partial.close(complete=False)
             for basis in batch.bases.values():
                 basis.close()
@@ -348,7 +363,7 @@ class _Received(Arrived):
     def __init__(self, batch: _Batch, root: bytes | int, reuse: Callable[[Payload], None]) -> None:
         self._root, self._frames, self._reuse = root, batch.frames, reuse
         self._large = batch.large
-        self._small = dict(bundles.contents(batch.frames, batch.small))
+        self._small = dict(bundles.contents(batch.frames + _beside(batch), batch.small))
         self._bases = batch.bases
         self._trouble = batch.trouble
         self.matched = sum(sum(item.same.values()) for item in batch.large.values())
@@ -395,6 +410,17 @@ class _Received(Arrived):
                 item.partial.remove()
         for basis in self._bases.values():
             basis.close()
+
+
+def _beside(batch: _Batch) -> list[Frame]:
+    """Return what came of small files over the data connections, as the conversation would have brought it."""
+    if batch.bundle is None or not isinstance(batch.bundle.partial, IncomingBundle):
+        return []
+    if batch.bundle.written != batch.announced:
+        raise FrameError("less arrived of a shard's small files than was announced")
+    data = batch.bundle.partial.read()
+    batch.bundle.partial.close()
+    return [Frame(FrameKind.DATA, data)]
 
 
 def make_dest(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Send ranges of large files over all data connections."""
+"""Send ranges of large files, and of bundles on a long line, over all data connections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..wire.messages import BlockSums, Got, Want
 from ..wire.ranges import Range, parse
 from ..wire.records import MAX_RECORD, Record, RecordKind
 from .link_share import LinkShare, is_too_slow, prepare
-from .range_queue import OutgoingFile, RangeQueue, Work
+from .range_queue import Bundle, OutgoingFile, RangeQueue, Work
 from .sender import MOVED
 
 if TYPE_CHECKING:
@@ -110,10 +110,14 @@ class StreamSource(SourceCarrier):
 
     # in the threads that answer the destination
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], _tell: Send) -> Sending:
-        """Return when the destination has written all ranges of the files, or they cannot be read."""
+    def send(self, _stream: int, shard: int, files: list[Wanted], _tell: Send, bundle: Bundle | None = None) -> Sending:
+        """Return when the destination has written all ranges of the files, or they cannot be read.
+
+        ``bundle``: the shard's small files, where they are sent in the same way. Its memory is freed.
+        """
         sent = Sending()
         opened: list[OutgoingFile] = []
+        together = [OutgoingFile(shard, bundle, bundle.memory.fd, self._count)] if bundle is not None else []
         with Root(self._context.top) as root:
             for file in files:
                 try:
@@ -129,20 +133,24 @@ class StreamSource(SourceCarrier):
                     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
                 opened.append(OutgoingFile(shard, file, fd, self._count))
         try:
-            self._travel(opened)
+            self._travel(together + opened)
         finally:
             with self._changed:
                 for file in files:
                     self._known.pop((shard, file.index), None)
-                self._queue.remove(opened)
+                self._queue.remove(together + opened)
                 # What a broken connection had done may be on its way a second time, from these descriptors: if they
                 # were closed now, the contents of another file could be sent in its place.
-                while self._queue.are_read(opened):
+                while self._queue.are_read(together + opened):
                     self._changed.wait(_POLL)
             for item in opened:
                 os.close(item.fd)
-        for item in opened:
+            if bundle is not None:
+                bundle.memory.close()
+        for item in together + opened:
             sent.bytes += item.bytes - sum(item.same.values())
+            if item.problem and item.is_bundle:
+                raise TransferFailed(f"what was read of small files {item.problem}: run it again")
             if item.problem:
                 sent.problems[item.index] = item.problem
         return sent
@@ -180,6 +188,14 @@ class StreamSource(SourceCarrier):
                 if slow is not None:
                     slow.abort(OUTRUN)
             self._changed.notify_all()
+
+    def takes_bundle(self, size: int) -> bool:
+        """Whether the small files of a shard, ``size`` bytes in all, arrive sooner over the data connections.
+
+        One connection alone fills a long line slowly, and one with much room never.
+        """
+        with self._changed:
+            return size >= bundles.BESIDE_BYTES and any(share.is_long for share in self._shares.values())
 
     @property
     def connections(self) -> int:

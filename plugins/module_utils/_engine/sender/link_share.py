@@ -38,11 +38,11 @@ class LinkShare:
         self._rate = 0.0  # bytes a second
         info = read_tcp_info(link.socket)
         self._rtt = info.min_rtt if info is not None else 0.0
-        self._is_long = self._rtt >= _LONG_RTT
+        self.is_long = self._rtt >= _LONG_RTT  # the round trip
 
     def next(self) -> int:
         """Return how many bytes the connection, which has done all that it was given, is given next."""
-        if not self._is_long:
+        if not self.is_long:
             return _ALL
         now, done = time.monotonic(), self._total - self._link.held()
         seconds = max(now - self._at, 1e-6)

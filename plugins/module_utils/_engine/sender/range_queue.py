@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ranges of large files wait to be sent, and which connection sends the others, until they are confirmed.
+"""Which ranges of large files and bundles wait to be sent, and which connection sends the others.
 
-Whoever uses a queue holds a lock.
+A range is under way until it is confirmed. Whoever uses a queue holds a lock.
 """
 
 from __future__ import annotations
@@ -13,26 +13,43 @@ import time
 from collections import deque
 from typing import Callable, Collection, NamedTuple
 
+from ..._core.memory_file import MemoryFile
 from ..content import delta
 from ..net.carrier import Wanted
 from ..net.data_connection import DataConnection
-from ..wire.ranges import STEP, Range, cut, first_part, length, unit
+from ..wire.ranges import BUNDLE_RANGE, STEP, Range, cut, first_part, length, unit
+
+
+class Bundle(NamedTuple):
+    """The small files of a shard, one behind the other in memory."""
+
+    index: int  # type: ignore[assignment]  # the position of the first one in its shard; tuple's index is hidden
+    size: int  # bytes
+    memory: MemoryFile
 
 
 class OutgoingFile:
-    """One large file on its way, and the open file that it is read from; ``streams`` connections may send of it."""
+    """One large file on its way, or a bundle, and the open file that it is read from.
 
-    def __init__(self, shard: int, file: Wanted, fd: int, streams: int) -> None:
+    ``streams`` connections may send of a large file.
+    """
+
+    def __init__(self, shard: int, file: Wanted | Bundle, fd: int, streams: int) -> None:
         self.shard, self.index, self.fd = shard, file.index, fd
-        self.size = file.entry.size
-        needed = [(file.have, self.size)] if file.ranges is None else file.ranges
-        self.known: delta.Known | None = file.known
+        self.known: delta.Known | None = None
+        self.is_bundle, self.is_sparse = isinstance(file, Bundle), False
+        if isinstance(file, Bundle):
+            self.size, longest = file.size, BUNDLE_RANGE
+            needed = [(0, self.size)]
+        else:
+            self.size, longest = file.entry.size, unit(file.entry.size, streams)
+            needed = [(file.have, self.size)] if file.ranges is None else file.ranges
+            self.known, self.is_sparse = file.known, file.entry.is_sparse
         block = self.known.blocks.size if self.known else 0
         self.step = block * max(1, STEP // block) if block else STEP  # a connection is given no less at once
-        self.waiting = set(cut(needed, max(unit(self.size, streams), block)))  # ranges that are not confirmed
+        self.waiting = set(cut(needed, max(longest, block)))  # ranges that are not confirmed
         self.bytes = length(self.waiting)
         self.same: dict[Range, int] = {}  # bytes of each range that the destination has already
-        self.is_sparse = file.entry.is_sparse
         self.problem = ""
 
 
@@ -148,13 +165,17 @@ class RangeQueue:
     def _choose(self, link: DataConnection) -> OutgoingFile:
         """Return a file of which ranges wait: the same as before, else one that no other connection is at.
 
-        Who writes to a file locks it: two that write to one wait for each other.
+        Who writes to a file locks it: two that write to one wait for each other. Bundles are sent by all connections
+        together, one after the other: the fewer are incomplete, the less an interruption costs.
         """
+        first = next(iter(self._waiting))
+        if first.is_bundle:
+            return first
         own = self._at.get(link)
         if own in self._waiting:
             return own
         others = {file for other, file in self._at.items() if other is not link}
-        return next((file for file in self._waiting if file not in others), next(iter(self._waiting)))
+        return next((file for file in self._waiting if file not in others), first)
 
     def was_read(self, link: DataConnection) -> bool:
         """Take note that a connection reads from no file any more; say whether it did."""

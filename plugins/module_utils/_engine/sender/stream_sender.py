@@ -4,6 +4,8 @@
 
 """The source's end: small contents in the conversation itself, large ones over the data connections.
 
+Where the line is long, small ones go over the data connections, too, as ranges of a bundle.
+
 Private to the collection. Python runs one thread at a time, and with small files every change of thread costs more than
 the file. So the thread that scans and leads also reads the small files, and only ranges go to the other threads, which
 spend their time in the kernel or in OpenSSL.
@@ -14,10 +16,11 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from ..._core import time_accounting
 from ..._core.context import Context
+from ..._core.memory_file import MemoryFile
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
@@ -32,6 +35,7 @@ from ..wire.frames import Frame, FrameKind
 from ..wire.messages import Ack, Begin, BlockSums, Fewer, Got, Shard, Want
 from .batches import gather
 from .large_files import StreamSource
+from .range_queue import Bundle
 from .sender import UNSTABLE, VANISHED, Sender
 from .small_files import ReadAhead, SmallFiles
 
@@ -99,35 +103,54 @@ class StreamSender(Sender):
         wanted = want.indexes
         small = [(index, entries[index]) for index in wanted if bundles.fits(entries[index])]
         problems: dict[int, str] = {}
-        count = self._send_small(shard, small, problems) if small else 0
-        if len(small) < len(wanted):
+        count, bundle = 0, None
+        if small:
+            size = sum([entry.size for _index, entry in small])
+            if self._ranges.takes_bundle(size):
+                bundle = Bundle(small[0][0], size, MemoryFile(self._context.folder))
+                self._read_small(small, problems, bundle.memory.write_all)
+            else:
+                self._session.send(Begin(shard.id))
+                self._read_small(small, problems, self._send_bundle)
+                count = size
+        if bundle is not None or len(small) < len(wanted):
             want.indexes = [index for index in wanted if not bundles.fits(entries[index])]
             large = self._wanted(shard, want)
-            self._employ(min(self._ranges.connections, MAX_BUNDLES))
-            self._work.put(partial(self._send_large, shard=shard, files=large, problems=problems, count=count))
+            self._employ(MAX_BUNDLES if bundle is not None else min(self._ranges.connections, MAX_BUNDLES))
+            send = partial(self._send_ranges, shard=shard, files=large, bundle=bundle, problems=problems, count=count)
+            self._work.put(send)
         else:
             self._tell_sent(shard, problems, {}, count)
 
-    def _send_large(
-        self, root: Root, stream: int, *, shard: Shard, files: list[Wanted], problems: dict[int, str], count: int
+    def _send_ranges(
+        self,
+        root: Root,
+        stream: int,
+        *,
+        shard: Shard,
+        files: list[Wanted],
+        bundle: Bundle | None,
+        problems: dict[int, str],
+        count: int,
     ) -> None:
-        """In a worker: send the large files, then account for the shard, with ``count`` bytes of small ones."""
-        sent = self._ranges.send(stream, shard.id, files, self._session.send)
+        """In a worker: send what goes in ranges, then account for the shard, with ``count`` bytes that went before."""
+        sent = self._ranges.send(stream, shard.id, files, self._session.send, bundle)
         problems.update(self._changed(root, files, sent))
         self._tell_sent(shard, problems, {}, sent.bytes + count)
 
-    def _send_small(self, shard: Shard, files: list[tuple[int, Entry]], problems: dict[int, str]) -> int:
-        """Send whole contents, one behind the other; gives how many bytes.
+    def _read_small(
+        self, files: list[tuple[int, Entry]], problems: dict[int, str], take: Callable[[memoryview], None]
+    ) -> None:
+        """Read whole contents, and hand them out one behind the other.
 
         Each has the length that its entry says, whatever happened.
         """
-        self._session.send(Begin(shard.id))
         bundle = self._bundle
-        size = total = 0
+        size = 0
         for index, entry in files:
             path, _type, _mode, _uid, _gid, length, *identity = entry[:10]
             if size + length > bundles.BUNDLE_BYTES:
-                self._send_bundle(bundle[:size])
+                take(bundle[:size])
                 size = 0
             try:
                 problem = "" if self._read(path, bundle[size : size + length + 1], identity) else UNSTABLE
@@ -139,10 +162,8 @@ class StreamSender(Sender):
                 problems[index] = problem
                 bundle[size : size + length] = bytes(length)
             size += length
-            total += length
-        self._send_bundle(bundle[:size])
+        take(bundle[:size])
         self._ahead.was_read(len(files))
-        return total
 
     def _send_bundle(self, data: memoryview) -> None:
         if not data:

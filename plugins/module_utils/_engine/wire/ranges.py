@@ -14,6 +14,7 @@ Range = Tuple[int, int]
 MAX_RANGES = 1 << 16  # of one file in one message
 
 _SMALLEST, _LARGEST = 4 << 20, 64 << 20
+BUNDLE_RANGE = 1 << 20  # bytes of a bundle
 STEP = 64 << 10  # bytes: a connection is given no less at once
 SHARE_SECONDS = 1.0
 SHARE_GROWTH = 8

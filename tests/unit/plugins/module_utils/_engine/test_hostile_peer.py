@@ -67,6 +67,35 @@ def test_more_than_was_asked_for_is_not_kept(tmp_path):
     assert isinstance(ended, TransferFailed) and "more arrived" in str(ended), repr(ended)
 
 
+@pytest.mark.parametrize(
+    ("records", "is_begun", "said"),
+    [
+        ([(Record(RecordKind.RAW, 1, 1, 6, 5, 5), b"12345")], False, "behind the end"),
+        ([(Record(RecordKind.SAME, 1, 1, 0, 5, PROOF_BYTES), bytes(PROOF_BYTES))], False, "does not exist"),
+        ([(Record(RecordKind.RAW, 1, 1, 0, 10, 10), b"0123456789")], False, "less arrived"),
+        (
+            [(Record(RecordKind.RAW, 1, 1, 0, 5, 5), b"01234"), (Record(RecordKind.DONE, 1, 1, 0, 5), b"")],
+            False,
+            "less",
+        ),
+        ([(Record(RecordKind.ZERO, 1, 1, 0, 10), b""), (Record(RecordKind.DONE, 1, 1, 0, 10), b"")], True, "more"),
+    ],
+    ids=["behind", "no-old-version", "never-done", "half", "twice"],
+)
+def test_a_bundle_on_a_data_connection_is_what_was_announced_or_nothing(tmp_path, records, is_begun, said):
+    end = asked_for(tmp_path, 10)
+    for record, follows in records:
+        end.bring(record, follows)
+    time.sleep(0.3)
+    if is_begun:
+        end.say(FrameKind.BEGIN, dump_message({"id": 1}))
+        end.say(FrameKind.DATA, b"0123456789")
+    end.say(FrameKind.SENT, dump_message({"id": 1, "problems": {}, "sums": {}, "bytes": 10}))
+    ended = end.finish_refused()
+    assert isinstance(ended, TransferFailed) and said in str(ended), repr(ended)
+    assert not (tmp_path / "root" / "new").exists()
+
+
 def test_a_shard_is_done_with_once(tmp_path):
     end = asked_for(tmp_path, 10)
     end.say(FrameKind.BEGIN, dump_message({"id": 1}))

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import Wanted
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import DataConnection
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.range_queue import (
+    Bundle,
     OutgoingFile,
     RangeQueue,
     Work,
@@ -28,6 +29,10 @@ ALL = 1 << 62
 def outgoing(index: int, size: int) -> OutgoingFile:
     entry = Entry(b"large", REGULAR, 0o644, 0, 0, size, 1, 2, 3, 1, 1, 0, 0)
     return OutgoingFile(1, Wanted(index, entry, 0), -1, 4)
+
+
+def bundle(index: int, size: int) -> OutgoingFile:
+    return OutgoingFile(1, Bundle(index, size, cast(Any, "the memory")), -1, 4)
 
 
 def link(name: str) -> DataConnection:
@@ -103,14 +108,24 @@ def test_what_depends_on_the_old_version_is_left_to_its_connection(queue, clock)
     assert queue.take_late(FAST, late) is None
 
 
+def test_connections_send_one_bundle_together_and_then_the_next(queue):
+    first, second = bundle(1, 2 * MIB + 1), bundle(2, MIB)
+    queue.clear()
+    queue.add(first)
+    queue.add(second)
+    taken = [queue.take(taker, ALL) for taker in (SLOW, FAST, THIRD, SLOW)]
+    assert [work.file for work in taken] == [first, first, first, second]
+    assert [work.piece for work in taken] == [(0, MIB), (MIB, 2 * MIB), (2 * MIB, 2 * MIB + 1), (0, MIB)]
+
+
 class Connections(RuleBasedStateMachine):
-    """Random turns of three connections over two files."""
+    """Random turns of three connections over two files and a bundle."""
 
     def __init__(self) -> None:
         super().__init__()
         self.clock = Clock()
         self.queue = RangeQueue(self.clock)
-        self.files = [outgoing(0, 9 * MIB), outgoing(1, 5 * MIB + 1)]
+        self.files = [outgoing(0, 9 * MIB), bundle(2, 3 * MIB + 1), outgoing(1, 5 * MIB + 1)]
         for file in self.files:
             self.queue.add(file)
         self.held: dict[DataConnection, list[Work]] = {FAST: [], SLOW: [], THIRD: []}
