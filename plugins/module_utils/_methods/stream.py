@@ -13,7 +13,6 @@ None if nothing else could be tried.
 
 from __future__ import annotations
 
-import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
@@ -24,10 +23,10 @@ from .._core.garbage import rest_from_garbage
 from .._core.outcome import Outcome
 from .._engine.net.connect import Connection, ConnectionParameters, Listener, connect, connect_again, connect_first
 from .._engine.net.data_connection import DataConnection
+from .._engine.net.early_connections import EarlyConnections
 from .._engine.net.session import Session, SessionLost
 from .._engine.net.session_server import SessionServer
 from .._engine.wire.conversation import Contents
-from .._engine.wire.handshake import HandshakeError
 from .._engine.wire.hello import CONTROL, MAX_STREAMS
 from .._engine.wire.messages import Fewer
 from .._tree import xattr
@@ -49,7 +48,7 @@ class _Conversation:
         parameters: ConnectionParameters,
         control: Connection,
         earlier: _Conversation | None = None,
-        early: _EarlyConnections | None = None,
+        early: EarlyConnections | None = None,
     ) -> None:
         self._context, self._parameters, self._early = context, parameters, early
         context.progress.bytes_done = context.progress.files_done = 0
@@ -60,7 +59,8 @@ class _Conversation:
         channel = control.channel(parameters.timeout / 2, parameters.drives)
         self.session = session = Session(context, [channel], Contents.BUNDLES)
         self.end, self.streams = _maker(context.side)(context, session, parameters.timeout, counted)
-        self._count = max(_first_count(context), earlier.streams.proven if earlier is not None else 0)
+        begun = early.settle() if early is not None else _first_count(context)
+        self._count = max(begun, earlier.streams.proven if earlier is not None else 0)
         first = context.settings["congestion_first"]
         self.streams.congestion = earlier.streams.congestion if earlier is not None else first
 
@@ -81,7 +81,7 @@ class _Conversation:
         self.streams.watch()
         if self._parameters.drives:
             settings = self._context.settings
-            self.streams.connect(self._count, self._make_link)
+            self.streams.connect(self._count, self._make_link, _first_count(self._context))
             ask = self._ask_for_fewer if self._context.side == "dest" else None
             self.streams.grow(int(settings["streams_max"]), int(settings["bwlimit"]), ask)
         outcome = self.end.run()
@@ -94,52 +94,8 @@ class _Conversation:
 
 
 def _first_count(context: Context) -> int:
-    """Return how many data connections a transfer begins with."""
+    """Return how many data connections a transfer begins with, however short its line is."""
     return max(1, int(context.settings["streams_first"]))
-
-
-class _EarlyConnections:
-    """Data connections that are made while the first connection is: on a long line each round trip costs."""
-
-    def __init__(self, context: Context, parameters: ConnectionParameters) -> None:
-        self._peer, self._parameters = context.peer, parameters
-        self._lock = threading.Lock()
-        self._made: dict[int, Connection] = {}
-        self._is_over = False
-        self._threads = {
-            number: threading.Thread(target=self._make, args=(number,), daemon=True)
-            for number in range(1, _first_count(context) + 1)
-        }
-        for thread in self._threads.values():
-            thread.start()
-
-    def _make(self, number: int) -> None:
-        try:
-            made = connect(self._parameters, str(self._peer["address"]), int(self._peer["port"]), number)
-        except (OSError, HandshakeError):  # it is tried again when it is needed
-            return
-        with self._lock:
-            if not self._is_over:
-                self._made[number] = made
-                return
-        made.socket.close()
-
-    def take(self, number: int) -> Connection | None:
-        """Wait for a connection and return it; None if it could not be made, or was taken before."""
-        thread = self._threads.pop(number, None)
-        if thread is None:
-            return None
-        thread.join()
-        with self._lock:
-            return self._made.pop(number, None)
-
-    def close(self) -> None:
-        """Close those that nobody took."""
-        with self._lock:
-            self._is_over = True
-            left, self._made = list(self._made.values()), {}
-        for connection in left:
-            connection.socket.close()
 
 
 def _maker(side: str) -> Callable[..., Any]:
@@ -182,7 +138,7 @@ class _RetryBudget:
 def drive(context: Context) -> Outcome:
     """Connect to the serving end, and do the transfer with it; where the connection is lost, connect again."""
     parameters = ConnectionParameters(context)
-    early = _EarlyConnections(context, parameters)
+    early = EarlyConnections(context, parameters, _first_count(context))
     try:
         conversation = _Conversation(context, parameters, connect_first(context, parameters), early=early)
         retries = _RetryBudget(_TIMEOUTS * parameters.timeout)

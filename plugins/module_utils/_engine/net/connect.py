@@ -103,7 +103,16 @@ def connect(
     parameters: ConnectionParameters, address: str, port: int, number: int, seconds: float = HANDSHAKE_SECONDS
 ) -> Connection:
     """Make one connection, within so many seconds; raises OSError or HandshakeError."""
-    connection = socket.create_connection((plain(address), port), timeout=seconds)
+    return introduce(parameters, reach(address, port, seconds), number)
+
+
+def reach(address: str, port: int, seconds: float = HANDSHAKE_SECONDS) -> socket.socket:
+    """Make a connection to whoever listens there; raises OSError."""
+    return socket.create_connection((plain(address), port), timeout=seconds)
+
+
+def introduce(parameters: ConnectionParameters, connection: socket.socket, number: int) -> Connection:
+    """Have both ends of a connection prove who they are; raises OSError or HandshakeError, and closes it then."""
     try:
         connection = parameters.wrap(connection)
         read, send = partial(read_exactly, connection.recv), connection.sendall

@@ -60,9 +60,13 @@ class ConnectionPool:
         self.rtt = 0.0  # seconds: the round trip of what was sent while this end looked; 0: it did not
         self.refused = False  # a further one could not be made
 
-    def connect(self, count: int, make: Callable[[int], DataConnection]) -> None:
-        """Keep ``count`` connections, numbered from 1, that ``make`` makes (OSError or HandshakeError: not now)."""
-        self._needed = self.count = self.proven = count
+    def connect(self, count: int, make: Callable[[int], DataConnection], needed: int) -> None:
+        """Keep ``count`` connections, numbered from 1, that ``make`` makes (OSError or HandshakeError: not now).
+
+        It does not do without the first ``needed``.
+        """
+        self._needed = needed
+        self.count = self.proven = count
         self._make = make
         self._begin(1)
 
@@ -154,6 +158,7 @@ class ConnectionPool:
         self._context.log(f"no further data connection can be made: {error}")
         with self._lock:
             self.count = min(self.count, number - 1)
+            self.proven = min(self.proven, self.count)
         self.refused = True
 
     def _use(self, link: DataConnection) -> bool:

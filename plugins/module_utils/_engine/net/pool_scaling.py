@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Sequence
 
+from .tcp_info import LONG_RTT
+
 if TYPE_CHECKING:
     from .tcp_info import TcpInfo
 
@@ -34,7 +36,6 @@ _BUSY = 0.85  # share of the processors from which on more connections would onl
 _LIMITED = 0.9  # share of bwlimit that counts as all of it
 _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
-_LONG_RTT = 0.01  # seconds. On a shorter line a loss is made good at once
 _LOSSY = 0.0002  # share of the packets that are lost
 _QUEUEING = 1.25  # times the shortest round trip: below that nothing waits in a queue
 
@@ -54,7 +55,7 @@ class Path(NamedTuple):
     @property
     def is_long(self) -> bool:
         """Whether a loss, or a connection that comes or goes, costs time."""
-        return self.min_rtt >= _LONG_RTT
+        return self.min_rtt >= LONG_RTT
 
     @property
     def queues(self) -> bool:

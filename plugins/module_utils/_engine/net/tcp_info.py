@@ -15,6 +15,7 @@ import struct
 import sys
 from typing import NamedTuple
 
+LONG_RTT = 0.01  # seconds: on a line as long as this, each round trip that is waited for costs
 _SIZE = 256  # bytes asked for; a kernel that knows less gives less
 _U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
 _RTT, _RCV_RTT, _TOTAL_RETRANS, _BYTES_ACKED, _MIN_RTT = 68, 92, 100, 120, 148

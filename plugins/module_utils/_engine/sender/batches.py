@@ -23,9 +23,14 @@ def gather(
     max_bytes: int = MAX_BYTES,
     clock: Callable[[], float] = time.monotonic,
     max_seconds: float = MAX_SECONDS,
+    first_entries: int | None = None,
 ) -> Iterator[list[Entry]]:
-    """Yield the entries in batches, in their order; a file of more than ``max_bytes`` is a batch of its own."""
+    """Yield the entries in batches, in their order; a file of more than ``max_bytes`` is a batch of its own.
+
+    The first one has up to ``first_entries``, by default as many as all others, each of the next twice as many.
+    """
     batch: list[Entry] = []
+    most = first_entries or max_entries
     size, records, since = 0, 0, clock()
     for entry in entries:
         content = entry.size if entry.type == REGULAR else 0
@@ -39,8 +44,9 @@ def gather(
         records += len(entry.path)
         if entry.target or entry.xattrs:
             records += len(entry.target) + sum(len(key) + len(value) for key, value in entry.xattrs)
-        if size >= max_bytes or records >= MAX_RECORDS or len(batch) >= max_entries:
+        if size >= max_bytes or records >= MAX_RECORDS or len(batch) >= most:
             yield batch
+            most = min(2 * most, max_entries)
             batch, size, records = [], 0, 0
     if batch:
         yield batch

@@ -12,13 +12,12 @@ from typing import Collection
 from ..._core.errors import TransferFailed
 from ..._model.congestion import AUTO, NONE
 from ..net.data_connection import DataConnection
-from ..net.tcp_info import bound_unsent, offered_congestion, pace, read_tcp_info, set_congestion
+from ..net.tcp_info import LONG_RTT, bound_unsent, offered_congestion, pace, read_tcp_info, set_congestion
 from ..wire.ranges import STEP, share
 
 MUCH_FASTER = 4  # times as fast, so that a slower one leaves the end to it
 END_SECONDS = 0.5
 _LATE = 2  # times as long as another needs: then that one sends the range, too
-_LONG_RTT = 0.01  # seconds
 _ALL = 1 << 62  # bytes: no range is longer
 _UNSENT_SECONDS = 0.1  # of what a connection carries, that wait in the kernel
 _LEAST_UNSENT = 32 << 10  # bytes
@@ -38,7 +37,7 @@ class LinkShare:
         self._rate = 0.0  # bytes a second
         info = read_tcp_info(link.socket)
         self._rtt = info.min_rtt if info is not None else 0.0
-        self.is_long = self._rtt >= _LONG_RTT  # the round trip
+        self.is_long = self._rtt >= LONG_RTT  # the round trip
 
     def next(self) -> int:
         """Return how many bytes the connection, which has done all that it was given, is given next."""

@@ -39,6 +39,7 @@ from .range_queue import Bundle
 from .sender import UNSTABLE, VANISHED, Sender
 from .small_files import ReadAhead, SmallFiles
 
+FIRST_ENTRIES = 125  # in the first shard: what one round trip brings, so that contents follow at once
 SHARD_ENTRIES = 1000
 SHARD_SECONDS = 0.1
 
@@ -58,7 +59,9 @@ class StreamSender(Sender):
         self._packer = bundles.Packer(self._settings["compress"])
 
     def _cut(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-        return gather(entries, SHARD_ENTRIES, bundles.SHARD_BYTES, max_seconds=SHARD_SECONDS)
+        return gather(
+            entries, SHARD_ENTRIES, bundles.SHARD_BYTES, max_seconds=SHARD_SECONDS, first_entries=FIRST_ENTRIES
+        )
 
     def _on_message(self, stream: int, message: Said) -> None:
         if isinstance(message, Want):

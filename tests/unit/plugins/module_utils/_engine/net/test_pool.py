@@ -50,7 +50,7 @@ class Links:
 
 def test_those_above_a_number_end_and_can_be_made_again():
     links = Links(8)
-    links.streams.connect(2, links.make)
+    links.streams.connect(2, links.make, 2)
     for count in (4, 2, 8, 4):
         links.streams.resize(count)
         wait_for(lambda count=count: links.numbers() == list(range(1, count + 1)), seconds=10)
@@ -60,7 +60,7 @@ def test_those_above_a_number_end_and_can_be_made_again():
 
 def test_further_ones_that_cannot_be_made_are_done_without():
     links = Links(3)
-    links.streams.connect(2, links.make)
+    links.streams.connect(2, links.make, 2)
     links.streams.resize(4)
     wait_for(lambda: links.streams.refused, seconds=30)
     assert links.streams.count == 3 and links.numbers() == [1, 2, 3]
