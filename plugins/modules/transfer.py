@@ -212,9 +212,9 @@ options:
       - Number of parallel streams, with the methods V(stream), V(rsync), V(rsyncd) and V(tar_nc). Use more than one
         when a single stream cannot saturate the link. V(auto) is one. V(scp) and V(sftp) use one, and warn if you
         request more.
-      - With V(stream), V(auto) begins with as many as the smaller host has cores, and four at most. If the network is
-        the bottleneck while large files are being sent, it tries more, up to 16, and keeps them as long as the measured
-        rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. On a line with
+      - With V(stream), V(auto) begins with as many as the smaller host has cores, and four at most; with four if the
+        round trip is 10 ms or more. If the network is the bottleneck, it tries more, up to 16, and keeps them as long
+        as the measured rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. On a line with
         a round trip of 10 ms or more, the next transfer between these hosts begins with what the last one found. A
         fixed number stays that number.
       - As many processes write small files at the destination as V(stream) is told to have streams. With V(auto) these

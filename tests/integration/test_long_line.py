@@ -84,6 +84,22 @@ def test_the_next_transfer_begins_with_what_the_last_one_found(playbooks: Playbo
     assert differences(source, dest) == []
 
 
+@pytest.mark.parametrize(("streams", "expected"), [("auto", 4), (3, 3)])
+def test_small_files_go_over_all_connections(
+    playbooks: Playbooks, hosts: Testbed, streams: str | int, expected: int
+) -> None:
+    source, dest = (hosts.root(host) / "data" / name for host, name in (("alpha", "tree"), ("beta", "out")))
+    source.mkdir()
+    for number in range(300):
+        (source / f"{number:03}").write_bytes(bytes([number % 251]) * (40_000 + number))
+    hosts.lengthen(Line(rtt=0.06, rate=20_000_000))
+    running = playbooks.start(tasks(streams=streams), hosts="alpha")
+    wait_for(lambda: len(busy(hosts)) == expected)
+    result = running.wait(120).expect_success().result("Transfer")
+    assert (result["streams"], result["errors_total"]) == (expected, 0)
+    assert differences(source, dest) == []
+
+
 def test_a_connection_that_stalls_at_the_end_holds_nothing_up(playbooks: Playbooks, hosts: Testbed) -> None:
     source, dest = make_tree(hosts, 12 * MIB)
     hosts.lengthen(Line(rtt=0.06, rate=20_000_000))

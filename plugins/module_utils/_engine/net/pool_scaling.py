@@ -12,6 +12,10 @@ vain trial in a row is the last one.
 Where packets are lost although nothing waits in a queue, the losses and not the line hold each connection back. Then
 there are soon as many as there may be, and no trial on a line that is that noisy could tell more: what they carried
 together is compared once with what there was before, and they go again only where they carried clearly less.
+
+Where packets of a long line wait in a queue, the line is full, and each connection takes its share from others that use
+it. One after the other is given up as long as the queue has room for what it had under way: the rest grow into that,
+and the line stays full.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ _BUSY = 0.85  # share of the processors from which on more connections would onl
 _LIMITED = 0.9  # share of bwlimit that counts as all of it
 _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
+_AS_MUCH = 0.95  # times the rate before: what is no less
+_ROOM = 0.9  # share of what a connection had under way for which the queue has room when it is given up
 _LOSSY = 0.0002  # share of the packets that are lost
 _QUEUEING = 1.25  # times the shortest round trip: below that nothing waits in a queue
 
@@ -103,7 +109,7 @@ class Sample(NamedTuple):
 
 
 class Growth:
-    """Decides after each sample how many connections there should be; from ``begin`` to ``most``.
+    """Decides after each sample how many connections there should be; it begins with ``begin``, and has up to ``most``.
 
     ``limit`` are the bytes a second that are allowed, 0 for all.
     """
@@ -116,6 +122,8 @@ class Growth:
         self._rtt = 0.0
         self._noisy: list[Sample] = []  # since the number last changed, on a line that loses packets
         self._fallback = 0  # how many there were before losses were seen; 0: none were, or that has been judged
+        self._least = 1
+        self._given_up = 0.0  # the rate before a connection was given up; 0: none was, or that has been judged
         self._settle()
 
     @property
@@ -190,9 +198,25 @@ class Growth:
             self.count = self.kept
             self._settle()
             return
-        if not self.over and self._may_pay(samples, rate):
+        if self.over:
+            return
+        before, self._given_up = self._given_up, 0.0
+        if rate < _AS_MUCH * before:
+            self.count = self.kept = self._least = self.kept + 1
+            self._settle()
+        elif self._leaves_room(joined([sample.path for sample in samples])):
+            self.count = self.kept = self.kept - 1
+            self._given_up = rate
+            self._settle()
+        elif self._may_pay(samples, rate):
             self.count = min(self._most, 2 * self.kept)
             self._settle()
+
+    def _leaves_room(self, path: Path) -> bool:
+        """Whether one connection fewer would leave the line full, and others more of it."""
+        if self.kept == self._least or not path.is_long:
+            return False
+        return path.queues and path.rtt >= _ROOM * self.kept / (self.kept - 1) * path.min_rtt
 
     def _may_pay(self, samples: list[Sample], rate: float) -> bool:
         """Whether the network is what is waited for, and nothing else is in the way."""

@@ -58,6 +58,13 @@ def test_shards_keep_the_order_and_their_bounds(sizes):
         assert sum(e.size for e in batch[:-1]) < 100
 
 
+def test_the_first_shards_may_be_small():
+    entries = [entry(b"%d" % number) for number in range(50)]
+    batches = list(gather(entries, max_entries=16, clock=lambda: 0.0, first_entries=3))
+    assert [len(batch) for batch in batches] == [3, 6, 12, 16, 13]
+    assert [one for batch in batches for one in batch] == entries
+
+
 def test_a_shard_of_large_attributes_stays_below_the_limit_of_a_frame():
     """2000 files with as many attributes as a file system allows would not fit into one."""
     attributes = tuple((b"user.%d" % number, b"v" * 60_000) for number in range(4))

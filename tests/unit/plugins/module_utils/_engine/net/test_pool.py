@@ -67,3 +67,12 @@ def test_further_ones_that_cannot_be_made_are_done_without():
     assert "firewall" in links.logged[-1]
     links.streams.close()
     assert not links.failures
+
+
+def test_those_begun_with_that_are_not_needed_are_done_without():
+    links = Links(3)
+    links.streams.connect(4, links.make, 2)
+    wait_for(lambda: links.streams.refused, seconds=30)
+    assert links.streams.count == links.streams.proven == 3 and links.numbers() == [1, 2, 3]
+    links.streams.close()
+    assert not links.failures

@@ -158,8 +158,33 @@ def test_on_a_long_line_those_that_were_tried_stay_unless_they_cost(path):
     assert run(Growth(2, 16), lambda count: full(count) / count, path=path) == [2, 4, 2, 4, 2]
 
 
-def test_on_a_long_line_with_a_queue_nothing_is_tried():
-    assert run(Growth(2, 16), policed, path=QUEUED) == [2]
+def test_on_a_long_line_with_a_queue_no_more_are_tried():
+    assert run(Growth(2, 16), policed, path=QUEUED._replace(rtt=0.13)) == [2]
+
+
+@pytest.mark.parametrize(("room", "expected"), [(1.0, [4, 3, 2, 1]), (0.5, [4, 3, 2]), (0.3, [4, 3])])
+def test_on_a_full_line_there_are_as_few_as_keep_it_full(room, expected):
+    assert run(Growth(4, 16), full, path=Path(1000, 0, 0.1 * (1 + room), 0.1)) == expected
+
+
+def test_it_takes_seconds_until_others_have_their_share():
+    assert run(Growth(4, 16), full, seconds=15, path=QUEUED)[-1] == 1
+
+
+def test_one_that_is_missed_is_made_again_and_stays():
+    growth = Growth(4, 16)
+    assert run(growth, lambda count: min(policed(count), 14 * MB), path=QUEUED) == [4, 3, 2, 3]
+    assert run(growth, full, path=QUEUED) == [3]
+
+
+def test_what_others_take_later_is_left_to_them():
+    growth = Growth(2, 16)
+    assert run(growth, full, path=QUEUED) == [2, 1]
+    assert run(growth, lambda _count: full(1) / 2, path=QUEUED) == [1]
+
+
+def test_a_short_line_keeps_what_its_processors_need():
+    assert run(Growth(4, 16), full, waiting=0.1, path=Path(1000, 0, 0.005, 0.001)) == [4]
 
 
 def test_what_carries_clearly_less_together_goes_again():
@@ -198,9 +223,8 @@ SAMPLES = st.builds(
 
 
 @given(st.lists(SAMPLES, max_size=80), st.integers(1, 16), st.integers(0, 15), st.sampled_from([0, 50 * MB]))
-def test_whatever_is_measured_there_are_never_fewer_than_at_the_beginning_or_more_than_allowed(
-    samples, begin, more, limit
-):
+def test_whatever_is_measured_there_is_one_and_never_more_than_allowed(samples, begin, more, limit):
     growth = Growth(begin, begin + more, limit)
     for sample in samples:
-        assert begin <= growth.take(sample) <= begin + more
+        assert 1 <= growth.take(sample) <= begin + more
+        assert growth.kept <= growth.count
