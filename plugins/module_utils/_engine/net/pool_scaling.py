@@ -122,7 +122,8 @@ class Growth:
         self._rtt = 0.0
         self._noisy: list[Sample] = []  # since the number last changed, on a line that loses packets
         self._fallback = 0  # how many there were before losses were seen; 0: none were, or that has been judged
-        self._least = 1
+        self._least = 1  # below that none is given up
+        self._was_full = False
         self._given_up = 0.0  # the rate before a connection was given up; 0: none was, or that has been judged
         self._settle()
 
@@ -175,6 +176,8 @@ class Growth:
         before, now = self._before, self._samples
         self._before, self._samples = now, []
         self._periods += 1
+        if self._yields(now):
+            return
         if before and (_rate(now) <= _RISES * _rate(before) or self._periods == _MOST_PERIODS):
             self._periods = 0
             self._decide(before + now)
@@ -198,22 +201,30 @@ class Growth:
             self.count = self.kept
             self._settle()
             return
-        if self.over:
-            return
-        before, self._given_up = self._given_up, 0.0
-        if rate < _AS_MUCH * before:
-            self.count = self.kept = self._least = self.kept + 1
-            self._settle()
-        elif self._leaves_room(joined([sample.path for sample in samples])):
-            self.count = self.kept = self.kept - 1
-            self._given_up = rate
-            self._settle()
-        elif self._may_pay(samples, rate):
+        if not self.over and not self._was_full and self._may_pay(samples, rate):
             self.count = min(self._most, 2 * self.kept)
             self._settle()
 
+    def _yields(self, samples: list[Sample]) -> bool:
+        """Give a connection up if the line stays full without it, or make the last one again if it is missed.
+
+        Return whether the number changed.
+        """
+        if self.count != self.kept or self._fallback:
+            return False
+        rate, path = _rate(samples), joined([sample.path for sample in samples])
+        before, self._given_up = self._given_up, 0.0
+        if rate < (_COSTS if path.queues else _AS_MUCH) * before:
+            self.count = self.kept = self._least = self.kept + 1
+        elif self._leaves_room(path):
+            self.count = self.kept = self.kept - 1
+            self._given_up, self._was_full = rate, True
+        else:
+            return False
+        self._settle()
+        return True
+
     def _leaves_room(self, path: Path) -> bool:
-        """Whether one connection fewer would leave the line full, and others more of it."""
         if self.kept == self._least or not path.is_long:
             return False
         return path.queues and path.rtt >= _ROOM * self.kept / (self.kept - 1) * path.min_rtt
