@@ -41,6 +41,7 @@ _LIMITED = 0.9  # share of bwlimit that counts as all of it
 _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
 _AS_MUCH = 0.95  # times the rate before: what is no less
+_FULL_SECONDS = 5.0  # so long a queue that was full may stay empty after many losses at once
 _ROOM = 0.9  # share of what a connection had under way for which the queue has room when it is given up
 _LOSSY = 0.0002  # share of the packets that are lost
 _QUEUEING = 1.25  # times the shortest round trip: below that nothing waits in a queue
@@ -53,6 +54,7 @@ class Path(NamedTuple):
     lost: int
     rtt: float
     min_rtt: float
+    deviation: float = 0.0  # of round trips from ``rtt``, on average
 
     def since(self, before: Path) -> Path:
         """Return what happened since an earlier look at the same connection."""
@@ -67,6 +69,11 @@ class Path(NamedTuple):
     def queues(self) -> bool:
         """Whether packets wait for others."""
         return self.rtt > _QUEUEING * self.min_rtt
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all packets wait for others, and not only some that came late."""
+        return self.rtt - 2 * self.deviation > _QUEUEING * self.min_rtt
 
     @property
     def loses(self) -> bool:
@@ -84,17 +91,18 @@ NOTHING = Path(0, 0, 0.0, 0.0)
 
 def path_of(info: TcpInfo) -> Path:
     """Return what happened to the packets of a connection since it was made."""
-    return Path(info.packets, info.lost, info.rtt, info.min_rtt)
+    return Path(info.packets, info.lost, info.rtt, info.min_rtt, info.deviation)
 
 
 def joined(paths: Sequence[Path]) -> Path:
     """Return several connections, or one at several times, as one: all packets, and the round trip of most of them."""
     packets, lost = sum(path.packets for path in paths), sum(path.lost for path in paths)
-    weighed = [(path.rtt, path.packets) for path in paths if path.rtt and path.packets > 0]
-    weight = sum(count for _rtt, count in weighed)
-    rtt = sum(rtt * count for rtt, count in weighed) / weight if weight else 0.0
+    measured = [path for path in paths if path.rtt and path.packets > 0]
+    weight = sum(path.packets for path in measured)
+    rtt = sum(path.rtt * path.packets for path in measured) / weight if weight else 0.0
+    deviation = sum(path.deviation * path.packets for path in measured) / weight if weight else 0.0
     shortest = [path.min_rtt for path in paths if path.min_rtt]
-    return Path(packets, lost, rtt, min(shortest) if shortest else 0.0)
+    return Path(packets, lost, rtt, min(shortest) if shortest else 0.0, deviation)
 
 
 class Sample(NamedTuple):
@@ -158,7 +166,8 @@ class Growth:
         if self.kept == self._most or (self._limit and sample.bytes >= _LIMITED * self._limit * sample.seconds):
             return False
         self._noisy.append(sample)
-        if sum(one.seconds for one in self._noisy) < max(_PERIOD_SECONDS, _ROUND_TRIPS * self._rtt):
+        least = _FULL_SECONDS if self._was_full else _PERIOD_SECONDS
+        if sum(one.seconds for one in self._noisy) < max(least, _ROUND_TRIPS * self._rtt):
             return False
         path, self._noisy = joined([one.path for one in self._noisy]), []
         return path.starves
@@ -214,7 +223,7 @@ class Growth:
             return False
         rate, path = _rate(samples), joined([sample.path for sample in samples])
         before, self._given_up = self._given_up, 0.0
-        if rate < (_COSTS if path.queues else _AS_MUCH) * before:
+        if rate < _AS_MUCH * before and not path.is_full:
             self.count = self.kept = self._least = self.kept + 1
         elif self._leaves_room(path):
             self.count = self.kept = self.kept - 1
@@ -225,9 +234,9 @@ class Growth:
         return True
 
     def _leaves_room(self, path: Path) -> bool:
-        if self.kept == self._least or not path.is_long:
+        if self.kept == self._least or not (path.is_long and path.is_full):
             return False
-        return path.queues and path.rtt >= _ROOM * self.kept / (self.kept - 1) * path.min_rtt
+        return path.rtt >= _ROOM * self.kept / (self.kept - 1) * path.min_rtt
 
     def _may_pay(self, samples: list[Sample], rate: float) -> bool:
         """Whether the network is what is waited for, and nothing else is in the way."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 LONG_RTT = 0.01  # seconds: on a line as long as this, each round trip that is waited for costs
 _SIZE = 256  # bytes asked for; a kernel that knows less gives less
 _U32, _U64 = struct.Struct("=I"), struct.Struct("=Q")
-_RTT, _RCV_RTT, _TOTAL_RETRANS, _BYTES_ACKED, _MIN_RTT = 68, 92, 100, 120, 148
+_RTT, _RTT_DEVIATION, _RCV_RTT, _TOTAL_RETRANS, _BYTES_ACKED, _MIN_RTT = 68, 72, 92, 100, 120, 148
 _DATA_SEGS_IN, _DATA_SEGS_OUT, _RCV_OOOPACK = 152, 156, 224
 _BUSY, _RWND_LIMITED, _SNDBUF_LIMITED = 168, 176, 184
 _NO_RTT = 0xFFFFFFFF  # min_rtt before the first one
@@ -39,6 +39,7 @@ class TcpInfo(NamedTuple):
     busy: float  # seconds in which it had something to send
     window_limited: float  # of those: in which the peer's receive window was full
     buffer_limited: float  # of those: in which its own send buffer was too small
+    deviation: float = 0.0  # of round trips from their mean, on average
 
 
 def parse_tcp_info(data: bytes) -> TcpInfo | None:
@@ -54,14 +55,14 @@ def parse_tcp_info(data: bytes) -> TcpInfo | None:
 
     sent, received = u32(_DATA_SEGS_OUT), u32(_DATA_SEGS_IN)
     lowest = u32(_MIN_RTT)
-    rtt, lost = u32(_RTT), u32(_TOTAL_RETRANS)
+    rtt, deviation, lost = u32(_RTT), u32(_RTT_DEVIATION), u32(_TOTAL_RETRANS)
     if received > sent:
-        rtt = u32(_RCV_RTT) or rtt
+        rtt, deviation = u32(_RCV_RTT) or rtt, 0
         lost = u32(_RCV_OOOPACK) if len(data) >= _RCV_OOOPACK + _U32.size else 0
     min_rtt = rtt if lowest == _NO_RTT else lowest
     acked = int(_U64.unpack_from(data, _BYTES_ACKED)[0])
     limits = (seconds(_BUSY), seconds(_RWND_LIMITED), seconds(_SNDBUF_LIMITED))
-    return TcpInfo(rtt / 1e6, min_rtt / 1e6, acked, max(sent, received), lost, *limits)
+    return TcpInfo(rtt / 1e6, min_rtt / 1e6, acked, max(sent, received), lost, *limits, deviation / 1e6)
 
 
 def read_tcp_info(connection: socket.socket) -> TcpInfo | None:

@@ -172,9 +172,24 @@ def test_it_takes_seconds_until_others_have_their_share():
 
 
 def test_one_that_is_missed_is_made_again_and_stays():
-    growth = Growth(4, 16)
-    assert run(growth, lambda count: min(policed(count), 14 * MB), path=QUEUED) == [4, 3, 2, 3]
+    growth, numbers = Growth(4, 16), [4]
+    for _tick in range(60):
+        count, path = growth.count, QUEUED if growth.count > 2 else CLEAN
+        numbers.append(growth.take(Sample(TICK, int(TICK * min(policed(count), 14 * MB)), 0.95, 0.1, True, path)))
+    assert sorted(set(numbers), key=numbers.index) == [4, 3, 2] and numbers[-1] == 3
     assert run(growth, full, path=QUEUED) == [3]
+
+
+def test_round_trips_that_differ_are_no_queue():
+    """The delays are between 0 and as much as the line itself needs."""
+    assert run(Growth(4, 4), full, path=Path(1000, 0, 0.15, 0.1, 0.025)) == [4]
+
+
+def test_a_full_line_that_loses_much_at_once_is_not_taken_for_one_that_always_does():
+    growth = Growth(4, 16)
+    assert run(growth, full, seconds=10, path=QUEUED)[-1] == 1
+    assert run(growth, full, seconds=4, path=LOSSY) == [1]
+    assert run(growth, full, seconds=30, path=LOSSY)[-1] == 16
 
 
 def test_what_others_take_later_is_left_to_them():

@@ -50,14 +50,23 @@ def test_both_ends_are_told_what_passed(ends):
 
 def test_the_layout_is_that_of_the_kernel():
     data = bytearray(256)
-    for offset, value in ((68, 120_000), (92, 7), (100, 3), (148, 100_000), (152, 1), (156, 1000), (224, 5)):
+    for offset, value in (
+        (68, 120_000),
+        (72, 7000),
+        (92, 7),
+        (100, 3),
+        (148, 100_000),
+        (152, 1),
+        (156, 1000),
+        (224, 5),
+    ):
         struct.pack_into("=I", data, offset, value)
     for offset, value in ((120, 1 << 40), (168, 9_000_000), (176, 5_000_000), (184, 250_000)):
         struct.pack_into("=Q", data, offset, value)
-    assert tcp_info.parse_tcp_info(bytes(data)) == (0.12, 0.1, 1 << 40, 1000, 3, 9.0, 5.0, 0.25)
+    assert tcp_info.parse_tcp_info(bytes(data)) == (0.12, 0.1, 1 << 40, 1000, 3, 9.0, 5.0, 0.25, 0.007)
     struct.pack_into("=I", data, 152, 2000)  # it receives
     assert tcp_info.parse_tcp_info(bytes(data))[:5] == (7e-6, 0.1, 1 << 40, 2000, 5)
-    assert tcp_info.parse_tcp_info(bytes(data[:160]))[5:] == (0.0, 0.0, 0.0)  # an older kernel
+    assert tcp_info.parse_tcp_info(bytes(data[:160]))[5:] == (0.0, 0.0, 0.0, 0.0)  # an older kernel
     assert tcp_info.parse_tcp_info(bytes(data[:100])) is None
 
 
