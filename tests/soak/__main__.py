@@ -9,8 +9,9 @@ back defects that were mended, and runs up to N cases until each is found. ``--u
 ``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a sparse file of ``--size N`` bytes and a
 line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes N`` makes transfers slow in known ways
 N times each, and counts how often the result names the cause. ``fleet N`` migrates N pairs, some of which cannot be,
-and kills the control node ``--kills`` times. ``hostile`` tries what a hostile host could do
-with 0.1.0, there and on this version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen.
+and kills the control node ``--kills`` times. ``watch N`` waits for N transfers that run for ``--minutes``. ``hostile``
+tries what a hostile host could do with 0.1.0, there and on this version; ``--attack C1`` (or ``sftp``, ``pull``) picks,
+``--show`` prints what was seen.
 Needs root, since owners and devices are among what is compared.
 """
 
@@ -32,6 +33,7 @@ from . import (
     scale_entries,
     scale_reconnects,
     scale_sparse,
+    watch,
 )
 from .hosts import ORDINARY, ROOT
 
@@ -40,7 +42,7 @@ def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", choices=["differential", "pairwise", "stateful", "bite", "scale", "hostile", "causes", "fleet"]
+        "what", choices=["differential", "pairwise", "stateful", "bite", "scale", "hostile", "causes", "fleet", "watch"]
     )
     parser.add_argument("count", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
@@ -50,6 +52,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=scale_sparse.SIZE)
     parser.add_argument("--cuts", type=int, default=scale_reconnects.CUTS)
     parser.add_argument("--kills", type=int, default=fleet.KILLS)
+    parser.add_argument("--minutes", type=float, default=watch.MINUTES)
     parser.add_argument("--attack", action="append", default=[])
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
@@ -60,6 +63,9 @@ def main() -> int:
         return scale.run(given.only, given.entries, given.size, given.cuts)
     if given.what == "fleet":
         fleet.run(given.count, given.kills, given.seed, print)
+        return 0
+    if given.what == "watch":
+        watch.run(given.count, given.minutes, print)
         return 0
     if given.what == "causes":
         named, tried = causes.run(given.attack[0] if given.attack else None, min(given.count, causes.ROUNDS), print)

@@ -37,6 +37,12 @@ def used_here() -> float:
     return ended.ru_utime + ended.ru_stime + sum(map(ticks_of, _masters()))
 
 
+def used_by(process: int) -> float:
+    """Return the processor seconds of a process that runs, of all that it started, and of the adopted ssh masters."""
+    there = [process, *descendants(process)]
+    return sum(ticks_of(Path(f"/proc/{one}"), waited=True) for one in there) + sum(map(ticks_of, _masters()))
+
+
 def _is_ansible(pid: int) -> bool:
     """Whether a process that has ended was one of Ansible's or an ssh of its."""
     with contextlib.suppress(OSError):

@@ -215,7 +215,7 @@ class Growth:
             self._settle()
 
     def _yields(self, samples: list[Sample]) -> bool:
-        """Give a connection up if the line stays full without it, or make the last one again if it is missed.
+        """Have a connection less if the line stays full without it, or the last one again if it is missed.
 
         Return whether the number changed.
         """
