@@ -74,7 +74,7 @@ def run(pairs: int, minutes: float, say: Say) -> None:
 
 
 def _wait(pairs: int, dests: int, minutes: float) -> Cost:
-    names = [f"host{number:02}" for number in range(_HOSTS)]
+    names = [f"host{number:02}" for number in range(min(_HOSTS, pairs))]
     with Testbed(names, data_size="64m") as bed, tempfile.TemporaryDirectory() as made, Sampler() as sampler:
         folder = Path(made)
         jobs = _begin(bed, pairs, dests)

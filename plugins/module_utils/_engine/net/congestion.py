@@ -15,9 +15,9 @@ it as long as the line loses packets; where it does not any more, they get their
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple
+from typing import Collection, Mapping, NamedTuple
 
-from .pool_scaling import NOTHING, Path, joined
+from .pool_scaling import NOTHING, LastQueue, Path, joined
 
 CANDIDATE = "bbr"
 MOST = 2  # connections that have it
@@ -66,6 +66,7 @@ class CongestionChoice:
         self._begun: set[int] = set()  # those that had it from the beginning, and are not judged yet
         self._kept: set[int] = set()
         self._has_failed = False
+        self._queue = LastQueue()
 
     @property
     def over(self) -> bool:
@@ -84,6 +85,8 @@ class CongestionChoice:
                 seconds, acked, path = self._records.get(number, _EMPTY)
                 both = _Record(seconds + look.seconds, acked + look.acked, joined([path, look.path]))
                 self._records[number] = both
+        if looks:
+            self._queue.take(*_together(looks.values()))
         for number in self._records.keys() - looks.keys():  # it was lost
             del self._records[number]
         for number in self._before.keys() - looks.keys():
@@ -135,10 +138,16 @@ class CongestionChoice:
             if number in self._kept or number in self._before or number in self._begun:
                 continue
             self._records.pop(number)
-            if record.path.starves and len(self._kept) + len(self._before) + len(self._begun) < MOST:
+            have = len(self._kept) + len(self._before) + len(self._begun)
+            if record.path.starves and not self._queue.is_recent and have < MOST:
                 self._before[number] = record.rate
                 changes.append(Change(number, CANDIDATE))
         return changes
+
+
+def _together(looks: Collection[Look]) -> tuple[float, Path]:
+    """Return what happened on the line, and in which time."""
+    return max(look.seconds for look in looks), joined([look.path for look in looks])
 
 
 def _is_tried(record: _Record) -> bool:

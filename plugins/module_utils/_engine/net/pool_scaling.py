@@ -41,7 +41,7 @@ _LIMITED = 0.9  # share of bwlimit that counts as all of it
 _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
 _AS_MUCH = 0.95  # times the rate before: what is no less
-_FULL_SECONDS = 5.0  # so long a queue that was full may stay empty after many losses at once
+_EMPTY_SECONDS = 5.0  # so long a queue that was full may be empty after it
 _ROOM = 0.9  # share of what a connection had under way for which the queue has room when it is given up
 _LOSSY = 0.0002  # share of the packets that are lost
 _QUEUEING = 1.25  # times the shortest round trip: below that nothing waits in a queue
@@ -105,6 +105,26 @@ def joined(paths: Sequence[Path]) -> Path:
     return Path(packets, lost, rtt, min(shortest) if shortest else 0.0, deviation)
 
 
+class LastQueue:
+    """When packets last waited in a queue.
+
+    A full line loses much at once, above all where connections begin. Then it is idle for a while, and what is sent
+    again looks like the losses of a line that is never full.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = float("inf")  # since then
+
+    def take(self, seconds: float, path: Path) -> None:
+        """Learn what happened in the last seconds."""
+        self._seconds = 0.0 if path.queues else self._seconds + seconds
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether losses may come from it."""
+        return self._seconds < _EMPTY_SECONDS
+
+
 class Sample(NamedTuple):
     """What went through the connections in a short time, half a second or so."""
 
@@ -132,6 +152,7 @@ class Growth:
         self._fallback = 0  # how many there were before losses were seen; 0: none were, or that has been judged
         self._least = 1  # below that none is given up
         self._was_full = False
+        self._queue = LastQueue()
         self._given_up = 0.0  # the rate before a connection was given up; 0: none was, or that has been judged
         self._settle()
 
@@ -149,6 +170,7 @@ class Growth:
     def take(self, sample: Sample) -> int:
         """Learn from a sample; gives how many connections there should be from now on."""
         self._rtt = sample.path.rtt
+        self._queue.take(sample.seconds, sample.path)
         if self.over:
             pass
         elif not sample.engaged:
@@ -166,11 +188,10 @@ class Growth:
         if self.kept == self._most or (self._limit and sample.bytes >= _LIMITED * self._limit * sample.seconds):
             return False
         self._noisy.append(sample)
-        least = _FULL_SECONDS if self._was_full else _PERIOD_SECONDS
-        if sum(one.seconds for one in self._noisy) < max(least, _ROUND_TRIPS * self._rtt):
+        if sum(one.seconds for one in self._noisy) < max(_PERIOD_SECONDS, _ROUND_TRIPS * self._rtt):
             return False
         path, self._noisy = joined([one.path for one in self._noisy]), []
-        return path.starves
+        return path.starves and not self._queue.is_recent
 
     def _multiply(self) -> None:
         if not self._fallback and self.count == self.kept and self._rate:

@@ -60,6 +60,14 @@ def test_a_clean_line_a_full_one_and_a_short_one_are_left_alone():
         assert run(CongestionChoice(), path) == {}
 
 
+def test_what_a_full_line_loses_at_once_is_no_reason():
+    choice = CongestionChoice()
+    assert run(choice, QUEUED, seconds=2) == {}
+    assert run(choice, LOSSY, seconds=4) == {}
+    assert run(choice, QUEUED, seconds=1) == {}
+    assert run(choice, LOSSY) == {1: 1, 2: 1}  # it stays so
+
+
 def test_it_takes_seconds():
     choice = CongestionChoice()
     looks = {1: Look(TICK, 10**5, LOSSY, True)}
