@@ -188,7 +188,7 @@ def test_round_trips_that_differ_are_no_queue():
 def test_a_full_line_that_loses_much_at_once_is_not_taken_for_one_that_always_does():
     growth = Growth(4, 16)
     assert run(growth, full, seconds=TICK, path=QUEUED) == [4]
-    assert run(growth, full, seconds=4, path=LOSSY) == [4]
+    assert run(growth, full, seconds=3, path=LOSSY) == [4]
     assert run(growth, full, seconds=10, path=QUEUED)[-1] == 1
     assert run(growth, full, seconds=4, path=LOSSY) == [1]
     assert run(growth, full, seconds=30, path=LOSSY)[-1] == 16
