@@ -42,6 +42,7 @@ _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
 _AS_MUCH = 0.95  # times the rate before: what is no less
 _EMPTY_SECONDS = 5.0  # so long a queue that was full may be empty after it
+_WAIT_SECONDS = 10.0  # until one is given up again after one was missed; each time twice as long
 _ROOM = 0.9  # share of what a connection had under way for which the queue has room when it is given up
 _LOSSY = 0.0002  # share of the packets that are lost
 _QUEUEING = 1.25  # times the shortest round trip: below that nothing waits in a queue
@@ -150,7 +151,8 @@ class Growth:
         self._rtt = 0.0
         self._noisy: list[Sample] = []  # since the number last changed, on a line that loses packets
         self._fallback = 0  # how many there were before losses were seen; 0: none were, or that has been judged
-        self._least = 1  # below that none is given up
+        self._waits = 0.0  # seconds in which none is given up
+        self._wait = _WAIT_SECONDS  # after the next one that is missed
         self._was_full = False
         self._queue = LastQueue()
         self._given_up = 0.0  # the rate before a connection was given up; 0: none was, or that has been judged
@@ -171,6 +173,7 @@ class Growth:
         """Learn from a sample; gives how many connections there should be from now on."""
         self._rtt = sample.path.rtt
         self._queue.take(sample.seconds, sample.path)
+        self._waits = max(0.0, self._waits - sample.seconds)
         if self.over:
             pass
         elif not sample.engaged:
@@ -245,7 +248,8 @@ class Growth:
         rate, path = _rate(samples), joined([sample.path for sample in samples])
         before, self._given_up = self._given_up, 0.0
         if rate < _AS_MUCH * before and not path.is_full:
-            self.count = self.kept = self._least = self.kept + 1
+            self.count = self.kept = self.kept + 1
+            self._waits, self._wait = self._wait, 2 * self._wait
         elif self._leaves_room(path):
             self.count = self.kept = self.kept - 1
             self._given_up, self._was_full = rate, True
@@ -255,7 +259,7 @@ class Growth:
         return True
 
     def _leaves_room(self, path: Path) -> bool:
-        if self.kept == self._least or not (path.is_long and path.is_full):
+        if self.kept == 1 or self._waits > 0 or not (path.is_long and path.is_full):
             return False
         return path.rtt >= _ROOM * self.kept / (self.kept - 1) * path.min_rtt
 
