@@ -214,9 +214,11 @@ options:
         request more.
       - With V(stream), V(auto) begins with as many as the smaller host has cores, and four at most; with four if the
         round trip is 10 ms or more. If the network is the bottleneck, it tries more, up to 16, and keeps them as long
-        as the measured rate grows by a tenth. If packets are lost on a long line that is not full, it makes 16 at once. On a line with
-        a round trip of 10 ms or more, the next transfer between these hosts begins with what the last one found. A
-        fixed number stays that number.
+        as the measured rate grows by a tenth.
+      - On a line with a round trip of 10 ms or more, V(auto) closes the connections without which the line stays full,
+        so that others have their share. If packets are lost although the line is not full, it makes 16 at once. The
+        next transfer between these hosts begins with what the last one found.
+      - A fixed number stays that number.
       - As many processes write small files at the destination as V(stream) is told to have streams. With V(auto) these
         are as many as the smaller host has cores, and four at most.
       - Hard links, the times of directories and deletions are correct for any number.
