@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,14 @@ def test_small_files_go_over_all_connections(
     source, dest = (hosts.root(host) / "data" / name for host, name in (("alpha", "tree"), ("beta", "out")))
     source.mkdir()
     for number in range(300):
-        (source / f"{number:03}").write_bytes(bytes([number % 251]) * (40_000 + number))
+        (source / f"{number:03}").write_bytes(os.urandom(40_000 + number))  # which nothing makes smaller
     hosts.lengthen(Line(rtt=0.06, rate=20_000_000))
     running = playbooks.start(tasks(streams=streams), hosts="alpha")
     wait_for(lambda: len(busy(hosts)) == expected)
     result = running.wait(120).expect_success().result("Transfer")
-    assert (result["streams"], result["errors_total"]) == (expected, 0)
+    assert not result["errors_total"]
+    # The line is full, and is left to others if nobody said how many there are to be.
+    assert result["streams"] == expected or (streams == "auto" and 0 < result["streams"] < expected)
     assert differences(source, dest) == []
 
 
