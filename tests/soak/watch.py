@@ -68,6 +68,8 @@ def run(pairs: int, minutes: float, say: Say) -> None:
             f"seconds of the control node a pair and minute; at most {cost.processes} processes and "
             f"{cost.memory >> 20} MiB; {cost.lines} lines"
         )
+        if dests > _HOSTS:  # no more than a figure: the looks have their bound, and each destination renews a lease
+            continue
         expect(cost.seconds * pairs <= _MOST_SECONDS * max(pairs, _MANY), "that is too much time")
         expect(cost.processes <= _MOST_PROCESSES and cost.memory <= _MOST_MEMORY, "these are too many, or too large")
         expect(cost.lines <= _MOST_LINES, "these are too many lines")
@@ -86,11 +88,14 @@ def _wait(pairs: int, dests: int, minutes: float) -> Cost:
         while time.monotonic() < begun + 60 * minutes and running.process.poll() is None:
             time.sleep(1)
         passed, used = (time.monotonic() - begun) / 60, used_by(running.process.pid) - used
-        for name in names:
-            (bed.root(name) / standing_jobs.END.lstrip("/")).touch()
-        ended = running.wait(_END)
-        expect(ended.rc == 0, f"it failed:\n{ended.output[-4000:]}")
-        return Cost(used / passed / pairs, sampler.processes, sampler.memory, ended.output.count("\n"))
+        expect(running.process.poll() is None, f"it ended at once:\n{running.output[-4000:]}")
+        if dests <= len(names):  # with more, looks are too rare to wait for their end
+            for name in names:
+                (bed.root(name) / standing_jobs.END.lstrip("/")).touch()
+            expect(running.wait(_END).rc == 0, f"it failed:\n{running.output[-4000:]}")
+        lines = running.output.count("\n")
+        playbooks.end()
+        return Cost(used / passed / pairs, sampler.processes, sampler.memory, lines)
 
 
 def _begin(bed: Testbed, pairs: int, dests: int) -> list[Job]:
