@@ -41,6 +41,7 @@ highlight_language = "none"
 # so that nothing is fetched.
 _labels = {
     "action_plugins": "plugins/action.html",
+    "callback_plugins": "plugins/callback.html",
     "ansible_configuration_settings": "reference_appendices/config.html",
     "common_return_values": "reference_appendices/common_return_values.html",
 }

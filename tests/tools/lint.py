@@ -27,6 +27,7 @@ ONLY_FOR = {
     "documentation": ("plugins/*/*", "roles/*/meta/*", "meta/*", "galaxy.yml", "docs/docsite/*"),
     "galaxy": ("galaxy.yml", "meta/*", "README.md", "CHANGELOG.md"),
     "mypy": ("plugins/*", "mypy.ini"),
+    "site": ("*.md", "docs/site/*", "plugins/*/*", "roles/*/meta/*", "galaxy.yml"),
 }
 
 
@@ -53,6 +54,7 @@ def checks(python: str, copied: Path) -> dict[str, list[list[str]]]:
             [str(programs / "ansible-galaxy"), "collection", "build", "--force", "--output-path", str(built)],
             [python, "-m", "galaxy_importer.main", artifact, "--output-path", str(built)],
         ],
+        "site": [[python, str(REPOSITORY / "tests/tools/docs.py")]],
     }
 
 

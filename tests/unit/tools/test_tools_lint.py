@@ -18,13 +18,13 @@ ALWAYS = {"ruff check", "ruff format", "yamllint", "codespell", "prose"}
 @pytest.mark.parametrize(
     "changed, wanted, unwanted",
     [
-        (["tests/unit/test_x.py"], set(), {"ansible-lint", "changelog", "documentation", "galaxy", "mypy"}),
-        (["docs/restore.md"], set(), {"ansible-lint", "changelog", "documentation", "galaxy"}),
+        (["tests/unit/test_x.py"], set(), {"ansible-lint", "changelog", "documentation", "galaxy", "mypy", "site"}),
+        (["docs/restore.md"], {"site"}, {"ansible-lint", "changelog", "documentation", "galaxy"}),
         (["roles/nic/tasks/main.yml"], {"ansible-lint"}, {"changelog", "galaxy"}),
-        (["plugins/modules/transfer.py"], {"documentation", "ansible-lint", "mypy"}, {"galaxy"}),
+        (["plugins/modules/transfer.py"], {"documentation", "ansible-lint", "mypy", "site"}, {"galaxy"}),
         (["plugins/module_utils/_engine/wire/frames.py"], {"mypy"}, {"ansible-lint", "galaxy"}),
         (["plugins/plugin_utils/plan.py"], {"mypy"}, {"ansible-lint", "galaxy"}),
-        (["mypy.ini"], {"mypy"}, {"ansible-lint", "documentation", "galaxy"}),
+        (["mypy.ini"], {"mypy"}, {"ansible-lint", "documentation", "galaxy", "site"}),
         (["galaxy.yml"], {"ansible-lint", "changelog", "documentation", "galaxy"}, set()),
         (["docs/restore.md", "changelogs/fragments/x.yml"], {"changelog"}, {"galaxy"}),
     ],
