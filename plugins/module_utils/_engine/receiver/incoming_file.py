@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from ..._core.memory_file import MemoryFile
-from ..wire.ranges import Range
+from ..wire.ranges import Range, missing
 
 
 class IncomingFile:
@@ -50,6 +50,16 @@ class IncomingBundle(IncomingFile):
     def __init__(self, size: int, folder: str) -> None:
         self._memory = MemoryFile(folder)
         self.fd, self.size = self._memory.fd, size
+        self._written: list[Range] = []
+
+    def note(self, start: int, end: int) -> None:
+        """A range was written; it may have been before, as a part of another one."""
+        self._written.append((start, end))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything was written."""
+        return not missing(self._written, self.size)
 
     def read(self) -> bytes:
         """Return all of it."""

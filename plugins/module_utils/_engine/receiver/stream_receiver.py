@@ -416,7 +416,7 @@ def _beside(batch: _Batch) -> list[Frame]:
     """Return what came of small files over the data connections, as the conversation would have brought it."""
     if batch.bundle is None or not isinstance(batch.bundle.partial, IncomingBundle):
         return []
-    if batch.bundle.written != batch.announced:
+    if not batch.bundle.partial.is_whole:
         raise FrameError("less arrived of a shard's small files than was announced")
     data = batch.bundle.partial.read()
     batch.bundle.partial.close()

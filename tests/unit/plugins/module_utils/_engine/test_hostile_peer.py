@@ -96,6 +96,19 @@ def test_a_bundle_on_a_data_connection_is_what_was_announced_or_nothing(tmp_path
     assert not (tmp_path / "root" / "new").exists()
 
 
+def test_a_part_of_a_bundle_that_comes_again_counts_once(tmp_path):
+    """A range that a lost connection had is cut in another way the second time, though it may have arrived."""
+    end = asked_for(tmp_path, 10)
+    for start, length in ((0, 10), (0, 4), (4, 6)):
+        end.bring(Record(RecordKind.RAW, 1, 1, start, length, length), b"0123456789"[start : start + length])
+        end.bring(Record(RecordKind.DONE, 1, 1, start, length), b"")
+    time.sleep(0.3)
+    end.say(FrameKind.SENT, dump_message({"id": 1, "problems": {}, "sums": {}, "bytes": 10}))
+    wait_for(lambda: (tmp_path / "root" / "new").exists(), seconds=10)
+    end.finish()
+    assert (tmp_path / "root" / "new").read_bytes() == b"0123456789"
+
+
 def test_a_shard_is_done_with_once(tmp_path):
     end = asked_for(tmp_path, 10)
     end.say(FrameKind.BEGIN, dump_message({"id": 1}))
