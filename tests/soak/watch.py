@@ -30,6 +30,7 @@ from .scale import Say, expect
 
 MINUTES = 10
 _HOSTS = 20
+_CODE = "/data/code"  # on the hosts
 _BEGINNING = 600.0  # seconds until all are watched, at most
 _END = 900.0  # the same for their end
 _MOST_SECONDS = 0.02  # of a processor, a pair and minute, of so many pairs
@@ -104,9 +105,8 @@ def _begin(bed: Testbed, pairs: int, dests: int) -> list[Job]:
     started = []
     for number, host in enumerate(bed.hosts):
         count = len(range(number, pairs, len(bed.hosts)))
-        argv = ["python3", "-m", standing_jobs.__name__, f"{number:x}", str(count)]
-        path = f"PYTHONPATH={collections_folder()}"
-        started.append(bed.popen(host, ["env", path, *argv], stdin=subprocess.DEVNULL))
+        argv = ["env", f"PYTHONPATH={_CODE}", "python3", _put_code(bed, host), f"{number:x}", str(count)]
+        started.append(bed.popen(host, argv, stdin=subprocess.DEVNULL))
         for index in range(count):
             name = f"{host}-{index:04}"
             transfer_id = standing_jobs.identity(f"{number:x}", index)
@@ -115,6 +115,15 @@ def _begin(bed: Testbed, pairs: int, dests: int) -> list[Job]:
     wait_for(lambda: _reports(bed) == pairs or any(one.poll() is not None for one in started), seconds=120)
     expect(all(one.poll() is None for one in started), "a job ended at once")
     return jobs
+
+
+def _put_code(bed: Testbed, host: str) -> str:
+    """Put what the jobs need onto a host, which may not see this repository; return the path of their program."""
+    place = bed.root(host) / _CODE.lstrip("/")
+    code = Path("ansible_collections/longhaul/fleet/plugins/module_utils")
+    shutil.copytree(collections_folder() / code, place / code, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(standing_jobs.__file__, place)
+    return f"{_CODE}/{Path(standing_jobs.__file__).name}"
 
 
 def _reports(bed: Testbed) -> int:
