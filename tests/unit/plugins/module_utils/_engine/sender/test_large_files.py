@@ -152,6 +152,7 @@ def test_a_pause_makes_no_connection_a_slow_one(source, monkeypatch):
     monkeypatch.setattr(TokenBucket, "take", lambda _self, _count: None)
     monkeypatch.setattr(TokenBucket, "hold", lambda _self: None)
     links = source.connect(), source.connect()
+    assert select.select(links[1:], [], [], 10)[0]  # it has a range, before the first one could take both
     assert sorted(take_range(link) for link in links) == [0, RANGE]
     wait_for(lambda: all(link.at_rest for link in source.pool.links()), seconds=10)
     assert select.select(links, [], [], 1.5)[0] == [], "something came once more"
