@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congestion import CANDIDATE
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Path
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.path import Path
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion import NAME
 
 LINE_IS_FULL = "The line is full: only compress, or a faster line, makes it quicker"

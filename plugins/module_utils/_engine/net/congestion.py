@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Collection, Mapping, NamedTuple
 
-from .pool_scaling import NOTHING, LastQueue, Path, joined
+from .path import NOTHING, LastQueue, Path, joined
 
 CANDIDATE = "bbr"
 MOST = 2  # connections that have it

@@ -107,7 +107,7 @@ def connect(
 
 
 def reach(address: str, port: int, seconds: float = HANDSHAKE_SECONDS) -> socket.socket:
-    """Make a connection to whoever listens there; raises OSError."""
+    """Open a TCP connection. Raises OSError."""
     return socket.create_connection((plain(address), port), timeout=seconds)
 
 

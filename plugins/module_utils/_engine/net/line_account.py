@@ -13,7 +13,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Collection, NamedTuple
 
-from .pool_scaling import joined, path_of
+from .path import joined, path_of
 from .tcp_info import TcpInfo, congestion_of, offered_congestion, read_tcp_info
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Dict, Iterable
 
-from .pool_scaling import NOTHING, Path, joined, path_of
+from .path import NOTHING, Path, joined, path_of
 from .tcp_info import TcpInfo, read_tcp_info
 
 if TYPE_CHECKING:

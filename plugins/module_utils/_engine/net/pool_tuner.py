@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Callable
 
 from ..._model.congestion import AUTO
 from .congestion import CANDIDATE, Change, CongestionChoice, Look
+from .path import NOTHING, Path, joined, path_of
 from .path_meter import Infos, PathMeter, look_at
-from .pool_scaling import NOTHING, Path, joined, path_of
 from .tcp_info import congestion_of, default_congestion, offered_congestion, pace, set_congestion
 
 if TYPE_CHECKING:

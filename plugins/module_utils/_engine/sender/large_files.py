@@ -116,8 +116,7 @@ class StreamSource(SourceCarrier):
         ``bundle``: the shard's small files, where they are sent in the same way. Its memory is freed.
         """
         sent = Sending()
-        opened: list[OutgoingFile] = []
-        together = [OutgoingFile(shard, bundle, bundle.memory.fd, self._count)] if bundle is not None else []
+        outgoing = [OutgoingFile(shard, bundle, bundle.memory.fd, self._count)] if bundle is not None else []
         with Root(self._context.top) as root:
             for file in files:
                 try:
@@ -131,23 +130,24 @@ class StreamSource(SourceCarrier):
                     continue
                 with contextlib.suppress(AttributeError, OSError):  # not on every system: it only makes it quicker
                     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-                opened.append(OutgoingFile(shard, file, fd, self._count))
+                outgoing.append(OutgoingFile(shard, file, fd, self._count))
         try:
-            self._travel(together + opened)
+            self._travel(outgoing)
         finally:
             with self._changed:
                 for file in files:
                     self._known.pop((shard, file.index), None)
-                self._queue.remove(together + opened)
+                self._queue.remove(outgoing)
                 # What a broken connection had done may be on its way a second time, from these descriptors: if they
                 # were closed now, the contents of another file could be sent in its place.
-                while self._queue.are_read(together + opened):
+                while self._queue.are_read(outgoing):
                     self._changed.wait(_POLL)
-            for item in opened:
-                os.close(item.fd)
+            for item in outgoing:
+                if not item.is_bundle:
+                    os.close(item.fd)
             if bundle is not None:
                 bundle.memory.close()
-        for item in together + opened:
+        for item in outgoing:
             sent.bytes += item.bytes - sum(item.same.values())
             if item.problem and item.is_bundle:
                 raise TransferFailed(f"what was read of small files {item.problem}: run it again")

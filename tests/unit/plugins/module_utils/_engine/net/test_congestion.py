@@ -16,7 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congest
     CongestionChoice,
     Look,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Path
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.path import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
