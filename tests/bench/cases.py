@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.ranges import unit
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import STREAMS_TRIED, STREAMS_UNASKED
-from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk, interruption, long_line
+from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk, image_backup, interruption, long_line
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS, TRANSFERS
 from ansible_collections.longhaul.fleet.tests.bench.peers import ALL_ATTRIBUTES
@@ -26,7 +26,6 @@ ALL_PEERS = (
     *("tar nc all attributes", "scp", "sftp", "rclone sftp", "fpsync ssh"),
 )
 LOOKING_PEERS = ("rsync -aHAX ssh", "rsync -a daemon", "rsync -aHAX daemon", "rclone sftp", "fpsync ssh")
-SHARE = 0.01  # of a large file that is changed in place
 SENDERS = ("engine.pyz", "rsync")  # words in the argv of the process that sends
 
 
@@ -79,14 +78,6 @@ def sparse(stage: Stage) -> None:
     stage.measure("sparse", [with_room(tool) for tool in tools], stage.empty)
 
 
-def _per_change(tool: Tool, edited: int) -> Tool:
-    def run() -> Sample:
-        found = tool.run()
-        return {**found, "times the change": found["wire"] / edited}
-
-    return tool._replace(run=run)
-
-
 def changed(stage: Stage) -> None:
     """The destination has the file as it was before 1 % of it was changed in place."""
     (path,) = make_big_files(stage.place("changed"), stage.options.large)
@@ -95,7 +86,7 @@ def changed(stage: Stage) -> None:
     stage.bed.exec("beta", ["mkdir", "/data/out"])
     stage.fill("changed")
     stage.bed.exec("beta", ["cp", "-a", "/data/out/.", "/data/basis/"], timeout=600)
-    edited = data.edit(path, SHARE)
+    edited = data.edit(path, image_backup.SHARE)
 
     def prepare() -> None:
         stage.empty()
@@ -103,25 +94,7 @@ def changed(stage: Stage) -> None:
 
     tools = [stage.peer(name, "changed") for name in ("rsync -aHAX ssh", "rsync -aHAX daemon")]
     tools += [stage.transfer(name, "changed") for name in (*STREAMS, "transfer rsync", "transfer rsyncd")]
-    stage.measure("changed", [_per_change(tool, edited) for tool in tools], prepare)
-
-
-def image_backup(stage: Stage) -> None:
-    """The destination is empty, and the file as it was before 1 % of it was changed lies in an older tree beside it."""
-    (path,) = make_big_files(stage.place("image"), stage.options.large)
-    stage.bed.exec("beta", ["mkdir", "/data/out"])
-    stage.fill("image")
-    stage.place("out", "beta").rename(stage.place("older", "beta"))
-    edited = data.edit(path, SHARE)
-
-    options = ("-aHAX", "--no-whole-file")
-    peers = [
-        stage.peers.rsync_ssh("rsync --link-dest ssh", *options, "--link-dest=/data/older"),
-        stage.peers.rsync_daemon("rsync --link-dest daemon", *options, "--link-dest=/older"),
-    ]
-    tools = [stage.peer(peer, "image") for peer in peers]
-    tools += [stage.transfer(name, "image", link_dest=["/data/older"]) for name in STREAMS]
-    stage.measure("image backup", [_per_change(tool, edited) for tool in tools], stage.empty)
+    stage.measure("changed", [image_backup.per_change(tool, edited) for tool in tools], prepare)
 
 
 def killed(stage: Stage) -> None:
@@ -244,7 +217,9 @@ PARTS = {
     "warm": Part("many small files, nothing changed", warm),
     "sparse": Part("one sparse image to an empty destination", sparse),
     "changed": Part("one large file, 1 % of it changed in place", changed),
-    "image backup": Part("one large file, 1 % of it changed since the older tree beside the destination", image_backup),
+    image_backup.PART: Part(
+        "one large file, 1 % of it changed since the older tree beside the destination", image_backup.measure
+    ),
     "killed": Part("one large file on the slow wire, killed at half and run again", killed),
     "gigabit": Part("the large files on the slow wire", gigabit),
     long_line.PART: Part("one large file, and many small ones, over lines with a long round trip", long_line.measure),

@@ -72,6 +72,13 @@ def used(bed: Testbed, host: str = "beta") -> int:
     return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
+def used_on_disk(bed: Testbed, host: str, path: str) -> int:
+    """Return the bytes that are in use on a host's disk that is mounted at ``path``, after all was written to it."""
+    bed.exec(host, ["sync", "-f", path], timeout=600)
+    blocks, free, size = bed.exec(host, ["stat", "-f", "-c", "%b %f %S", path]).stdout.split()
+    return (int(blocks) - int(free)) * int(size)
+
+
 def private_memory(bed: Testbed, host: str) -> int:
     """Return the bytes of the own pages of all processes on a host, without the testbed's own and sshd's."""
     total = 0

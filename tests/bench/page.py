@@ -73,7 +73,7 @@ def joined(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, An
     parts = {figure["part"] for figure in later["figures"]}
     figures = [figure for figure in earlier["figures"] if figure["part"] not in parts] + later["figures"]
     order = list(later["titles"])
-    figures.sort(key=lambda figure: order.index(figure["part"]))
+    figures.sort(key=lambda figure: (order.index(figure["part"].partition(":")[0]), order.index(figure["part"])))
     notes = [note for note in earlier["notes"] if note.partition(":")[0] not in parts] + later["notes"]
     reached = [targets.as_json(seen) for seen in targets.judge(figure_from_json(read) for read in figures)]
     options = {**later["options"], "entries": max(one["options"]["entries"] for one in (earlier, later))}

@@ -71,6 +71,7 @@ COLUMNS = {  # heading, and how the quantity is written
     "wire": ("wire, MB", lambda value: number(value / _MB)),
     "allocated": ("allocated, MB", lambda value: number(value / _MB)),
     "times the change": ("wire by change", number),
+    "growth by change": ("growth by change", number),
     "sent again": ("sent again, MB", lambda value: number(value / _MB)),
     "ranges again": ("by a range a stream", number),
     "share of the wire": ("share of the wire", lambda value: f"{value:.3f}"),

@@ -56,7 +56,7 @@ class Seen(NamedTuple):
     verdict: str
 
 
-SHARE, CHANGE = "share of the wire", "times the change"
+SHARE, CHANGE, GROWTH = "share of the wire", "times the change", "growth by change"
 MEMORY = {"least": 150, "aim": 80, "low": True, "scale": MIB, "unit": " MiB"}
 
 
@@ -89,6 +89,8 @@ TARGETS = (
     Target("1 % changed in place: bytes sent by bytes changed", "changed", TLS, (), CHANGE, 2, 1.1, low=True),
     Target("image backup: bytes sent by bytes changed", "image backup", TLS, (), CHANGE, 1.2, 1.1, low=True),
     *_both("image backup, {}, against rsync --link-dest", "image backup", LINK_DEST, least=1, aim=2),
+    Target("image backup, XFS: growth by bytes changed", "image backup: xfs", TLS, (), GROWTH, 1.2, 1.05, low=True),
+    Target("image backup, btrfs: growth by bytes changed", "image backup: btrfs", TLS, (), GROWTH, 1.2, 1.05, low=True),
     Target("killed at half: sent again, by one range a stream", "killed", TLS, (), "ranges again", 1, 0, low=True),
     _long_line("100 ms, 1 %, 20 Mbit/s", least=0.85, aim=0.95),
     _long_line("200 ms, 2 %, 40 Mbit/s", least=0.85, aim=0.95),

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.tests.bench import cases, disk, long_line, page, run, table
+from ansible_collections.longhaul.fleet.tests.bench import cases, disk, image_backup, long_line, page, run, table
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Figure
 from ansible_collections.longhaul.fleet.tests.bench.ours import TRANSFERS
 from ansible_collections.longhaul.fleet.tests.bench.targets import TARGETS, Target, judge, verdict
@@ -70,7 +70,7 @@ def test_a_quantity_is_scaled() -> None:
 
 
 def test_targets_name_parts_and_transfers_that_there_are() -> None:
-    parts = {*cases.PARTS, "prune", *disk.TITLES, *long_line.TITLES}
+    parts = {*cases.PARTS, "prune", *disk.TITLES, *image_backup.TITLES, *long_line.TITLES}
     assert {target.part for target in TARGETS} <= parts
     tools = {name for target in TARGETS for name in (target.tool, *target.against) if name.startswith("transfer ")}
     assert tools <= set(TRANSFERS)
@@ -124,11 +124,12 @@ def test_the_report_says_what_was_not_measured() -> None:
 def test_what_was_not_measured_again_comes_from_the_last_report() -> None:
     def report(figures: list[Figure], notes: list[str], entries: int = 0) -> dict[str, Any]:
         options = {"mib": 32, "files": 5000, "repeat": 3, "entries": entries}
-        titles = {"large": "large files", "small": "small ones", "entries": "many"}
+        titles = {"large": "large files", "small": "small ones", "entries": "many", "small: xfs": "of it"}
         return page.as_json(MACHINE, options, titles, {}, figures, notes)
 
     last = report(
-        [_figure("large", "iperf3", 1.0), _figure("small", "iperf3", 2.0), _figure("entries", "iperf3", 3.0)],
+        [_figure("large", "iperf3", 1.0), _figure("small", "iperf3", 2.0), _figure("entries", "iperf3", 3.0)]
+        + [_figure("small: xfs", "iperf3", 4.0)],
         ["small: scp was not measured: old", "entries: scp was not measured: old"],
         1000,
     )
@@ -136,6 +137,7 @@ def test_what_was_not_measured_again_comes_from_the_last_report() -> None:
     assert [(one["part"], one["median"]["seconds"]) for one in again["figures"]] == [
         ("large", 1.0),
         ("small", 9.0),
+        ("small: xfs", 4.0),
         ("entries", 3.0),
     ]
     assert again["notes"] == ["entries: scp was not measured: old", "small: scp was not measured: new"]
