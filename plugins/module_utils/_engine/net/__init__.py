@@ -6,7 +6,8 @@
 
 * ``connect``: how the two ends find each other. ``authenticate``: they prove who they are; ``tls`` encrypts.
 * ``strangers``: connections before that proof.
-* ``control_channel``: a connection that carries frames. ``session``: messages over it, in threads, with signs of life.
+* ``control_channel``: a connection that carries frames; ``tls_channel``: the same inside TLS. ``session``: messages
+  over it, in threads, with signs of life.
 * ``carrier``: what carries contents, as each method implements it.
 * ``data_connection``: a connection that carries records. ``pool``: all of those, a thread for each.
 * ``pool_scaling``: how many of them pay, by what ``pool_meter`` measures.

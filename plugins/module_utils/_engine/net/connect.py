@@ -9,22 +9,24 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import ssl
 import threading
 import time
 from functools import partial
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, cast
 
 from ..._core.context import Context
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..._core.host_name import plain
 from ..wire import hello
 from ..wire.handshake import HandshakeError, Keys
-from . import authenticate, tls
+from . import authenticate
 from .authenticate import HANDSHAKE_SECONDS, read_exactly
 from .control_channel import Channel
-from .data_connection import DataConnection, TlsChannel
+from .data_connection import DataConnection
 from .strangers import Complaints, Stranger, Strangers, admit, wait_for_words
+
+if TYPE_CHECKING:
+    import ssl
 
 FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
 _RETRY_SECONDS = 0.2
@@ -40,20 +42,21 @@ class Connection(NamedTuple):
     number: int
     socket: socket.socket
     keys: Keys  # of no use inside TLS, which authenticates every byte
+    encrypted: bool = False  # then the socket is one of TLS
 
     def channel(self, timeout: float, drives: bool) -> Channel:
         """Make it carry the conversation."""
-        if isinstance(self.socket, ssl.SSLSocket):
-            return TlsChannel(self.socket, timeout)
+        if self.encrypted:
+            from .tls_channel import TlsChannel
+
+            return TlsChannel(cast("ssl.SSLSocket", self.socket), timeout)
         fd = self.socket.detach()
         send, receive = (self.keys.drive, self.keys.serve) if drives else (self.keys.serve, self.keys.drive)
         return Channel(fd, fd, timeout, send_key=send, receive_key=receive)
 
     def link(self, timeout: float, drives: bool) -> DataConnection:
         """Make it carry contents."""
-        link = DataConnection(
-            self.socket, timeout, None if isinstance(self.socket, ssl.SSLSocket) else self.keys, drives
-        )
+        link = DataConnection(self.socket, timeout, None if self.encrypted else self.keys, drives, self.encrypted)
         link.number = self.number
         return link
 
@@ -65,9 +68,8 @@ class ConnectionParameters:
         self.secret = context.secrets.get("exchange", "")
         if not self.secret:
             raise TransferFailed("the transfer was given no one-time secret, without which anybody could connect")
-        encrypts = encrypts and context.settings.get("encrypt") is not False  # whatever else it is
-        self.engine = tls.make(context) if encrypts else None
-        self.peer = context.secrets.get(tls.PEER, "")
+        self.encrypts = encrypts and context.settings.get("encrypt") is not False  # whatever else it is
+        self._wrap = _tls(context) if self.encrypts else None
         self.drives = context.part == "drive"
         self.timeout = float(context.settings["timeout"] or 300)
 
@@ -80,11 +82,14 @@ class ConnectionParameters:
             with contextlib.suppress(AttributeError, OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         open_window(connection)
-        if self.engine is None:
-            return connection
-        wrapped = self.engine.wrap_socket(connection, server_side=not self.drives)
-        tls.check_peer(wrapped, self.peer)
-        return wrapped
+        return connection if self._wrap is None else self._wrap(connection)
+
+
+def _tls(context: Context) -> Callable[[socket.socket], socket.socket]:
+    """Return what puts TLS around a connection. Loads OpenSSL, which a plain transfer does not wait for."""
+    from . import tls
+
+    return partial(tls.wrap, tls.make(context), context.secrets[tls.PEER], context.part != "drive")
 
 
 def open_window(connection: socket.socket) -> None:
@@ -120,7 +125,7 @@ def introduce(parameters: ConnectionParameters, connection: socket.socket, numbe
     except BaseException:
         connection.close()
         raise
-    return Connection(number, connection, keys)
+    return Connection(number, connection, keys, parameters.encrypts)
 
 
 def connect_first(context: Context, parameters: ConnectionParameters) -> Connection:
@@ -200,7 +205,7 @@ class Listener:
                 self.complaints(f"port {self.port}: {error}; listening on")
             connection.close()
             return
-        self._arrived(Connection(number, connection, keys))
+        self._arrived(Connection(number, connection, keys, self._parameters.encrypts))
 
     def close(self) -> None:
         """Stop listening."""

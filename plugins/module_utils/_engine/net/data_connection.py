@@ -11,22 +11,22 @@ import fcntl
 import os
 import select
 import socket
-import ssl
 import sys
 import termios
-import threading
 import time
-from typing import Callable
+from typing import TYPE_CHECKING, Callable, cast
 
 from ..._core import time_accounting
 from ..wire.frames import FrameError
 from ..wire.handshake import Keys
 from ..wire.records import Heads, Record
-from .control_channel import Channel, enlarge_pipe
+from .control_channel import enlarge_pipe
+
+if TYPE_CHECKING:
+    import ssl
 
 BUFFER_BYTES = 1 << 20
 _TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
-_TLS_RECORDS = 16  # taken from OpenSSL at once
 _HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
 OUTRUN = "a slow data connection was ended: another one has sent what it had under way"
 
@@ -41,13 +41,21 @@ class DataConnection:
     """A data connection. One thread uses it; ``abort`` may be called by any.
 
     Waiting inside a record ends after ``timeout`` seconds without a byte; waiting for the next record does not end.
+    ``keys`` authenticate each record; None inside TLS (``encrypted``), which does so itself.
     """
 
-    def __init__(self, connection: socket.socket, timeout: float, keys: Keys | None, drives: bool) -> None:
+    def __init__(
+        self, connection: socket.socket, timeout: float, keys: Keys | None, drives: bool, encrypted: bool = False
+    ) -> None:
         self._socket, self._timeout = connection, timeout
         self._fd = connection.fileno()
-        self._tls = connection if isinstance(connection, ssl.SSLSocket) else None
-        connection.settimeout(timeout if self._tls else 0.0)
+        self._tls = cast("ssl.SSLSocket", connection) if encrypted else None
+        self._not_now: tuple[type[OSError], ...] = (BlockingIOError,)
+        if encrypted:
+            from .tls import NOT_NOW  # a plain transfer does not wait for OpenSSL to be loaded
+
+            self._not_now += NOT_NOW
+        connection.settimeout(timeout if encrypted else 0.0)
         send = receive = None
         if keys is not None:
             send, receive = (keys.drive, keys.serve) if drives else (keys.serve, keys.drive)
@@ -70,7 +78,7 @@ class DataConnection:
         while data:
             try:
                 sent = self._socket.send(data)
-            except (BlockingIOError, ssl.SSLWantWriteError):
+            except self._not_now:
                 self._wait(select.POLLOUT)
             except (OSError, ValueError) as error:
                 raise self._lost("sending", error) from error
@@ -153,7 +161,7 @@ class DataConnection:
                 if patient and self._tls is not None and not self._tls.pending():
                     self._wait(select.POLLIN, forever=True)
                 got = self._socket.recv_into(left)
-            except (BlockingIOError, ssl.SSLWantReadError):
+            except self._not_now:
                 self._wait(select.POLLIN, forever=patient)
                 continue
             except (OSError, ValueError) as error:
@@ -264,49 +272,3 @@ def _write_all(fd: int, data: memoryview, offset: int) -> None:
     while data:
         written = os.pwrite(fd, data, offset)
         data, offset = data[written:], offset + written
-
-
-class TlsChannel(Channel):
-    """The conversation inside TLS. OpenSSL lets only one thread at a time use a connection, hence the lock."""
-
-    checks = False  # TLS authenticates every byte
-
-    def __init__(self, connection: ssl.SSLSocket, timeout: float) -> None:
-        connection.setblocking(False)
-        self._tls, self._using = connection, threading.Lock()
-        super().__init__(connection.fileno(), connection.fileno(), timeout)
-
-    def _write_some(self, parts: list[memoryview]) -> int:
-        pieces, left = [], _TLS_PIECE
-        for part in parts:
-            pieces.append(part[:left])
-            left -= len(pieces[-1])
-            if not left:
-                break
-        try:
-            with self._using:
-                return int(self._tls.send(b"".join(pieces) if len(pieces) > 1 else pieces[0]))
-        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
-            raise BlockingIOError from None
-
-    def _read_some(self, room: memoryview) -> int:
-        """A record of TLS holds 16 KiB at most: take several at once."""
-        count = 0
-        with self._using:
-            try:
-                for _record in range(_TLS_RECORDS):
-                    got = self._tls.recv_into(room[count:])
-                    count += got
-                    if not got or count == len(room):
-                        break  # the end shows again at the next call
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                if not count:
-                    raise BlockingIOError from None
-        return count
-
-    def close(self) -> None:
-        """Close the connection; nobody may be sending or receiving any more."""
-        self.abort("it was closed")
-        self._closed = True
-        with contextlib.suppress(OSError):
-            self._tls.close()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import socket
 import ssl
 
 from ..._core.context import Context
@@ -19,6 +20,7 @@ from ..._core.errors import TransferFailed
 from ..wire.handshake import HandshakeError
 
 CERTIFICATE, KEY, PEER = "tls_certificate", "tls_key", "tls_peer"  # names of the secrets, PEM texts
+NOT_NOW = (ssl.SSLWantReadError, ssl.SSLWantWriteError)  # what a connection that does not wait says where it would
 
 
 def make(context: Context) -> ssl.SSLContext:
@@ -53,6 +55,17 @@ def _forget(path: str) -> None:
         os.close(int(path[len(prefix) :]))
     else:
         os.unlink(path)
+
+
+def wrap(engine: ssl.SSLContext, peer: str, serves: bool, connection: socket.socket) -> ssl.SSLSocket:
+    """Put TLS around a connection; raise OSError or HandshakeError unless the peer has the certificate ``peer``."""
+    wrapped = engine.wrap_socket(connection, server_side=serves)
+    try:
+        check_peer(wrapped, peer)
+    except HandshakeError:
+        wrapped.close()
+        raise
+    return wrapped
 
 
 def check_peer(connection: ssl.SSLSocket, peer: str) -> None:
