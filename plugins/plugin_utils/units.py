@@ -32,7 +32,9 @@ def format_seconds(seconds: float) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """Return how long something takes, in six characters at most: ``10m05s``, ``5h12m``, ``2d03h``."""
+    """Return how long something takes, in six characters at most: ``37s``, ``10m05s``, ``5h12m``, ``2d03h``."""
+    if seconds < 60:
+        return f"{int(seconds)}s"
     minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
     if hours < 1:
         return f"{minutes}m{int(seconds % 60):02d}s"

@@ -11,7 +11,7 @@ from ..units import format_bytes, format_seconds, percent, short_time
 from .columns import cells, cut, fit
 from .snapshot import Pair, Snapshot
 
-_NAME, _LONGEST_NAME = 12, 32  # columns
+_NAME, _LONGEST_NAME = 12, 32  # columns of a name in a window of usual width; in a wide one it may have a third
 _BAR, _WIDEST_BAR = 8, 40  # columns of a bar, with its ends
 _FIXED = (9, 5, 10, 12, 6)  # phase, share, size, rate, time left
 _STALE = 20.0  # seconds after which a figure's age is shown in place of its rate
@@ -26,7 +26,7 @@ def live_lines(snapshot: Snapshot, width: int, height: int, now: float) -> list[
     pairs = sorted(snapshot.pairs, key=_weight)
     room = max(1, height - 2)  # one line for the fleet, and the last one of the window stays free
     shown = pairs if len(pairs) <= room else pairs[: room - 1]
-    name = min(_LONGEST_NAME, max([_NAME, *(cells(one_line(one.name)) for one in shown)]))
+    name = min(max(_LONGEST_NAME, width // 3), max([_NAME, *(cells(one_line(one.name)) for one in shown)]))
     lines = [_pair_line(one, width, name, now) for one in shown]
     if len(shown) < len(pairs):
         lines.append(f"... and {len(pairs) - len(shown)} more run")
@@ -45,13 +45,13 @@ def fleet_line(snapshot: Snapshot, width: int | None = None) -> str:
     amount = f"{format_bytes(done)} of {format_bytes(total)}" if total else f"{format_bytes(done)} so far"
     left = [one.left for one in pairs if one.left is not None]
     others_wait = snapshot.ended + len(pairs) < snapshot.total
-    time = f", {format_seconds(max(left))} {'for these' if others_wait else 'left'}" if left else ""
-    speed = f"{format_bytes(rate)}/s{time}"
+    speed = [f"{format_bytes(rate)}/s"] if any(one.rate is not None for one in pairs) else []
+    speed += [f"{format_seconds(max(left))} {'for these' if others_wait else 'left'}"] if left else []
     running = "1 transfer runs" if len(pairs) == 1 else f"{len(pairs)} transfers run"
     lines = (
-        f"{ended}; {running}: {amount}, {speed}",
-        f"{shorter}; {len(pairs)} run: {amount}, {speed}",
-        f"{shorter}; {len(pairs)} run: {speed}",
+        f"{ended}; {running}: {', '.join([amount, *speed])}",
+        f"{shorter}; {len(pairs)} run: {', '.join([amount, *speed])}",
+        f"{shorter}; {len(pairs)} run: {', '.join(speed or [amount])}",
     )
     return next((line for line in lines if width is None or cells(line) <= width), shorter)
 

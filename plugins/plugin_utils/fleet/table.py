@@ -145,16 +145,30 @@ def _holders(rows: Sequence[Row], width: int) -> list[str]:
 
 
 def _problems(rows: Sequence[Row], width: int) -> list[str]:
-    """Return what is wrong, each cause once, with the jobs that have it and what to do."""
-    names: dict[tuple[str, str], list[str]] = {}
+    """Return what is wrong, each cause once, with the jobs that have it and what to do.
+
+    Errors that differ in the names of the job's own hosts alone have one cause.
+    """
+    causes: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.error:
-            names.setdefault((one_line(row.error), one_line(row.next)), []).append(one_line(row.name))
+            causes.setdefault((_of_any_host(row, row.error), _of_any_host(row, row.next)), []).append(row)
     lines = []
-    for (error, remedy), jobs in names.items():
-        lines += ["", *wrap(f"{_some(jobs)}: {error}", width)]
-        lines += wrap(remedy, width - 2, "  ")
+    for found in causes.values():
+        first = found[0]
+        same = [one_line(row.name) for row in found if row.error == first.error]
+        like = [one_line(row.name) for row in found if row.error != first.error]
+        lines += ["", *wrap(f"{_some(same)}: {one_line(first.error)}", width)]
+        lines += wrap(f"The same with the hosts of {_some(like)}." if like else "", width - 2, "  ")
+        lines += wrap(one_line(first.next), width - 2, "  ")
     return lines
+
+
+def _of_any_host(row: Row, text: str) -> str:
+    """Return a text without the names of the row's hosts."""
+    for host in sorted(filter(None, (row.src_host, row.dest_host)), key=len, reverse=True):
+        text = text.replace(host, "\0source" if host == row.src_host else "\0dest")
+    return text
 
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:

@@ -38,7 +38,16 @@ def test_progress_promises_nothing_that_is_not_known():
 
 @pytest.mark.parametrize(
     "seconds, said",
-    [(0, "0m00s"), (3599, "59m59s"), (3600, "1h00m"), (90000, "1d01h"), (1e7, "115d"), (1e12, "99999d")],
+    [
+        (0, "0s"),
+        (59.9, "59s"),
+        (60, "1m00s"),
+        (3599, "59m59s"),
+        (3600, "1h00m"),
+        (90000, "1d01h"),
+        (1e7, "115d"),
+        (1e12, "99999d"),
+    ],
 )
 def test_times_are_written_in_six_characters(seconds, said):
     assert units.short_time(seconds) == said

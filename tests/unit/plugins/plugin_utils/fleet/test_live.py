@@ -68,6 +68,16 @@ def test_what_needs_longest_comes_first_and_the_rest_is_counted():
     assert [line.split()[0] for line in lines[:2]] == ["n0004", "n0002"] and lines[2] == "... and 2 more run"
 
 
+def test_a_rate_that_nobody_knows_is_not_told():
+    assert live_lines(Snapshot(1, 0, 0, [pair(1, rate=None)]), 200, 24, 50.0)[-1].endswith(": 35.0 GiB of 100.0 GiB")
+
+
+def test_a_wide_window_shows_long_names():
+    name = "database-server-017-of-the-second-site-main"
+    assert live_lines(Snapshot(1, 0, 0, [pair(1, name=name)]), 200, 24, 50.0)[0].startswith(f"{name} seed")
+    assert live_lines(Snapshot(1, 0, 0, [pair(1, name=name)]), 80, 24, 50.0)[0].startswith(f"{name[:31]}~ seed")
+
+
 def test_a_pause_and_an_old_figure_are_told():
     lines = live_lines(Snapshot(2, 0, 0, [pair(1, paused=True), pair(2, at=0.0)]), 80, 24, 60.0)
     assert "paused" in lines[0] and "1m00s ago" in lines[1]

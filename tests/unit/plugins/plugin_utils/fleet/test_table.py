@@ -75,6 +75,16 @@ def test_a_cause_that_many_jobs_have_stands_once():
     assert text.count("the line is down") == 1 and "n0, n1, n2 and 2 more: the line is down" in text
 
 
+def test_a_cause_stands_once_where_each_job_has_it_with_hosts_of_its_own():
+    rows = [
+        replace(FAILED, name=f"n{number}", dest_host=f"new{number}", error=f"new{number}: no answer at new{number}")
+        for number in range(1, 13)
+    ]
+    text = "\n".join(table([*rows, replace(rows[0], name="again")], 100))
+    assert text.count("no answer") == 1 and "n1, again: new1: no answer at new1\n" in text
+    assert "\n  The same with the hosts of n2, n3, n4 and 8 more.\n  Make room" in text
+
+
 def test_an_empty_fleet():
     lines = table([])
     assert lines[0].startswith("job") and "0 in all: none" in lines[2]
