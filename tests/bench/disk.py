@@ -87,10 +87,10 @@ def _synced(stage: Stage, tool: Tool) -> Tool:
 
 
 def _until_synced(tool: Tool) -> Tool:
-    """Count a transfer until its task knows that the disk has all: with the executions of Ansible after its job."""
+    """Add the seconds in which a transfer's last execution waits for the disk to those of its job."""
 
     def run() -> Sample:
         found = tool.run()
-        return {**found, "seconds": found["phase"] + found["finish"] + found["sync"]}
+        return {**found, "seconds": found["seconds"] + found["sync"]}
 
     return tool._replace(run=run)
