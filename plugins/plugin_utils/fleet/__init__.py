@@ -7,7 +7,7 @@
 * ``limits``: how many pairs may run at once, in all, for each host and for each link;
 * ``queue``: which job starts next under these limits;
 * ``retries``: which failures may pass, and when a job is tried again;
-* ``looking``: when the hosts are asked again how far their jobs are;
+* ``looks``: the running transfers, and what their hosts say of them; ``looking``: when the hosts are asked again;
 * ``telling``: what a run says while it runs; ``live``: that for a window; ``snapshot``: for the callback that shows it;
 * ``conductor``: the loop that drives all jobs with a few threads, and holds none for a job that waits;
 * ``source_changes``: what changed at the source while a transfer read it;

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ..session import Place
 from ..status import Status
-from .conductor import Call, Life, Pause, Watch
+from .conductor import Call, Life, Pause
+from .looks import Watch
 from .retries import delay_before
 
 _PATIENCE = 300.0  # seconds for which the hosts of a transfer may be out of reach, where its job does not say

@@ -16,11 +16,12 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Life, Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Life
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.driving import drive
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import Publisher
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.telling import Teller

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import conductor as loop
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Conductor, Life, Pause, Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import looking
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Conductor, Life, Pause
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Queue, Waiting, rank
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Place
@@ -154,7 +155,7 @@ def test_a_thousand_running_transfers_need_few_threads_and_few_questions():
 
 
 def test_a_host_that_is_out_of_reach_for_a_while_is_asked_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop, "_AGAIN", 0.1)
+    monkeypatch.setattr(looking, "AGAIN", 0.1)
     source, dest = Host("old"), Host("new")
     source.is_gone = dest.is_gone = True
     ended = []
@@ -169,7 +170,7 @@ def test_a_host_that_is_out_of_reach_for_a_while_is_asked_again(monkeypatch: pyt
 
 
 def test_a_host_that_stays_away_ends_the_wait_and_says_that_the_transfer_goes_on(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop, "_AGAIN", 0.1)
+    monkeypatch.setattr(looking, "AGAIN", 0.1)
     source, dest = Host("old"), Host("new")
     source.is_gone = dest.is_gone = True
     said = []
@@ -185,7 +186,7 @@ def test_a_host_that_stays_away_ends_the_wait_and_says_that_the_transfer_goes_on
 
 
 def test_a_status_that_nobody_can_read_ends_no_other_job(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop, "_AGAIN", 0.1)
+    monkeypatch.setattr(looking, "AGAIN", 0.1)
     good, bad, dest = Host("good"), Host("bad"), Host("new")
     monkeypatch.setattr(bad, "_status", lambda _name, _side: "nonsense")
     ended = []
