@@ -16,6 +16,7 @@ SSH = ("rsync -aHAX ssh", "scp", "sftp", "transfer rsync", "transfer scp", "tran
 DAEMON_ALL, TAR_ALL = ("rsync -aHAX daemon",), ("tar nc all attributes",)
 DAEMONS, TARS = ("rsync -a daemon", *DAEMON_ALL), ("tar nc", *TAR_ALL)
 TEXT_AUTO, TEXT_NONE = "stream TLS compress auto", ("stream TLS compress none",)
+CHANGED = ("rsync -aHAX ssh", *DAEMON_ALL)
 LINK_DEST = ("rsync --link-dest ssh", "rsync --link-dest daemon")
 CLEAN = "long line: 100 ms"
 TLS, PLAIN = "transfer stream TLS", "transfer stream plain"
@@ -87,6 +88,7 @@ TARGETS = (
     Target("very many entries: memory of the source", "entries", TLS, metric="memory source", **MEMORY),
     Target("very many entries: memory of the destination", "entries", TLS, metric="memory dest", **MEMORY),
     Target("1 % changed in place: bytes sent by bytes changed", "changed", TLS, (), CHANGE, 2, 1.1, low=True),
+    *_both("1 % changed in place, {}, against rsync", "changed", CHANGED, least=1, aim=2),
     Target("image backup: bytes sent by bytes changed", "image backup", TLS, (), CHANGE, 1.2, 1.1, low=True),
     *_both("image backup, {}, against rsync --link-dest", "image backup", LINK_DEST, least=1, aim=2),
     Target("image backup, XFS: growth by bytes changed", "image backup: xfs", TLS, (), GROWTH, 1.2, 1.05, low=True),
