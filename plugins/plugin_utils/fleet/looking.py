@@ -13,7 +13,7 @@ SHARE = 0.05  # of a processor of the control node, at most
 SOONEST, LATEST = 1.0, 300.0  # seconds between two looks at a host
 GROWTH = 1.5  # of the interval from one look to the next
 CREDIT = 5.0  # processor seconds that looks may use at once after a time without any
-AGAIN = 5.0  # seconds after which a host that did not answer is asked again
+AGAIN, SELDOM = 5.0, 60.0  # seconds after which a host that did not answer is asked again: at first, and at last
 _NEAR = 0.5  # of the time that a transfer is thought to need still, after which its host is asked again
 _FIRST_COST = 0.1  # processor seconds of a look, until it is known
 _NEWER = 0.2  # weight of the last look's cost
@@ -43,6 +43,7 @@ class Timetable:
         self._asked: dict[str, float] = {}  # when a host answered last, or became one that is asked
         self._interval: dict[str, float] = {}
         self._urgent: set[str] = set()  # hosts that are asked whatever it costs
+        self._silent: dict[str, float] = {}  # hosts that did not answer, and their interval since
         self._charged: dict[str, float] = {}  # processor seconds that a look under way is thought to cost
         self._cost = _FIRST_COST
         self._free = float("-inf")  # until then earlier looks have used the share
@@ -86,6 +87,7 @@ class Timetable:
 
     def answered(self, host: str, now: float, spent: float, ended: bool, left: float | None = None) -> None:
         """Say when a host is asked again; ``spent`` are the processor seconds of the look. Else see next_interval."""
+        self._silent.pop(host, None)
         if host in self._charged:
             self._free += (spent - self._charged.pop(host)) / SHARE
         self._cost += _NEWER * (spent - self._cost)
@@ -93,9 +95,10 @@ class Timetable:
         self._again(host, now, next_interval(self._interval.get(host, 0.0), ended, fair, left))
 
     def failed(self, host: str, now: float) -> None:
-        """Have a host that did not answer asked again in a while."""
+        """Have a host that did not answer asked again in a while, which grows."""
         self._charged.pop(host, None)
-        self._again(host, now, AGAIN)
+        self._silent[host] = min(SELDOM, self._silent.get(host, AGAIN / GROWTH) * GROWTH)
+        self._again(host, now, self._silent[host])
 
     def _again(self, host: str, now: float, interval: float) -> None:
         self._urgent.discard(host)

@@ -10,6 +10,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looking impor
     AGAIN,
     CREDIT,
     LATEST,
+    SELDOM,
     SHARE,
     SOONEST,
     Timetable,
@@ -106,8 +107,23 @@ def test_a_host_that_is_being_asked_or_that_nobody_watches_is_not_asked():
     table.hasten("b", urgent=True)
     table.answered("b", SOONEST, 0.1, False)
     assert table.take_due(9.0, ()) == ["a"]
-    table.failed("a", 9.0)
-    assert table.take_due(9.0 + AGAIN - 0.1, ()) == [] and table.take_due(9.0 + AGAIN, ()) == ["a"]
+
+
+def test_a_host_that_does_not_answer_is_asked_less_and_less_often_until_it_does():
+    table = Timetable()
+    table.keep(["a"], 0.0)
+    now, pauses = SOONEST, []
+    for _try in range(12):
+        assert table.take_due(now - 0.1, ()) == [] and table.take_due(now, ()) == ["a"]
+        table.failed("a", now)
+        pauses.append(table.next(()) - now)
+        now += pauses[-1]
+    assert pauses[0] == AGAIN and pauses == sorted(pauses) and pauses[-1] == SELDOM
+    table.take_due(now, ())
+    table.answered("a", now, 0.01, True)
+    assert table.next(()) <= now + 2 * SOONEST
+    table.failed("a", now)
+    assert table.next(()) == now + AGAIN
 
 
 def test_twenty_destinations_answer_for_a_thousand_sources():
