@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import ssl
 
 BUFFER_BYTES = 1 << 20
-_TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
+TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
 _HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
 OUTRUN = "a slow data connection was ended: another one has sent what it had under way"
 
@@ -50,11 +50,6 @@ class DataConnection:
         self._socket, self._timeout = connection, timeout
         self._fd = connection.fileno()
         self._tls = cast("ssl.SSLSocket", connection) if encrypted else None
-        self._not_now: tuple[type[OSError], ...] = (BlockingIOError,)
-        if encrypted:
-            from .tls import NOT_NOW  # a plain transfer does not wait for OpenSSL to be loaded
-
-            self._not_now += NOT_NOW
         connection.settimeout(timeout if encrypted else 0.0)
         send = receive = None
         if keys is not None:
@@ -78,7 +73,7 @@ class DataConnection:
         while data:
             try:
                 sent = self._socket.send(data)
-            except self._not_now:
+            except BlockingIOError:
                 self._wait(select.POLLOUT)
             except (OSError, ValueError) as error:
                 raise self._lost("sending", error) from error
@@ -130,7 +125,7 @@ class DataConnection:
 
     def _send_through_buffer(self, fd: int, offset: int, count: int, moved: Moved) -> None:
         while count:
-            read = os.preadv(fd, [self._buffer[: min(count, _TLS_PIECE)]], offset)
+            read = os.preadv(fd, [self._buffer[: min(count, TLS_PIECE)]], offset)
             if not read:
                 break
             self.send(self._buffer[:read])
@@ -161,7 +156,7 @@ class DataConnection:
                 if patient and self._tls is not None and not self._tls.pending():
                     self._wait(select.POLLIN, forever=True)
                 got = self._socket.recv_into(left)
-            except self._not_now:
+            except BlockingIOError:
                 self._wait(select.POLLIN, forever=patient)
                 continue
             except (OSError, ValueError) as error:

@@ -20,7 +20,6 @@ from ..._core.errors import TransferFailed
 from ..wire.handshake import HandshakeError
 
 CERTIFICATE, KEY, PEER = "tls_certificate", "tls_key", "tls_peer"  # names of the secrets, PEM texts
-NOT_NOW = (ssl.SSLWantReadError, ssl.SSLWantWriteError)  # what a connection that does not wait says where it would
 
 
 def make(context: Context) -> ssl.SSLContext:

@@ -11,9 +11,9 @@ import ssl
 import threading
 
 from .control_channel import Channel
-from .tls import NOT_NOW
+from .data_connection import TLS_PIECE
 
-_PIECE = 256 << 10  # bytes handed to OpenSSL at once
+_NOT_NOW = (ssl.SSLWantReadError, ssl.SSLWantWriteError)  # what a connection that does not wait says where it would
 _RECORDS = 16  # taken from OpenSSL at once
 
 
@@ -28,7 +28,7 @@ class TlsChannel(Channel):
         super().__init__(connection.fileno(), connection.fileno(), timeout)
 
     def _write_some(self, parts: list[memoryview]) -> int:
-        pieces, left = [], _PIECE
+        pieces, left = [], TLS_PIECE
         for part in parts:
             pieces.append(part[:left])
             left -= len(pieces[-1])
@@ -37,7 +37,7 @@ class TlsChannel(Channel):
         try:
             with self._using:
                 return int(self._tls.send(b"".join(pieces) if len(pieces) > 1 else pieces[0]))
-        except NOT_NOW:
+        except _NOT_NOW:
             raise BlockingIOError from None
 
     def _read_some(self, room: memoryview) -> int:
@@ -50,7 +50,7 @@ class TlsChannel(Channel):
                     count += got
                     if not got or count == len(room):
                         break  # the end shows again at the next call
-            except NOT_NOW:
+            except _NOT_NOW:
                 if not count:
                     raise BlockingIOError from None
         return count
