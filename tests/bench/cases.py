@@ -66,16 +66,15 @@ def warm(stage: Stage) -> None:
 def sparse(stage: Stage) -> None:
     data.make_sparse(stage.place("sparse"), stage.options.large)
 
-    def with_room(tool: Tool) -> Tool:
-        return tool._replace(run=lambda: {**tool.run(), "allocated": counters.used(stage.bed)})
-
     peers = [
         stage.peers.rsync_daemon("rsync -aHAXS daemon", "-aHAXS"),
         stage.peers.rsync_ssh("rsync -aHAXS ssh", "-aHAXS"),
         stage.peers.tar_nc("tar --sparse nc", *ALL_ATTRIBUTES, "--sparse"),
     ]
     tools = [stage.peer(peer, "sparse") for peer in peers] + [stage.transfer(name, "sparse") for name in STREAMS]
-    stage.measure("sparse", [with_room(tool) for tool in tools], stage.empty)
+    stage.measure(
+        "sparse", [tool.adding(lambda _found: {"allocated": counters.used(stage.bed)}) for tool in tools], stage.empty
+    )
 
 
 def changed(stage: Stage) -> None:
@@ -120,17 +119,13 @@ def gigabit(stage: Stage) -> None:
     size = stage.options.large
     most = network.bits(stage.options.rate) / 8 * counters.MTU_PAYLOAD / counters.MTU_FRAME
 
-    def with_share(tool: Tool) -> Tool:
-        def run() -> Sample:
-            found = tool.run()
-            return {**found, "share of the wire": size / found["seconds"] / most}
-
-        return tool._replace(run=run)
+    def share(found: Sample) -> Sample:
+        return {"share of the wire": size / found["seconds"] / most}
 
     peers = ("iperf3", "rsync -aHAX ssh", "rsync -aHAX daemon", "tar nc", "scp")
     tools = [stage.peer(name, "large") for name in peers] + [stage.transfer(name, "large") for name in STREAMS]
     with stage.shaped():
-        stage.measure("gigabit", [with_share(tool) for tool in tools], stage.empty)
+        stage.measure("gigabit", [tool.adding(share) for tool in tools], stage.empty)
 
 
 def text(stage: Stage) -> None:

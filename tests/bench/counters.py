@@ -66,17 +66,10 @@ def wire(bed: Testbed, host: str = "alpha") -> Wire:
     return Wire(direct.count + far.count, direct.packets + far.packets)
 
 
-def used(bed: Testbed, host: str = "beta") -> int:
-    """Return the bytes that the files in a host's /data take up."""
-    found = os.statvfs(bed.root(host) / "data")
+def used(bed: Testbed, host: str = "beta", path: str = "data") -> int:
+    """Return the bytes that are in use on the file system of a host's ``path``, relative to its root."""
+    found = os.statvfs(bed.root(host) / path)
     return (found.f_blocks - found.f_bfree) * found.f_frsize
-
-
-def used_on_disk(bed: Testbed, host: str, path: str) -> int:
-    """Return the bytes that are in use on a host's disk that is mounted at ``path``, after all was written to it."""
-    bed.exec(host, ["sync", "-f", path], timeout=600)
-    blocks, free, size = bed.exec(host, ["stat", "-f", "-c", "%b %f %S", path]).stdout.split()
-    return (int(blocks) - int(free)) * int(size)
 
 
 def private_memory(bed: Testbed, host: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ansible_collections.longhaul.fleet.tests.bench import data
@@ -37,16 +37,26 @@ _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 def measure(stage: Stage) -> None:
     """Measure both trees on each file system."""
-    size = max(_LEAST, int(_ROOM * stage.options.large))
-    _IMAGES.mkdir(exist_ok=True)
     for kind in KINDS:
-        with contextlib.ExitStack() as held:
-            folder = held.enter_context(tempfile.TemporaryDirectory(dir=_IMAGES))
-            for places in ((_SOURCE,), (_DEST, _COPY)):
-                held.enter_context(loop_disk(stage.bed, kind, folder, size, *places, direct=True))
+        with mounted(stage, kind, _ROOM, (_SOURCE,), (_DEST, _COPY), direct=True):
             for tree in TREES:
                 _measure_tree(stage, kind, tree)
             _prepare(stage)
+
+
+@contextlib.contextmanager
+def mounted(stage: Stage, kind: str, room: float, *disks: Sequence[tuple[str, str]], direct: bool) -> Iterator[None]:
+    """Mount disks of a kind for the time of a block, each at its places: a host and a path there.
+
+    ``room`` is their size in times of the large files; ``direct``: the machine's own cache holds nothing of them.
+    """
+    size = max(_LEAST, int(room * stage.options.large))
+    _IMAGES.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as held:
+        folder = held.enter_context(tempfile.TemporaryDirectory(dir=_IMAGES))
+        for places in disks:
+            held.enter_context(loop_disk(stage.bed, kind, folder, size, *places, direct=direct))
+        yield
 
 
 def _measure_tree(stage: Stage, kind: str, tree: str) -> None:
@@ -78,19 +88,13 @@ def _tools(stage: Stage, tree: str) -> Iterator[Tool]:
 def _synced(stage: Stage, tool: Tool) -> Tool:
     """Return a program after which the disk is waited for."""
 
-    def run() -> Sample:
-        found = tool.run()
+    def wait(found: Sample) -> Sample:
         waited = stage.peers.timed("beta", ["sync", "-f", "/data/out"])["seconds"]
-        return {**found, "seconds": found["seconds"] + waited, "sync": waited}
+        return {"seconds": found["seconds"] + waited, "sync": waited}
 
-    return tool._replace(run=run)
+    return tool.adding(wait)
 
 
 def _until_synced(tool: Tool) -> Tool:
     """Add the seconds in which a transfer's last execution waits for the disk to those of its job."""
-
-    def run() -> Sample:
-        found = tool.run()
-        return {**found, "seconds": found["seconds"] + found["sync"]}
-
-    return tool._replace(run=run)
+    return tool.adding(lambda found: {"seconds": found["seconds"] + found["sync"]})

@@ -6,35 +6,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from pathlib import Path
-
-from ansible_collections.longhaul.fleet.tests.bench import counters, data
+from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
 from ansible_collections.longhaul.fleet.tests.support.disk_image import SHARES_EXTENTS
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
-from ansible_collections.longhaul.fleet.tests.support.loop_disk import loop_disk
 
 PART = "image backup"
 TITLES = {f"{PART}: {kind}": f"the same to a disk with {kind}, which can share extents" for kind in SHARES_EXTENTS}
 SHARE = 0.01  # of the file that is changed in place
-_TREE, _DISK = "image", "/data/disk"
-_IMAGES = Path(__file__).resolve().parents[2] / ".build"
+_TREE, _DISK = "image", "data/disk"
 _ROOM = 3  # times the file
-_LEAST = 1 << 30  # bytes of a disk
 
 
 def per_change(tool: Tool, edited: int) -> Tool:
     """Add to what a tool gives how many times the bytes that were changed it sent."""
-
-    def run() -> Sample:
-        found = tool.run()
-        return {**found, "times the change": found["wire"] / edited}
-
-    return tool._replace(run=run)
+    return tool.adding(lambda found: {"times the change": found["wire"] / edited})
 
 
 def measure(stage: Stage) -> None:
@@ -53,32 +41,28 @@ def measure(stage: Stage) -> None:
     tools = [stage.peer(peer, _TREE) for peer in peers]
     tools += [stage.transfer(name, _TREE, link_dest=["/data/older"]) for name in STREAMS]
     stage.measure(PART, [per_change(tool, edited) for tool in tools], stage.empty)
-    _IMAGES.mkdir(exist_ok=True)
     for kind in SHARES_EXTENTS:
         _measure_on_disk(stage, kind, edited)
 
 
 def _measure_on_disk(stage: Stage, kind: str, edited: int) -> None:
-    with contextlib.ExitStack() as held:
-        folder = held.enter_context(tempfile.TemporaryDirectory(dir=_IMAGES))
-        size = max(_LEAST, _ROOM * stage.options.large)
-        held.enter_context(loop_disk(stage.bed, kind, folder, size, ("beta", _DISK)))
-        stage.bed.exec("beta", ["cp", "-a", "/data/older", f"{_DISK}/older"], timeout=600)
-        older = counters.used_on_disk(stage.bed, "beta", _DISK)
+    options = {"dest": f"/{_DISK}/out/", "link_dest": [f"/{_DISK}/older"]}
+    with disk.mounted(stage, kind, _ROOM, (("beta", f"/{_DISK}"),), direct=False):
+        stage.bed.exec("beta", ["cp", "-a", "/data/older", f"/{_DISK}/older"], timeout=600)
+        older = _used(stage)
 
         def empty() -> None:
-            stage.bed.exec("beta", ["rm", "-rf", f"{_DISK}/out"], timeout=600)
-            counters.used_on_disk(stage.bed, "beta", _DISK)  # so that it is written, too
+            stage.bed.exec("beta", ["rm", "-rf", f"/{_DISK}/out"], timeout=600)
+            _used(stage)  # so that it is written, too
 
-        def with_growth(tool: Tool) -> Tool:
-            def run() -> Sample:
-                found = tool.run()
-                grown = counters.used_on_disk(stage.bed, "beta", _DISK) - older
-                return {**found, "growth by change": grown / edited}
+        def growth(_found: Sample) -> Sample:
+            return {"growth by change": (_used(stage) - older) / edited}
 
-            return tool._replace(run=run)
+        tools = [per_change(stage.transfer(name, _TREE, **options), edited).adding(growth) for name in STREAMS]
+        stage.measure(f"{PART}: {kind}", tools, empty)
 
-        options = {"dest": f"{_DISK}/out/", "link_dest": [f"{_DISK}/older"]}
-        tools = [stage.transfer(name, _TREE, **options) for name in STREAMS]
-        measured = [with_growth(per_change(tool, edited)) for tool in tools]
-        stage.measure(f"{PART}: {kind}", measured, empty)
+
+def _used(stage: Stage) -> int:
+    """Return the bytes that are in use on the disk, after all was written to it."""
+    stage.bed.exec("beta", ["sync", "-f", f"/{_DISK}"], timeout=600)
+    return counters.used(stage.bed, "beta", _DISK)

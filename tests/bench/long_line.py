@@ -127,9 +127,4 @@ def _plain(stage: Stage, case: Case) -> Peer:
 def _with_share(tool: Tool, case: Case, size: int) -> Tool:
     """Add the share of the line that a tool used."""
     most = case.line.rate / 8 * PAYLOAD
-
-    def run() -> dict[str, float]:
-        found = tool.run()
-        return {**found, "share of the wire": size / found["seconds"] / most}
-
-    return tool._replace(run=run)
+    return tool.adding(lambda found: {"share of the wire": size / found["seconds"] / most})
