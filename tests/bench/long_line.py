@@ -2,18 +2,24 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lines with a long round trip, most of which lose packets: which share one large file uses, and many small files."""
+"""Lines with a long round trip, most of which lose packets.
+
+Which share of them one large file uses, what it leaves to a download that begins beside it, and how long many small
+files take.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ansible_collections.longhaul.fleet.tests.bench import data
-from ansible_collections.longhaul.fleet.tests.bench.measuring import Tool
+from ansible_collections.longhaul.fleet.tests.bench import data, interruption
+from ansible_collections.longhaul.fleet.tests.bench.interruption import Kind
+from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS
-from ansible_collections.longhaul.fleet.tests.bench.peers import PORT, Peer
+from ansible_collections.longhaul.fleet.tests.bench.peers import PORT, Peer, kill_all
 from ansible_collections.longhaul.fleet.tests.bench.stage import Stage
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.testbed import Line
@@ -23,6 +29,7 @@ PAYLOAD = 1448 / 1500  # of a full packet, as the line counts it
 SECONDS = 60  # that the file takes on the full line
 SHORT = 20  # the same where programs are measured, too, that use a tenth of the line
 PLAIN = "16 plain connections"
+_FIRST_SECONDS, _DOWNLOAD_SECONDS = 25, 40  # for which the line has been full when a download begins, and of that
 PEERS = ("rsync -aHAX ssh", "rsync -aHAX daemon", "scp", "sftp")
 OURS = STREAMS[0]  # with TLS
 
@@ -56,8 +63,10 @@ CASES = (
 )
 CLEAN = Line(rtt=0.1, rate=1_000_000_000)
 SMALL, WARM = f"{PART}: 100 ms, small files", f"{PART}: 100 ms, nothing changed"
+BESIDE = f"{PART}: 100 ms, a download beside"
 TITLES = {
     **{case.name: "one large file to an empty destination over this line, nothing named" for case in CASES},
+    BESIDE: f"what one connection gets in {_DOWNLOAD_SECONDS} s of 200 Mbit/s that this fills for {_FIRST_SECONDS} s",
     SMALL: "a fifth of the small files to an empty destination, over 1 Gbit/s without loss",
     WARM: "many small files, nothing changed, over 1 Gbit/s without loss",
 }
@@ -68,7 +77,7 @@ def size_of(case: Case) -> int:
     return (case.line.rate // 8 * case.seconds >> 20) << 20
 
 
-SIZES = {case.name: size_of(case) for case in CASES}
+SIZES = {**{case.name: size_of(case) for case in CASES}, BESIDE: size_of(CASES[-1])}
 
 
 def measure(stage: Stage) -> None:
@@ -76,16 +85,43 @@ def measure(stage: Stage) -> None:
     congestion = next(name for name in ORDINARY if name in stage.bed.congestions())
     stage.notes.append(f"{PART}: the hosts' default congestion control was {congestion}")
     for case in CASES:
-        size = size_of(case)
-        make_big_files(stage.place("long"), size)
+        make_big_files(stage.place("long"), size_of(case))
         stage.bed.set_congestion(congestion)
         stage.bed.lengthen(case.line)
         try:
-            stage.measure(case.name, [_with_share(tool, case, size) for tool in _tools(stage, case)], stage.empty)
+            stage.measure(case.name, [_with_share(tool, case) for tool in _tools(stage, case)], stage.empty)
         finally:
             stage.bed.restore()
         stage.clear()
+    _measure_beside(stage, CASES[-1], congestion)
     _measure_small(stage, congestion)
+
+
+def _measure_beside(stage: Stage, case: Case, congestion: str) -> None:
+    """Measure what a download gets of a line that is full, with a connection like it and with a transfer."""
+    make_big_files(stage.place("long"), case.line.rate // 8 * 2 * (_FIRST_SECONDS + _DOWNLOAD_SECONDS))
+    other = _iperf3(stage, case, "iperf3", 1, 2 * (_FIRST_SECONDS + _DOWNLOAD_SECONDS))
+    first = [interruption.of_transfer(stage, OURS, "long"), interruption.of_peer(stage, other, "long")]
+    download = _iperf3(stage, case, "download", 1, _DOWNLOAD_SECONDS, PORT + 1)
+
+    def beside(kind: Kind) -> Sample:
+        with kind.started() as alive:
+            time.sleep(_FIRST_SECONDS)
+            found = stage.peers.run(download, "long")
+            if not alive():
+                raise RuntimeError("it ended before the download did")
+            for host in stage.bed.hosts:
+                kill_all(stage.bed, host)
+        return found
+
+    stage.bed.set_congestion(congestion)
+    stage.bed.lengthen(case.line)
+    tools = [Tool(kind.name, lambda kind=kind: beside(kind), kind.is_ours) for kind in first]
+    try:
+        stage.measure(BESIDE, [_with_share(tool, case) for tool in tools], stage.empty)
+    finally:
+        stage.bed.restore()
+    stage.clear()
 
 
 def _measure_small(stage: Stage, congestion: str) -> None:
@@ -107,24 +143,24 @@ def _measure_small(stage: Stage, congestion: str) -> None:
 def _tools(stage: Stage, case: Case) -> Iterator[Tool]:
     yield stage.transfer(OURS, "long")
     yield stage.transfer(OURS, "long", f"{OURS} congestion none", congestion="none")
-    yield stage.peer(_plain(stage, case), "long")
+    yield stage.peer(_iperf3(stage, case, PLAIN, 16, case.seconds), "long")
     if case.peers:
         for name in PEERS:
             yield stage.peer(name, "long")
 
 
-def _plain(stage: Stage, case: Case) -> Peer:
-    """Return sixteen connections of iperf3, which send for as long as the file takes on the full line."""
-    argv = ["iperf3", "-c", stage.peers.address, "-p", str(PORT), "-P", "16", "-t", str(case.seconds), "-J"]
+def _iperf3(stage: Stage, case: Case, name: str, count: int, seconds: int, port: int = PORT) -> Peer:
+    """Return connections of iperf3 that send for some seconds; their time is what the file of the case would take."""
+    argv = ["iperf3", "-c", stage.peers.address, "-p", str(port), "-P", str(count), "-t", str(seconds), "-J"]
 
-    def seconds(said: str) -> float:
+    def needed(said: str) -> float:
         received = json.loads(said)["end"]["sum_received"]
         return size_of(case) * 8 / float(received["bits_per_second"])
 
-    return Peer(PLAIN, lambda _tree: argv, ["iperf3", "-s", "-1", "-p", str(PORT)], "tcp6", seconds=seconds)
+    return Peer(name, lambda _tree: argv, ["iperf3", "-s", "-1", "-p", str(port)], "tcp6", port, seconds=needed)
 
 
-def _with_share(tool: Tool, case: Case, size: int) -> Tool:
+def _with_share(tool: Tool, case: Case) -> Tool:
     """Add the share of the line that a tool used."""
     most = case.line.rate / 8 * PAYLOAD
-    return tool.adding(lambda found: {"share of the wire": size / found["seconds"] / most})
+    return tool.adding(lambda found: {"share of the wire": size_of(case) / found["seconds"] / most})

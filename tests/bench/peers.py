@@ -47,6 +47,7 @@ class Peer(NamedTuple):
     argv: Callable[[str], list[str]]
     serve: list[str] | None = None
     protocol: str = "tcp"
+    port: int = PORT
     until_server_ends: bool = False
     seconds: Callable[[str], float] | None = None
 
@@ -181,9 +182,9 @@ class Peers:
         server = self.bed.popen("beta", peer.serve, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             until = time.monotonic() + 10
-            while Listener(peer.protocol, PORT) not in self.bed.listeners("beta"):
+            while Listener(peer.protocol, peer.port) not in self.bed.listeners("beta"):
                 if time.monotonic() > until or server.poll() is not None:
-                    raise RuntimeError(f"{peer.serve!r} does not listen on port {PORT}")
+                    raise RuntimeError(f"{peer.serve!r} does not listen on port {peer.port}")
                 time.sleep(0.01)
             yield server
         finally:

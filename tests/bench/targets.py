@@ -99,6 +99,7 @@ TARGETS = (
     _long_line("300 ms, 5 %, 20 Mbit/s", least=0.80, aim=0.90),
     _long_line("100 ms, 0.1 %, 200 Mbit/s", least=0.80, aim=0.90),
     _long_line("100 ms, 0 %, 200 Mbit/s", least=0.90, aim=0.97),
+    Target("100 ms: share of a download beside it", f"{CLEAN}, a download beside", TLS, (), SHARE, least=0.35),
     *_both("small files at 100 ms, {}, against the daemon", f"{CLEAN}, small files", DAEMON_ALL, least=1.3, aim=2),
     *_both("no change at 100 ms, {}, against the daemon", f"{CLEAN}, nothing changed", DAEMON_ALL, least=1.2, aim=2),
     *_both("disk to disk, small files, {}, against the daemon", "disk: ext4, small", DAEMON_ALL, least=1.3, aim=2),

@@ -49,7 +49,7 @@ _MAKERS: dict[FrameKind, Callable[[int], Said]] = {
     FrameKind.BYE: lambda _shard: messages.Bye(),
     FrameKind.GOT: lambda shard: messages.Got(shard, 0, [[0, 5]]),
     FrameKind.BLOCKS: lambda shard: messages.BlockSums(shard, 0, 0, bytes(8), is_last=True),
-    FrameKind.FEWER: lambda _shard: messages.Fewer(1),
+    FrameKind.FEWER: lambda _shard: messages.Fewer([2]),
     FrameKind.PACE: lambda _shard: messages.Pace(Ticket(True, False, 1000)),
     FrameKind.TOTAL: lambda _shard: messages.Total(1, 5),
     FrameKind.BEGIN: lambda shard: messages.Begin(shard, tar=True),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Collection
 
 from .._core.context import Context, Server
 from .._core.errors import TransferFailed
@@ -88,9 +88,9 @@ class _Conversation:
         outcome.streams = self.streams.proven or self.streams.count
         return outcome
 
-    def _ask_for_fewer(self, count: int) -> None:
+    def _ask_for_fewer(self, numbers: Collection[int]) -> None:
         """Only the source knows when nothing is under way in a connection any more."""
-        self.session.send(Fewer(count))
+        self.session.send(Fewer(numbers))
 
 
 def _first_count(context: Context) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Callable
+from typing import Callable, Collection, Mapping
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -53,7 +53,9 @@ class ConnectionPool:
         self._why = "no data connection was made"
         self._needed = 0  # connections without which it does not go on; the others are welcome
         self._make: Callable[[int], DataConnection] = _make_none
-        self._let_go: Callable[[int], None] = self.dismiss
+        self._let_go: Callable[[Collection[int]], None] = self.dismiss
+        self._kept: set[int] = set()  # the numbers of those that this end makes, and makes again
+        self._leaving: set[int] = set()  # of those that it does not make again
         self.count = 0  # connections that this end keeps; 0 where it only takes what comes
         self.proven = 0  # of those, the ones that are not on trial
         self.congestion = ""  # the congestion control that the first ones begin with; empty: the host's own
@@ -63,17 +65,17 @@ class ConnectionPool:
     def connect(self, count: int, make: Callable[[int], DataConnection], needed: int) -> None:
         """Keep ``count`` connections, numbered from 1, that ``make`` makes (OSError or HandshakeError: not now).
 
-        It does not do without the first ``needed``.
+        It does not do with less than ``needed``.
         """
         self._needed = needed
         self.count = self.proven = count
         self._make = make
-        self._begin(1)
+        self._begin()
 
-    def grow(self, most: int, limit: int, let_go: Callable[[int], None] | None = None) -> None:
+    def grow(self, most: int, limit: int, let_go: Callable[[Collection[int]], None] | None = None) -> None:
         """Try up to ``most`` connections, as long as more carry more and less than ``limit`` bytes a second (0: any).
 
-        ``let_go`` asks the peer to let those end whose numbers are above one; where it is not given, this end can.
+        ``let_go`` asks the peer to let those with some numbers end; where it is not given, this end can.
         """
         self._let_go = let_go or self.dismiss
         if most > self.count:
@@ -104,24 +106,38 @@ class ConnectionPool:
         with self._lock:
             return list(self._links)
 
-    def resize(self, count: int) -> None:
-        """Keep so many connections from now on."""
+    def resize(self, count: int, rates: Mapping[int, float] | None = None) -> None:
+        """Keep so many connections from now on; ``rates`` says what those with these numbers carry.
+
+        Those that carry least go. What stays grows into their part of the line: the less that is, the sooner.
+        """
         before, self.count = self.count, count
         if count < before:
             self._context.log(f"{before} data connections carry no more than {count}: {count} stay")
-            self._let_go(count)
+            with self._lock:
+                least_first = sorted(self._kept, key=lambda number: ((rates or {}).get(number, 0.0), -number))
+                going = least_first[: max(0, len(least_first) - count)]
+                self._kept.difference_update(going)
+                self._leaving.update(going)
+            self._let_go(going)
         elif count > before:
             self._context.log(f"{count} data connections are tried instead of {before}")
-            self._begin(before + 1)
+            self._begin()
 
-    def _begin(self, first: int) -> None:
-        for number in range(first, self.count + 1):
-            self._spawn(self._keep, number)
-
-    def dismiss(self, above: int) -> None:
-        """Let the connections end whose numbers are above this one, as soon as their work is done."""
+    def dismiss(self, numbers: Collection[int]) -> None:
+        """Let the connections with these numbers end as soon as their work is done."""
         for link in self.links():
-            link.spare = link.spare or link.number > above
+            link.spare = link.spare or link.number in numbers
+
+    def _begin(self) -> None:
+        """Begin as many connections as there are too few, with the lowest numbers that no other one has."""
+        with self._lock:
+            taken = self._kept | self._leaving
+            free = [number for number in range(1, len(taken) + self.count + 1) if number not in taken]
+            new = free[: max(0, self.count - len(self._kept))]
+            self._kept.update(new)
+        for number in new:
+            self._spawn(self._keep, number)
 
     def attach(self, link: DataConnection) -> None:
         """Use a connection that arrived."""
@@ -141,23 +157,27 @@ class ConnectionPool:
 
     def _keep(self, number: int) -> None:
         failures = 0
-        while not self._over.is_set() and number <= self.count:
+        while not self._over.is_set() and number in self._kept:
             try:
                 link = self._make(number)
             except (OSError, HandshakeError) as error:
                 self._why, failures = str(error), failures + 1
-                if number > self._needed and failures == _ATTEMPTS:
+                if self.count > self._needed and failures == _ATTEMPTS:
                     self._do_without(number, error)
             else:
                 failures = 0
                 if self._use(link):
-                    return
+                    break
             self._over.wait(_PAUSE)
+        with self._lock:
+            self._kept.discard(number)
+            self._leaving.discard(number)
 
     def _do_without(self, number: int, error: Exception) -> None:
         self._context.log(f"no further data connection can be made: {error}")
         with self._lock:
-            self.count = min(self.count, number - 1)
+            self._kept.discard(number)
+            self.count = min(self.count, len(self._kept))
             self.proven = min(self.proven, self.count)
         self.refused = True
 

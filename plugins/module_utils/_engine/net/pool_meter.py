@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Mapping
 
 from ..._core import time_accounting
 from .path_meter import PathMeter, look_at
@@ -29,7 +29,8 @@ def grow(streams: ConnectionPool, over: threading.Event, side: str, most: int, l
     growth = Growth(streams.count, most, limit)
     meter = _Meter(time_accounting.SEND if side == "source" else time_accounting.RECEIVE)
     while not growth.over and not streams.refused and not over.wait(SAMPLE_SECONDS):
-        streams.resize(growth.take(meter.read(streams.links(), streams.count)))
+        count = growth.take(meter.read(streams.links(), streams.count))
+        streams.resize(count, meter.rates)
         streams.proven = growth.kept
 
 
@@ -39,6 +40,7 @@ class _Meter:
     def __init__(self, occupation: str) -> None:
         self._occupation = occupation
         self._passed: dict[DataConnection, int] = {}
+        self.rates: dict[int, float] = {}  # bytes a second of each connection, by its number
         self._path = PathMeter()
         self._at, self._waited, self._processor, _cores = self._look()
 
@@ -47,6 +49,11 @@ class _Meter:
         wall, processor = account["roles"].get(time_accounting.LINK, {}).get(self._occupation, (0.0, 0.0))
         return time.monotonic(), wall - processor, account["processor"], account["cores"]
 
+    def _take_rates(self, rates: Mapping[int, float], seconds: float) -> None:
+        weight = 1 - 0.5**seconds  # what was a second ago counts half
+        before = {number: self.rates.get(number, rate) for number, rate in rates.items()}
+        self.rates = {number: before[number] + weight * (rate - before[number]) for number, rate in rates.items()}
+
     def read(self, links: list[DataConnection], wanted: int) -> Sample:
         """Return what happened since the last time."""
         at, waited, processor, cores = self._look()
@@ -54,6 +61,7 @@ class _Meter:
         # Each link is looked at once: its thread goes on meanwhile.
         looks = [(link, link.at_rest, link.passed - link.held()) for link in links]
         moved = [passed - self._passed.get(link, 0) for link, _at_rest, passed in looks]
+        self._take_rates({link.number: max(0, count) / seconds for link, count in zip(links, moved)}, seconds)
         engaged = all(count or not at_rest for count, (_link, at_rest, _passed) in zip(moved, looks))
         sample = Sample(
             seconds=seconds,
@@ -62,6 +70,7 @@ class _Meter:
             processor=(processor - self._processor) / (seconds * cores),
             engaged=engaged and len(links) == wanted,
             path=self._path.take(look_at(links)),
+            least=min(self.rates.values(), default=0.0) / max(sum(self.rates.values()), 1.0),
         )
         self._passed = {link: passed for link, _at_rest, passed in looks}
         self._at, self._waited, self._processor = at, waited, processor

@@ -14,8 +14,8 @@ there are soon as many as there may be, and no trial on a line that is that nois
 together is compared once with what there was before, and they go again only where they carried clearly less.
 
 Where packets of a long line wait in a queue, the line is full, and each connection takes its share from others that use
-it. One after the other is given up as long as the queue has room for what it had under way: the rest grow into that,
-and the line stays full.
+it. One after the other is given up, the slowest first, as long as the queue has room for what it had under way: the
+rest grow into that, and the line stays full.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
 _AS_MUCH = 0.95  # times the rate before: what is no less
 _WAIT_SECONDS = 10.0  # until one is given up again after one was missed; each time twice as long
-_ROOM = 0.9  # share of what a connection had under way for which the queue has room when it is given up
+_ROOM = 0.9  # share of what fills the line that must be under way without the one that is given up
 
 
 class Sample(NamedTuple):
@@ -51,6 +51,7 @@ class Sample(NamedTuple):
     processor: float  # share of the processors that this end may use, and used
     engaged: bool  # all connections that there should be are there, and had something to do
     path: Path = NOTHING
+    least: float = 1.0  # share of what goes through all connections that goes through the slowest one
 
 
 class Growth:
@@ -155,7 +156,7 @@ class Growth:
             self._settle()
 
     def _yields(self, samples: list[Sample]) -> bool:
-        """Have a connection less if the line stays full without it, or the last one again if it is missed.
+        """Have the slowest connection no more if the line stays full without it, or one again if it is missed.
 
         Return whether the number changed.
         """
@@ -166,7 +167,7 @@ class Growth:
         if rate < _AS_MUCH * before and not path.is_full:
             self.count = self.kept = self.kept + 1
             self._waits, self._wait = self._wait, 2 * self._wait
-        elif self._leaves_room(path):
+        elif self._leaves_room(path, samples[-1].least):
             self.count = self.kept = self.kept - 1
             self._given_up, self._was_full = rate, True
         else:
@@ -174,10 +175,11 @@ class Growth:
         self._settle()
         return True
 
-    def _leaves_room(self, path: Path) -> bool:
+    def _leaves_room(self, path: Path, least: float) -> bool:
         if self.kept == 1 or self._waits > 0 or not (path.is_long and path.is_full):
             return False
-        return path.rtt >= _ROOM * self.kept / (self.kept - 1) * path.min_rtt
+        rest = 1 - min(least, 1 / self.kept)  # of what is under way, and waits in the queue
+        return rest * path.rtt >= _ROOM * path.min_rtt
 
     def _may_pay(self, samples: list[Sample], rate: float) -> bool:
         """Whether the network is what is waited for, and nothing else is in the way."""

@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Collection
 
 from ..._core import time_accounting
 from ..._core.context import Context
@@ -202,10 +202,10 @@ class StreamSource(SourceCarrier):
         """How many there are now."""
         return len(self.streams.links()) if self.streams is not None else 0
 
-    def dismiss(self, above: int) -> None:
-        """Let the connections end whose numbers are above this one, without anything being sent twice."""
+    def dismiss(self, numbers: Collection[int]) -> None:
+        """Let the connections with these numbers end, without anything being sent twice."""
         if self.streams is not None:
-            self.streams.dismiss(above)
+            self.streams.dismiss(numbers)
 
     # in the connections' threads
 

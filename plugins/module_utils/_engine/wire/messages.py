@@ -10,7 +10,7 @@ import json
 import re
 import struct
 import zlib
-from typing import Any, Callable, Mapping, TypeVar
+from typing import Any, Callable, Collection, Mapping, TypeVar
 
 from ..._core.json_shape import WrongShape
 from ..._model.entry import Entry
@@ -374,18 +374,18 @@ class Fetched(Ready):
 
 
 class Fewer(Message):
-    """FEWER: how many data connections remain."""
+    """FEWER: the data connections that end, by their numbers."""
 
     __slots__ = ("streams",)
     kind = FrameKind.FEWER
     _KEYS = (("streams", "streams"),)
 
-    def __init__(self, streams: int) -> None:
+    def __init__(self, streams: Collection[int]) -> None:
         self.streams = streams
 
     @classmethod
     def parse(cls, payload: Payload) -> Fewer:
-        return cls(number(parse_message(payload), "streams"))
+        return cls(_numbers(parse_message(payload), "streams", "data connections"))
 
 
 class Pace(Message):
@@ -503,9 +503,13 @@ def number(values: Mapping[str, object], name: str) -> int:
 
 
 def _positions(values: Mapping[str, object], name: str) -> list[int]:
+    return _numbers(values, name, "entries")
+
+
+def _numbers(values: Mapping[str, object], name: str, what: str) -> list[int]:
     found = values.get(name, [])
     if not isinstance(found, list) or not set(map(type, found)) <= {int}:
-        raise FrameError("a message names entries in a way that cannot be read")
+        raise FrameError(f"a message names {what} in a way that cannot be read")
     return found
 
 

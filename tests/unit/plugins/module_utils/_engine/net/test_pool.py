@@ -7,16 +7,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import ConnectionLost
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool import ConnectionPool
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 
 
 class _Link:
     def __init__(self, number: int, over: threading.Event) -> None:
-        self.number, self.spare = number, False
+        self.number, self.spare, self.is_lost = number, False, False
         self.abort = over.set
 
     def close(self) -> None:
@@ -27,7 +29,7 @@ class Links:
     """Makes connections up to a number, and refuses those above; all last until they are spare or the end."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._over = most, threading.Event()
+        self.most, self._over = most, threading.Event()
         self.logged: list[str] = []
         context: Any = SimpleNamespace(log=self.logged.append, side="source")
         self.failures: list[BaseException] = []
@@ -35,25 +37,79 @@ class Links:
 
     def make(self, number: int) -> Any:
         """Make one, or refuse to."""
-        if number > self._most:
+        if number > self.most:
             raise OSError("the firewall has seen enough")
         return _Link(number, self._over)
 
     def _work(self, link: Any) -> None:
         while not link.spare and not self._over.wait(0.01):
-            pass
+            if link.is_lost:
+                raise ConnectionLost("a rat ate the cable")
+
+    def lose(self, number: int) -> None:
+        """Lose a connection."""
+        links: list[Any] = self.streams.links()
+        next(link for link in links if link.number == number).is_lost = True
 
     def numbers(self) -> list[int]:
         """Return the numbers of the connections."""
         return sorted(link.number for link in self.streams.links())
 
 
-def test_those_above_a_number_end_and_can_be_made_again():
+def test_there_are_as_many_as_there_should_be():
     links = Links(8)
     links.streams.connect(2, links.make, 2)
     for count in (4, 2, 8, 4):
         links.streams.resize(count)
         wait_for(lambda count=count: links.numbers() == list(range(1, count + 1)), seconds=10)
+    links.streams.close()
+    assert not links.failures
+
+
+def test_the_slowest_go_and_their_numbers_are_free_again():
+    links = Links(8)
+    links.streams.connect(4, links.make, 2)
+    wait_for(lambda: links.numbers() == [1, 2, 3, 4], seconds=10)
+    links.streams.resize(2, {1: 5.0, 2: 30.0, 3: 20.0, 4: 10.0})
+    wait_for(lambda: links.numbers() == [2, 3], seconds=10)
+    links.streams.resize(1, {2: 5.0, 3: 6.0})
+    wait_for(lambda: links.numbers() == [3], seconds=10)
+    links.streams.resize(3)
+    wait_for(lambda: links.numbers() == [1, 2, 3], seconds=10)
+    links.streams.close()
+    assert not links.failures
+
+
+def test_one_that_goes_is_not_missed_and_a_further_one_has_another_number_meanwhile():
+    links = Links(8)
+    links.streams.connect(3, links.make, 2)
+    wait_for(lambda: links.numbers() == [1, 2, 3], seconds=10)
+    links.streams.grow(3, 0, lambda numbers: asked.extend(numbers))  # the peer takes its time
+    asked: list[int] = []
+    links.streams.resize(2, {1: 1.0, 2: 2.0, 3: 3.0})
+    links.streams.resize(3)
+    wait_for(lambda: links.numbers() == [1, 2, 3, 4], seconds=10)
+    links.lose(1)
+    links.lose(3)
+    wait_for(lambda: links.numbers() == [2, 3, 4], seconds=10)
+    time.sleep(0.7)  # longer than until a lost one is made again
+    assert links.numbers() == [2, 3, 4] and asked == [1]
+    links.streams.close()
+    assert not links.failures
+
+
+def test_the_last_one_is_made_again_whatever_its_number():
+    links = Links(8)
+    links.streams.connect(4, links.make, 2)
+    wait_for(lambda: links.numbers() == [1, 2, 3, 4], seconds=10)
+    links.streams.resize(1, {4: 1.0})
+    wait_for(lambda: links.numbers() == [4], seconds=10)
+    links.most = 0
+    links.lose(4)
+    time.sleep(2.5)  # longer than three attempts
+    links.most = 8
+    wait_for(lambda: links.numbers() == [4], seconds=10)
+    assert links.streams.count == 1 and not links.streams.refused
     links.streams.close()
     assert not links.failures
 

@@ -162,6 +162,17 @@ def test_on_a_full_line_there_are_as_few_as_keep_it_full(room, expected):
     assert run(Growth(4, 16), full, path=Path(1000, 0, 0.1 * (1 + room), 0.1)) == expected
 
 
+@pytest.mark.parametrize(("least", "expected"), [(1.0, [4, 3]), (0.2, [4, 3, 2, 1]), (0.31, [4, 3])])
+def test_a_slow_one_is_given_up_where_an_average_one_would_leave_a_gap(least, expected):
+    path = Path(1000, 0, 0.13, 0.1)
+    growth, numbers = Growth(4, 16), [4]
+    for _tick in range(100):
+        least_now = least if growth.count < 4 else 0.25
+        count = growth.take(Sample(TICK, int(TICK * full(1)), 0.95, 0.1, True, path, least_now))
+        numbers += [count] if count != numbers[-1] else []
+    assert numbers == expected
+
+
 def test_it_takes_seconds_until_others_have_their_share():
     assert run(Growth(4, 16), full, seconds=15, path=QUEUED)[-1] == 1
 

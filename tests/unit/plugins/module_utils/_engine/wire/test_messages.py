@@ -50,7 +50,7 @@ PAYLOADS = [
     (Hello(1, "ab" * 8, False), b'{"version":1,"id":"abababababababab","check":false}'),
     (Ready(3), b'{"id":3}'),
     (Fetched(3), b'{"id":3}'),
-    (Fewer(2), b'{"streams":2}'),
+    (Fewer([3, 2]), b'{"streams":[3,2]}'),
     (Raw(4), b'{"index":4}'),
     (Failed("a\udcff"), b'{"reason":"a\\udcff"}'),
     (Ping(), b""),
