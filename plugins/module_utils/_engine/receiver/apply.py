@@ -60,7 +60,7 @@ class Applier(FileApplier):
             if error.errno in ABSENT:
                 return None
             raise
-        if found.nlink > 1 and found.type != DIRECTORY:
+        if found.nlink > 1 and found.type != DIRECTORY and not self._has_snapshots:  # there nobody asks
             self._claims.see(found)
         return found
 
@@ -91,7 +91,7 @@ class Applier(FileApplier):
                 and found.st_gid == (entry.gid if self._numeric else self.ids.gid(entry.gid))
                 and not entry.xattrs
                 and not (self.wants_xattrs and xattr.read(folder_fd, name, self._last))
-                and (found.st_nlink == 1 or self._has_snapshots or self._claims.take(entry, found.st_dev, found.st_ino))
+                and (found.st_nlink == 1 or self.claims(found.st_dev, found.st_ino))
             )
         except OSError:
             return False
@@ -246,9 +246,14 @@ class Applier(FileApplier):
         """
         if found.nlink == 1 or has_own_names:
             return False
-        if verdict.action == ATTRIBUTES or self._has_snapshots:
-            return verdict.action == ATTRIBUTES
-        return not self._claims.take(entry, found.dev, found.ino) and self._keeps_links
+        return verdict.action == ATTRIBUTES or not self.claims(found.dev, found.ino)
+
+    def claims(self, dev: int, ino: int) -> bool:
+        """Return whether an inode with several names may stand for a file of the source: if no other one has it.
+
+        Each file asks once. Where links are not preserved, nobody minds.
+        """
+        return not self._keeps_links or self._claims.take(dev, ino)
 
     def _apart(self, entry: Entry, verdict: Verdict) -> Verdict:
         """Return how it is counted that an entry gets an inode of its own: as a change of attributes."""

@@ -38,11 +38,14 @@ class LinkDest:
         return best
 
     def take(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], folder_fd: int) -> bool:
-        """Put the file in place: as a hard link where everything is equal, else as a copy. False: it must be sent."""
+        """Put the file in place: as a hard link where everything is equal, else as a copy. False: it must be sent.
+
+        It is a copy, too, where the older tree has one file for several of the source.
+        """
         root, old = source
         name = self._applier.temporary_name()
         try:
-            if self._applier.judge(entry, old).action == NONE:
+            if self._applier.judge(entry, old).action == NONE and self._applier.claims(old.dev, old.ino):
                 parent, old_name = root.open_parent(old.path)
                 os.link(old_name, name, src_dir_fd=parent, dst_dir_fd=folder_fd, follow_symlinks=False)
                 self._applier.clear(entry, found)

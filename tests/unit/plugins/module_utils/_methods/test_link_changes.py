@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names that share a file at the destination and not at the source get files of their own, once and for all."""
+"""Names that share a file at the destination and not at the source get files of their own, once and for all.
+
+The same is true of names that share one in an older tree, of which files are linked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.support.compare import differences, recorded
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
 
 OLD = 10**18
@@ -51,6 +54,14 @@ def write(path: Path, text: bytes = b"same", mode: int = 0o644, when: int = OLD)
     os.utime(path, ns=(when, when))
 
 
+@pytest.fixture(name="older")
+def _older(trees: tuple[Path, Path, Path]) -> str:
+    """Return the path of an older tree, which is empty."""
+    older = trees[1].with_name("older")
+    older.mkdir()
+    return str(older)
+
+
 def link(folder: Path, *groups: str) -> None:
     """Make files of the same content, each with the names of one group."""
     for group in groups:
@@ -70,6 +81,24 @@ def test_files_that_are_separate_at_the_source_become_so(trees, transfer, source
     link(trees[1], *dest.split())
     done = transfer(delete=True, checksum=checksum)
     assert differences(*trees[:2]) == []
+    assert done["bytes_sent"] == 0 and done["changed"]
+
+
+@pytest.mark.often(4)
+@pytest.mark.parametrize("checksum", [False, True])
+@pytest.mark.parametrize("place", ["dest", "older", "both"])
+@pytest.mark.parametrize(
+    ("source", "shared"), [("a b", "ab"), ("ab cd", "abcd"), ("a bc", "abc"), ("a b c", "abc"), ("ad bc", "ab cd")]
+)
+def test_the_same_with_an_older_tree(trees, transfer, older, source, shared, place, checksum):
+    link(trees[0], *source.split())
+    if place != "older":
+        link(trees[1], *shared.split())
+    if place != "dest":
+        link(Path(older), *shared.split())
+    before = recorded(Path(older))
+    done = transfer(delete=True, checksum=checksum, link_dest=[older])
+    assert differences(*trees[:2]) == [] and differences(before, Path(older)) == []
     assert done["bytes_sent"] == 0 and done["changed"]
 
 
@@ -175,7 +204,8 @@ def test_files_with_names_below_the_root_alone_are_not_copied(trees, transfer):
     assert sorted(text.split()[-1] for text in done["changes"] if text[1] == "f") == ["a", "d"]
 
 
-def test_symlinks_and_fifos_that_share_an_inode_become_separate(trees, transfer):
+@pytest.mark.parametrize("has_older", [False, True])
+def test_symlinks_and_fifos_that_share_an_inode_become_separate(trees, transfer, older, has_older):
     source, dest = trees[:2]
     for folder, linked in ((source, False), (dest, True)):
         for first, second, make in (("a", "b", lambda path: path.symlink_to("x")), ("c", "d", os.mkfifo)):
@@ -187,7 +217,7 @@ def test_symlinks_and_fifos_that_share_an_inode_become_separate(trees, transfer)
         for name in "abcd":
             os.utime(folder / name, ns=(OLD, OLD), follow_symlinks=False)
     (source / "c").chmod(0o600)
-    transfer(delete=True)
+    transfer(delete=True, link_dest=[older] if has_older else [])
     assert differences(source, dest) == []
 
 
