@@ -196,7 +196,7 @@ class Applier(FileApplier):
             if not self.check:
                 self._make_special(entry, found)
         elif found is not None and (verdict.action == ATTRIBUTES or found.nlink > 1):
-            shared = self._is_shared(entry, found, verdict, has_own_names)
+            shared = self._is_shared(found, verdict, has_own_names)
             if shared:
                 verdict = self._apart(entry, verdict)
             if shared and not self.check:
@@ -238,7 +238,7 @@ class Applier(FileApplier):
         else:
             root.make_special(path, entry, 0o600 if self._keeps_mode else entry.mode & 0o777)
 
-    def _is_shared(self, entry: Entry, found: Entry, verdict: Verdict, has_own_names: bool) -> bool:
+    def _is_shared(self, found: Entry, verdict: Verdict, has_own_names: bool) -> bool:
         """Return whether what is there belongs to another file, too, so that the entry needs an inode of its own.
 
         That is a file in an older snapshot or elsewhere outside of the root, which must stay as it is, or another file
@@ -282,7 +282,7 @@ class Applier(FileApplier):
         Where the file is another one's, too, a copy of it takes its place: the verdict returned says so.
         ``has_own_names``: all of its names are names of this entry's file.
         """
-        shared = self._is_shared(entry, found, verdict, has_own_names)
+        shared = self._is_shared(found, verdict, has_own_names)
         if shared:
             verdict = self._apart(entry, verdict)
         if shared and not self.check:
