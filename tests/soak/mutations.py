@@ -145,7 +145,7 @@ MUTATIONS = (
         "two files of the source stay one at the destination",
         "module_utils._engine.receiver.apply",
         "Applier.is_unchanged",
-        "self._claims.take(entry, found.st_dev, found.st_ino)",
+        "self.claims(found.st_dev, found.st_ino)",
         "True",
         (("method", "stream"), ("checksum", False), ("link_dest", None), ("preserve", None)),
         favoured=("copy", "join"),

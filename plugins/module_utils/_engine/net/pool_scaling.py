@@ -39,6 +39,8 @@ _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
 _AS_MUCH = 0.95  # times the rate before: what is no less
 _WAIT_SECONDS = 10.0  # until one is given up again after one was missed; each time twice as long
+_TAKEN = 0.7  # times the rate before: what is left at least where others took the part of one that was given up
+_PATIENCE = 5.0  # seconds in which the rest may grow into the part of one that was given up
 _ROOM = 0.9  # share of what fills the line that must be under way without the one that is given up
 
 
@@ -73,6 +75,7 @@ class Growth:
         self._was_full = False
         self._queue = LastQueue()
         self._given_up = 0.0  # the rate before a connection was given up; 0: none was, or that has been judged
+        self._patience = 0.0  # seconds until that is judged at the latest
         self._settle()
 
     @property
@@ -164,16 +167,30 @@ class Growth:
             return False
         rate, path = _rate(samples), joined([sample.path for sample in samples])
         before, self._given_up = self._given_up, 0.0
+        self._patience -= sum(sample.seconds for sample in samples)
         if rate < _AS_MUCH * before and not path.is_full:
+            if not self._is_missed(rate / before, path):
+                self._given_up = before
+                return False
             self.count = self.kept = self.kept + 1
             self._waits, self._wait = self._wait, 2 * self._wait
         elif self._leaves_room(path, samples[-1].least):
             self.count = self.kept = self.kept - 1
             self._given_up, self._was_full = rate, True
+            self._patience = _PATIENCE
         else:
             return False
         self._settle()
         return True
+
+    def _is_missed(self, left: float, path: Path) -> bool:
+        """Whether the line carries less without one that was given up; what is ``left`` is a share of what it was.
+
+        Where packets still wait in a queue, others have its part.
+        """
+        if path.queues:
+            return left < _TAKEN
+        return left < _COSTS or self._patience <= 0
 
     def _leaves_room(self, path: Path, least: float) -> bool:
         if self.kept == 1 or self._waits > 0 or not (path.is_long and path.is_full):

@@ -188,6 +188,27 @@ def test_one_that_is_missed_is_made_again_and_stays_for_ever_longer():
     assert run(growth, full, path=QUEUED, seconds=300) == [3, 2, 1]
 
 
+def _given_up(rates: list[float], path: Path) -> list[int]:
+    """Return how many connections there are in each second after one of two was given up, with these rates then."""
+    growth = Growth(2, 16)
+    while growth.count == 2:
+        growth.take(Sample(TICK, int(TICK * 10 * MB), 0.95, 0.1, True, QUEUED))
+    return [growth.take(Sample(TICK, int(TICK * 10 * MB * rate), 0.95, 0.1, True, path)) for rate in rates]
+
+
+def test_the_rest_may_take_some_seconds_to_grow_into_the_part_of_one_that_was_given_up():
+    assert _given_up([0.88] * 4 + [0.92] * 5 + [1.0] * 20, CLEAN)[-1] == 1
+    assert _given_up([0.9] * 8, CLEAN)[-1] == 1 and _given_up([0.9] * 16, CLEAN)[-1] == 2
+    assert _given_up([0.8] * 5, CLEAN)[-1] == 2
+
+
+def test_one_whose_part_others_have_is_not_missed():
+    some_wait = Path(1000, 0, 0.14, 0.1, 0.02)
+    assert some_wait.queues and not some_wait.is_full
+    assert _given_up([0.75] * 60, some_wait)[-1] == 1
+    assert _given_up([0.6] * 6, some_wait)[-1] == 2
+
+
 def test_round_trips_that_differ_are_no_queue():
     """The delays are between 0 and as much as the line itself needs."""
     assert run(Growth(4, 4), full, path=Path(1000, 0, 0.15, 0.1, 0.025)) == [4]
