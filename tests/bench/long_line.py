@@ -66,7 +66,7 @@ SMALL, WARM = f"{PART}: 100 ms, small files", f"{PART}: 100 ms, nothing changed"
 BESIDE = f"{PART}: 100 ms, a download beside"
 TITLES = {
     **{case.name: "one large file to an empty destination over this line, nothing named" for case in CASES},
-    BESIDE: f"what one connection gets in {_DOWNLOAD_SECONDS} s of 200 Mbit/s that this fills for {_FIRST_SECONDS} s",
+    BESIDE: f"what a download gets in {_DOWNLOAD_SECONDS} s, on a line that this has filled for {_FIRST_SECONDS} s",
     SMALL: "a fifth of the small files to an empty destination, over 1 Gbit/s without loss",
     WARM: "many small files, nothing changed, over 1 Gbit/s without loss",
 }
