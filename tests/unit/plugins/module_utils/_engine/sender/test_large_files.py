@@ -10,6 +10,7 @@ import contextlib
 import select
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -59,10 +60,12 @@ class Source:
         with contextlib.suppress(TransferFailed):  # closed before all was sent
             self.sent.append(self.carrier.send(0, SHARD, [Wanted(INDEX, entry, 0)], lambda _message: None))
 
-    def connect(self) -> DataConnection:
+    def connect(self, number: int = 0) -> DataConnection:
         """Hand the source one more connection; returns the peer's end."""
         here, there = socket.socketpair()
-        self.pool.attach(DataConnection(here, 60, None, drives=True))
+        link = DataConnection(here, 60, None, drives=True)
+        link.number = number
+        self.pool.attach(link)
         return DataConnection(there, 60, None, drives=False)
 
     def confirm(self, start: int) -> None:
@@ -144,6 +147,23 @@ def test_what_a_slow_connection_has_at_the_end_goes_over_another_and_the_slow_on
     with pytest.raises(ConnectionLost):
         take_contents(slow, head.size)
     wait_for(lambda: [link.number for link in source.pool.links()] == [0], seconds=10)
+
+
+def test_one_that_the_destination_lets_go_ends_when_what_it_had_has_arrived(source):
+    first = source.connect(1)
+    head = first.receive_head()
+    source.carrier.dismiss([1, 7])
+    second = source.connect(2)
+    assert take_range(second) == RANGE
+    take_contents(first, head.size)
+    assert take_range(first) == head.offset == 0
+    source.confirm(RANGE)
+    time.sleep(0.7)  # longer than the source looks away
+    assert len(source.pool.links()) == 2
+    source.confirm(0)
+    assert first.receive_head().kind == RecordKind.BYE
+    wait_for(lambda: [link.number for link in source.pool.links()] == [2], seconds=10)
+    assert source.returns()
 
 
 def test_a_pause_makes_no_connection_a_slow_one(source, monkeypatch):
