@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import PeerUnreachable
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import connect
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import TcpInfo
 
 REFUSED, NO_ROUTE = (OSError(number, os.strerror(number)) for number in (errno.ECONNREFUSED, errno.EHOSTUNREACH))
 
@@ -64,6 +65,19 @@ def test_a_port_that_refuses_is_given_up_at_once(first):
 
 def test_what_may_pass_is_waited_for(first):
     assert first([REFUSED, REFUSED, REFUSED, NO_ROUTE] * 5) == ("connected", 21)
+
+
+@pytest.mark.parametrize(("rtt", "makes_room"), [(0.1, True), (0.009, False), (None, False)])
+def test_room_is_made_where_the_round_trip_is_long(monkeypatch, rtt, makes_room):
+    said = None if rtt is None else TcpInfo(rtt, rtt, 0, 0, 0, 0.0, 0.0, 0.0)
+    monkeypatch.setattr(connect, "read_tcp_info", lambda _connection: said)
+    context: Any = SimpleNamespace(secrets={"exchange": "x"}, settings={"timeout": 60}, part="drive")
+    opened: list[socket.socket] = []
+    monkeypatch.setattr(connect, "open_window", opened.append)
+    parameters = connect.ConnectionParameters(context, encrypts=False)
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as one:
+        assert parameters.wrap(one) is one
+        assert opened == ([one] if makes_room else [])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="cannot run here: only Linux makes room this way")
