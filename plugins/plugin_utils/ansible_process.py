@@ -12,6 +12,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
+import time
+
+_LOOK_SECONDS = 1.0
+_GRACE_SECONDS = 60.0  # for an orphan to end what it is at, and to say what becomes of the work on the hosts
 
 
 def ansible_pid() -> int:
@@ -26,9 +31,23 @@ def is_gone() -> bool:
 
 
 def end_orphan() -> None:
-    """End this worker if ansible-playbook is gone.
-
-    It would wait for ever until somebody takes its result, if that is longer than a pipe holds.
-    """
+    """End this worker if ansible-playbook is gone: nobody takes its result."""
     if is_gone():
         os._exit(1)
+
+
+def watch_for_end() -> None:
+    """Have this worker end some time after ansible-playbook has, whatever it is at then.
+
+    All that it says and returns goes into a pipe. Once that is full, and nobody reads it, each word would be waited for
+    for ever.
+    """
+    if multiprocessing.parent_process() is not None:
+        threading.Thread(target=_end_as_orphan, daemon=True).start()
+
+
+def _end_as_orphan() -> None:
+    while not is_gone():
+        time.sleep(_LOOK_SECONDS)
+    time.sleep(_GRACE_SECONDS)
+    os._exit(1)

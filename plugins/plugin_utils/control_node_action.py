@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from .ansible_process import end_orphan
+from .ansible_process import end_orphan, watch_for_end
 from .argument_spec import spec_from_documentation
 from .state_folder import REPORTS, VARIABLE, try_writing
 
@@ -27,6 +27,7 @@ class ControlNodeAction(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Do it, and say that nothing changed: what changed is on the hosts."""
+        watch_for_end()
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=spec_from_documentation(self.documentation))
         result["changed"] = False

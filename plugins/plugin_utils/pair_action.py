@@ -13,7 +13,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from .ansible_process import end_orphan
+from .ansible_process import end_orphan, watch_for_end
 from .argument_spec import spec_from_documentation
 from .comparison import ComparisonFailed
 from .endpoint import Refusal
@@ -43,6 +43,7 @@ class PairAction(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Validate the options, work on both hosts, and turn what goes wrong into one clear failure."""
+        watch_for_end()
         task_vars = task_vars or {}
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(

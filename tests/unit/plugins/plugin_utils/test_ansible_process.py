@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import ansible_process
@@ -52,8 +53,42 @@ def test_a_worker_knows_that_ansible_playbook_was_killed_and_ends(tmp_path: Path
     assert not (tmp_path / "after").exists()
 
 
+BLOCKED = """\
+import multiprocessing, os, sys, time
+from ansible_collections.longhaul.fleet.plugins.plugin_utils import ansible_process
+
+def work(folder):
+    os.setsid()
+    ansible_process._LOOK_SECONDS = ansible_process._GRACE_SECONDS = 0.2
+    ansible_process.watch_for_end()
+    reader, writer = os.pipe()  # of which each worker has both ends
+    with open(f"{folder}/begun", "x") as file:
+        file.write(str(os.getpid()))
+    while True:
+        os.write(writer, bytes(1 << 20))
+
+multiprocessing.get_context("fork").Process(target=work, args=sys.argv[1:]).start()
+time.sleep(60)
+"""
+
+
+def test_a_worker_that_waits_for_a_reader_ends_after_ansible_playbook_was_killed(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    playbook = subprocess.Popen([sys.executable, "-c", BLOCKED, str(tmp_path)], env=environment)
+    try:
+        wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "begun").read_text(), seconds=30)
+        worker = Path("/proc") / (tmp_path / "begun").read_text()
+        time.sleep(1)  # longer than it would live as an orphan
+        assert worker.exists()
+    finally:
+        playbook.send_signal(signal.SIGKILL)
+        playbook.wait()
+    wait_for(lambda: not worker.exists() or "zombie" in (worker / "status").read_text(), seconds=30)
+
+
 def test_what_is_no_worker_has_nobody_to_lose() -> None:
     if ansible_process.multiprocessing.parent_process() is None:
         assert ansible_process.ansible_pid() == os.getppid()
     assert not ansible_process.is_gone()
     ansible_process.end_orphan()
+    ansible_process.watch_for_end()
