@@ -25,6 +25,7 @@ from ..net.carrier import Send, Sending, SourceCarrier, Wanted
 from ..net.data_connection import OUTRUN, ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
+from ..net.session import STOPPED
 from ..wire.messages import BlockSums, Got, Want
 from ..wire.ranges import Range, parse
 from ..wire.records import MAX_RECORD, Record, RecordKind
@@ -174,7 +175,9 @@ class StreamSource(SourceCarrier):
                 self._changed.wait(_POLL)
 
     def _expect_going(self) -> None:
-        if self._over or self._context.stop.is_set():
+        if self._context.stop.is_set():
+            raise TransferFailed(self._context.last_words or STOPPED)
+        if self._over:
             raise TransferFailed("the transfer ended while contents were on their way")
 
     def got(self, message: Got) -> None:
