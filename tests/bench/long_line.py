@@ -10,6 +10,7 @@ files take.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator
@@ -86,13 +87,8 @@ def measure(stage: Stage) -> None:
     stage.notes.append(f"{PART}: the hosts' default congestion control was {congestion}")
     for case in CASES:
         make_big_files(stage.place("long"), size_of(case))
-        stage.bed.set_congestion(congestion)
-        stage.bed.lengthen(case.line)
-        try:
+        with _lengthened(stage, case.line, congestion):
             stage.measure(case.name, [_with_share(tool, case) for tool in _tools(stage, case)], stage.empty)
-        finally:
-            stage.bed.restore()
-        stage.clear()
     _measure_beside(stage, CASES[-1], congestion)
     _measure_small(stage, congestion)
 
@@ -114,14 +110,9 @@ def _measure_beside(stage: Stage, case: Case, congestion: str) -> None:
                 kill_all(stage.bed, host)
         return found
 
-    stage.bed.set_congestion(congestion)
-    stage.bed.lengthen(case.line)
     tools = [Tool(kind.name, lambda kind=kind: beside(kind), kind.is_ours) for kind in first]
-    try:
+    with _lengthened(stage, case.line, congestion):
         stage.measure(BESIDE, [_with_share(tool, case) for tool in tools], stage.empty)
-    finally:
-        stage.bed.restore()
-    stage.clear()
 
 
 def _measure_small(stage: Stage, congestion: str) -> None:
@@ -130,14 +121,21 @@ def _measure_small(stage: Stage, congestion: str) -> None:
         data.make_small(stage.place("small"), count)
         if name == WARM:
             stage.fill("small")
-        stage.bed.set_congestion(congestion)
-        stage.bed.lengthen(CLEAN)
         tools = [stage.peer("rsync -aHAX daemon", "small"), *(stage.transfer(tool, "small") for tool in STREAMS)]
-        try:
+        with _lengthened(stage, CLEAN, congestion):
             stage.measure(name, tools, stage.empty if name == SMALL else lambda: None)
-        finally:
-            stage.bed.restore()
-        stage.clear()
+
+
+@contextlib.contextmanager
+def _lengthened(stage: Stage, line: Line, congestion: str) -> Iterator[None]:
+    """Have a long line between hosts with this default for the time of a block, and empty hosts after it."""
+    stage.bed.set_congestion(congestion)
+    stage.bed.lengthen(line)
+    try:
+        yield
+    finally:
+        stage.bed.restore()
+    stage.clear()
 
 
 def _tools(stage: Stage, case: Case) -> Iterator[Tool]:

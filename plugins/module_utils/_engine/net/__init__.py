@@ -10,7 +10,7 @@
   over it, in threads, with signs of life.
 * ``carrier``: what carries contents, as each method implements it.
 * ``data_connection``: a connection that carries records. ``pool``: all of those, a thread for each.
-* ``pool_scaling``: how many of them pay, by what ``pool_meter`` measures.
+* ``pool_scaling``: how many of them pay, by what ``pool_meter`` measures. ``smoothing``: rates from look to look.
 * ``congestion``: which of them get another congestion control, as ``pool_tuner`` sets it. ``tcp_info``: what the kernel
   says of a connection, and is told.
 * ``ticket_file``: what this end and its peer were told from outside. ``rate_limit``: bytes a second of all threads

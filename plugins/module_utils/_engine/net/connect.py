@@ -24,7 +24,7 @@ from .authenticate import HANDSHAKE_SECONDS, read_exactly
 from .control_channel import Channel
 from .data_connection import DataConnection
 from .strangers import Complaints, Stranger, Strangers, admit, wait_for_words
-from .tcp_info import LONG_RTT, read_tcp_info
+from .tcp_info import is_long
 
 if TYPE_CHECKING:
     import ssl
@@ -82,8 +82,7 @@ class ConnectionParameters:
         for name, value in _KEEPALIVE:
             with contextlib.suppress(AttributeError, OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        info = read_tcp_info(connection)
-        if info is not None and info.min_rtt >= LONG_RTT:  # elsewhere more room only leaves the processor's cache
+        if is_long(connection):  # elsewhere more room only leaves the processor's cache
             open_window(connection)
         return connection if self._wrap is None else self._wrap(connection)
 

@@ -12,7 +12,7 @@ import threading
 from ..._core.context import Context
 from ..wire.handshake import HandshakeError
 from .connect import Connection, ConnectionParameters, introduce, reach
-from .tcp_info import LONG_RTT, read_tcp_info
+from .tcp_info import is_long
 
 _LONG_LINE_COUNT = 4  # with which a long line is begun
 
@@ -41,8 +41,7 @@ class EarlyConnections:
 
     def _see_line(self, connection: socket.socket) -> None:
         """Begin more connections if the line is long."""
-        info = read_tcp_info(connection)
-        if info is not None and info.min_rtt >= LONG_RTT:
+        if is_long(connection):
             with self._lock:
                 if not self._is_settled:
                     self._begin(self._most)

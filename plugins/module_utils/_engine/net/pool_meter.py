@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Mapping
+from typing import TYPE_CHECKING
 
 from ..._core import time_accounting
 from .path_meter import PathMeter, look_at
 from .pool_scaling import Growth, Sample
+from .smoothing import smoothed
 
 if TYPE_CHECKING:
     from .data_connection import DataConnection
@@ -49,11 +50,6 @@ class _Meter:
         wall, processor = account["roles"].get(time_accounting.LINK, {}).get(self._occupation, (0.0, 0.0))
         return time.monotonic(), wall - processor, account["processor"], account["cores"]
 
-    def _take_rates(self, rates: Mapping[int, float], seconds: float) -> None:
-        weight = 1 - 0.5**seconds  # what was a second ago counts half
-        before = {number: self.rates.get(number, rate) for number, rate in rates.items()}
-        self.rates = {number: before[number] + weight * (rate - before[number]) for number, rate in rates.items()}
-
     def read(self, links: list[DataConnection], wanted: int) -> Sample:
         """Return what happened since the last time."""
         at, waited, processor, cores = self._look()
@@ -61,7 +57,10 @@ class _Meter:
         # Each link is looked at once: its thread goes on meanwhile.
         looks = [(link, link.at_rest, link.passed - link.held()) for link in links]
         moved = [passed - self._passed.get(link, 0) for link, _at_rest, passed in looks]
-        self._take_rates({link.number: max(0, count) / seconds for link, count in zip(links, moved)}, seconds)
+        self.rates = {
+            link.number: smoothed(self.rates.get(link.number), max(0, count) / seconds, seconds)
+            for link, count in zip(links, moved)
+        }
         engaged = all(count or not at_rest for count, (_link, at_rest, _passed) in zip(moved, looks))
         sample = Sample(
             seconds=seconds,

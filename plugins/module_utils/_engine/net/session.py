@@ -25,7 +25,7 @@ from .ticket_file import PEER, POLL, Tickets, write_ticket
 PING_SECONDS = 5.0
 _FAREWELL = 3.0  # seconds for the peer to hear why this one gives up
 _WAITING = 10_000  # events for the leading thread, from the peer or its own others; each is small
-STOPPED = "the transfer was told to stop; run it again and it goes on"
+_STOPPED = "the transfer was told to stop; run it again and it goes on"
 _PINGS = 8  # at least, within the timeout: half of it is how long silence may last
 
 
@@ -161,7 +161,7 @@ class Session:
     def check(self) -> None:
         """Raise TransferFailed if the peer is lost, or this end was told to stop."""
         if self._context.stop.is_set():
-            raise TransferFailed(self._context.last_words or STOPPED)
+            raise stopped(self._context)
         try:
             self.channels[0].check()
         except ChannelBroken as error:
@@ -182,7 +182,7 @@ class Session:
         """Return the next event; None if there is none and ``wait`` is false. ``waiting`` is what it waits for."""
         while True:
             if self._context.stop.is_set():
-                raise TransferFailed(self._context.last_words or STOPPED)
+                raise stopped(self._context)
             before = time_accounting.switch(waiting) if wait and self._events.empty() else None
             try:
                 event = self._events.get(block=wait, timeout=0.5 if wait else None)
@@ -264,6 +264,11 @@ class Session:
             self._keep_peer_ticket(self._peer_ticket)
         for channel in self.channels:
             channel.close()
+
+
+def stopped(context: Context) -> TransferFailed:
+    """Return how an end fails that was told to stop."""
+    return TransferFailed(context.last_words or _STOPPED)
 
 
 def impossible(error: FrameError) -> TransferFailed:

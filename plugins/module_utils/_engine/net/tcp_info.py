@@ -75,6 +75,12 @@ def read_tcp_info(connection: socket.socket) -> TcpInfo | None:
         return None
 
 
+def is_long(connection: socket.socket) -> bool:
+    """Whether a connection is known to have a long round trip."""
+    info = read_tcp_info(connection)
+    return info is not None and info.min_rtt >= LONG_RTT
+
+
 def congestion_of(connection: socket.socket) -> str:
     """Return the name of a connection's congestion control; empty if the system does not say."""
     try:

@@ -25,7 +25,7 @@ from ..net.carrier import Send, Sending, SourceCarrier, Wanted
 from ..net.data_connection import OUTRUN, ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
-from ..net.session import STOPPED
+from ..net.session import stopped
 from ..wire.messages import BlockSums, Got, Want
 from ..wire.ranges import Range, parse
 from ..wire.records import MAX_RECORD, Record, RecordKind
@@ -176,7 +176,7 @@ class StreamSource(SourceCarrier):
 
     def _expect_going(self) -> None:
         if self._context.stop.is_set():
-            raise TransferFailed(self._context.last_words or STOPPED)
+            raise stopped(self._context)
         if self._over:
             raise TransferFailed("the transfer ended while contents were on their way")
 

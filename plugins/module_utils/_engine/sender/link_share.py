@@ -12,6 +12,7 @@ from typing import Collection
 from ..._core.errors import TransferFailed
 from ..._model.congestion import AUTO, NONE
 from ..net.data_connection import DataConnection
+from ..net.smoothing import smoothed
 from ..net.tcp_info import LONG_RTT, bound_unsent, offered_congestion, pace, read_tcp_info, set_congestion
 from ..wire.ranges import STEP, share
 
@@ -45,8 +46,7 @@ class LinkShare:
             return _ALL
         now, done = time.monotonic(), self._total - self._link.held()
         seconds = max(now - self._at, 1e-6)
-        weight = 1 - 0.5**seconds if self._rate else 1.0  # what was a second ago counts half
-        self._rate += weight * (max(0, done - self._done) / seconds - self._rate)
+        self._rate = smoothed(self._rate or None, max(0, done - self._done) / seconds, seconds)
         self._at, self._done = now, done
         self._given = share(self._rate, self._given)
         bound_unsent(self._link.socket, max(_LEAST_UNSENT, int(self._rate * _UNSENT_SECONDS)))

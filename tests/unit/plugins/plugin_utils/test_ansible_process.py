@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import ansible_process
@@ -39,17 +41,25 @@ time.sleep(60)
 """
 
 
-def test_a_worker_knows_that_ansible_playbook_was_killed_and_ends(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def killed_after(script: str, folder: Path) -> Iterator[int]:
+    """Start a playbook whose worker says that it has begun, and kill it after the block; yield its number."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    playbook = subprocess.Popen([sys.executable, "-c", PLAYBOOK, str(tmp_path)], env=environment)
+    playbook = subprocess.Popen([sys.executable, "-c", script, str(folder)], env=environment)
     try:
-        wait_for((tmp_path / "begun").exists, seconds=30)
+        wait_for((folder / "begun").exists, seconds=30)
+        yield playbook.pid
     finally:
         playbook.send_signal(signal.SIGKILL)
         playbook.wait()
+
+
+def test_a_worker_knows_that_ansible_playbook_was_killed_and_ends(tmp_path: Path) -> None:
+    with killed_after(PLAYBOOK, tmp_path) as playbook:
+        pass
     wait_for((tmp_path / "seen").exists, seconds=30)
     alive, orphaned = json.loads((tmp_path / "seen").read_text())
-    assert alive == [playbook.pid, False] and orphaned == [playbook.pid, True]
+    assert alive == [playbook, False] and orphaned == [playbook, True]
     assert not (tmp_path / "after").exists()
 
 
@@ -62,8 +72,9 @@ def work(folder):
     ansible_process._LOOK_SECONDS = ansible_process._GRACE_SECONDS = 0.2
     ansible_process.watch_for_end()
     reader, writer = os.pipe()  # of which each worker has both ends
-    with open(f"{folder}/begun", "x") as file:
+    with open(f"{folder}/part", "x") as file:
         file.write(str(os.getpid()))
+    os.rename(f"{folder}/part", f"{folder}/begun")
     while True:
         os.write(writer, bytes(1 << 20))
 
@@ -73,16 +84,10 @@ time.sleep(60)
 
 
 def test_a_worker_that_waits_for_a_reader_ends_after_ansible_playbook_was_killed(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    playbook = subprocess.Popen([sys.executable, "-c", BLOCKED, str(tmp_path)], env=environment)
-    try:
-        wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "begun").read_text(), seconds=30)
+    with killed_after(BLOCKED, tmp_path):
         worker = Path("/proc") / (tmp_path / "begun").read_text()
         time.sleep(1)  # longer than it would live as an orphan
         assert worker.exists()
-    finally:
-        playbook.send_signal(signal.SIGKILL)
-        playbook.wait()
     wait_for(lambda: not worker.exists() or "zombie" in (worker / "status").read_text(), seconds=30)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import PeerUnreachable
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import connect
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import connect, tcp_info
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import TcpInfo
 
 REFUSED, NO_ROUTE = (OSError(number, os.strerror(number)) for number in (errno.ECONNREFUSED, errno.EHOSTUNREACH))
@@ -70,7 +70,7 @@ def test_what_may_pass_is_waited_for(first):
 @pytest.mark.parametrize(("rtt", "makes_room"), [(0.1, True), (0.009, False), (None, False)])
 def test_room_is_made_where_the_round_trip_is_long(monkeypatch, rtt, makes_room):
     said = None if rtt is None else TcpInfo(rtt, rtt, 0, 0, 0, 0.0, 0.0, 0.0)
-    monkeypatch.setattr(connect, "read_tcp_info", lambda _connection: said)
+    monkeypatch.setattr(tcp_info, "read_tcp_info", lambda _connection: said)
     context: Any = SimpleNamespace(secrets={"exchange": "x"}, settings={"timeout": 60}, part="drive")
     opened: list[socket.socket] = []
     monkeypatch.setattr(connect, "open_window", opened.append)

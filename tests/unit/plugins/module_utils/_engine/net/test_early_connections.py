@@ -21,7 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect
     Listener,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.early_connections import EarlyConnections
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import TcpInfo
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import LONG_RTT
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 
@@ -42,12 +42,12 @@ class Peer:
     def meet(self, round_trip: float, count: int = 2, gate: threading.Event | None = None) -> EarlyConnections:
         """Begin; the line is seen when ``gate`` is open."""
 
-        def look(_socket: object) -> TcpInfo:
+        def look(_socket: object) -> bool:
             if gate is not None:
                 gate.wait(10)
-            return TcpInfo(round_trip, round_trip, 0, 0, 0, 0.0, 0.0, 0.0)
+            return round_trip >= LONG_RTT
 
-        self._monkeypatch.setattr(early_connections, "read_tcp_info", look)
+        self._monkeypatch.setattr(early_connections, "is_long", look)
         driving = Context("source", "drive", b"/", self.plan, self._folder)
         driving.secrets = {"exchange": "a secret"}
         driving.peer = {"address": self.listener.address, "port": self.listener.port}

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Iterator
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import ConnectionLost
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool import ConnectionPool
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
@@ -56,18 +57,23 @@ class Links:
         return sorted(link.number for link in self.streams.links())
 
 
-def test_there_are_as_many_as_there_should_be():
+@pytest.fixture(name="links")
+def _links() -> Iterator[Links]:
+    """Let up to eight be made; at the end nothing may have failed."""
     links = Links(8)
-    links.streams.connect(2, links.make, 2)
-    for count in (4, 2, 8, 4):
-        links.streams.resize(count)
-        wait_for(lambda count=count: links.numbers() == list(range(1, count + 1)), seconds=10)
+    yield links
     links.streams.close()
     assert not links.failures
 
 
-def test_the_slowest_go_and_their_numbers_are_free_again():
-    links = Links(8)
+def test_there_are_as_many_as_there_should_be(links: Links) -> None:
+    links.streams.connect(2, links.make, 2)
+    for count in (4, 2, 8, 4):
+        links.streams.resize(count)
+        wait_for(lambda count=count: links.numbers() == list(range(1, count + 1)), seconds=10)
+
+
+def test_the_slowest_go_and_their_numbers_are_free_again(links: Links) -> None:
     links.streams.connect(4, links.make, 2)
     wait_for(lambda: links.numbers() == [1, 2, 3, 4], seconds=10)
     links.streams.resize(2, {1: 5.0, 2: 30.0, 3: 20.0, 4: 10.0})
@@ -76,16 +82,13 @@ def test_the_slowest_go_and_their_numbers_are_free_again():
     wait_for(lambda: links.numbers() == [3], seconds=10)
     links.streams.resize(3)
     wait_for(lambda: links.numbers() == [1, 2, 3], seconds=10)
-    links.streams.close()
-    assert not links.failures
 
 
-def test_one_that_goes_is_not_missed_and_a_further_one_has_another_number_meanwhile():
-    links = Links(8)
+def test_one_that_goes_is_not_missed_and_a_further_one_has_another_number_meanwhile(links: Links) -> None:
     links.streams.connect(3, links.make, 2)
     wait_for(lambda: links.numbers() == [1, 2, 3], seconds=10)
-    links.streams.grow(3, 0, lambda numbers: asked.extend(numbers))  # the peer takes its time
     asked: list[int] = []
+    links.streams.grow(3, 0, asked.extend)  # the peer takes its time
     links.streams.resize(2, {1: 1.0, 2: 2.0, 3: 3.0})
     links.streams.resize(3)
     wait_for(lambda: links.numbers() == [1, 2, 3, 4], seconds=10)
@@ -94,12 +97,9 @@ def test_one_that_goes_is_not_missed_and_a_further_one_has_another_number_meanwh
     wait_for(lambda: links.numbers() == [2, 3, 4], seconds=10)
     time.sleep(0.7)  # longer than until a lost one is made again
     assert links.numbers() == [2, 3, 4] and asked == [1]
-    links.streams.close()
-    assert not links.failures
 
 
-def test_the_last_one_is_made_again_whatever_its_number():
-    links = Links(8)
+def test_the_last_one_is_made_again_whatever_its_number(links: Links) -> None:
     links.streams.connect(4, links.make, 2)
     wait_for(lambda: links.numbers() == [1, 2, 3, 4], seconds=10)
     links.streams.resize(1, {4: 1.0})
@@ -110,25 +110,19 @@ def test_the_last_one_is_made_again_whatever_its_number():
     links.most = 8
     wait_for(lambda: links.numbers() == [4], seconds=10)
     assert links.streams.count == 1 and not links.streams.refused
-    links.streams.close()
-    assert not links.failures
 
 
-def test_further_ones_that_cannot_be_made_are_done_without():
-    links = Links(3)
+def test_further_ones_that_cannot_be_made_are_done_without(links: Links) -> None:
+    links.most = 3
     links.streams.connect(2, links.make, 2)
     links.streams.resize(4)
     wait_for(lambda: links.streams.refused, seconds=30)
     assert links.streams.count == 3 and links.numbers() == [1, 2, 3]
     assert "firewall" in links.logged[-1]
-    links.streams.close()
-    assert not links.failures
 
 
-def test_those_begun_with_that_are_not_needed_are_done_without():
-    links = Links(3)
+def test_those_begun_with_that_are_not_needed_are_done_without(links: Links) -> None:
+    links.most = 3
     links.streams.connect(4, links.make, 2)
     wait_for(lambda: links.streams.refused, seconds=30)
     assert links.streams.count == links.streams.proven == 3 and links.numbers() == [1, 2, 3]
-    links.streams.close()
-    assert not links.failures
