@@ -74,15 +74,15 @@ class TicketFile:
     def __init__(self, folder: str, name: str, complain: Callable[[str], None] = _complain) -> None:
         self._folder, self._name, self._complain = folder, name, complain
         self._version: tuple[int, int, int] | None = None
-        self._next = 0.0
+        self.until = 0.0  # on the monotonic clock: how long what was read last is in force at least
         self._ticket = FREE
 
     def read(self) -> Ticket:
         """Return it; the file is looked at when the last look was a while ago."""
         now = time.monotonic()
-        if now < self._next:
+        if now < self.until:
             return self._ticket
-        self._next = now + POLL
+        self.until = now + POLL
         try:
             found = os.lstat(os.path.join(self._folder, self._name))
             version = (found.st_ino, found.st_mtime_ns, found.st_size)
@@ -103,7 +103,11 @@ class Tickets:
 
     def __init__(self, folder: str, complain: Callable[[str], None] = _complain) -> None:
         self.own, self.peer = TicketFile(folder, OWN, complain), TicketFile(folder, PEER, complain)
+        self._both, self._until = FREE, 0.0
 
     def read(self) -> Ticket:
-        """Return what is in force now."""
-        return combine(self.own.read(), self.peer.read())
+        """Return what is in force now; this is asked for with each piece that is sent."""
+        if time.monotonic() >= self._until:
+            self._both = combine(self.own.read(), self.peer.read())
+            self._until = min(self.own.until, self.peer.until)
+        return self._both
