@@ -131,6 +131,7 @@ LISTS = {
     "host_keys": ("hostkeyalgorithms", ("key-sig", "key")),
 }
 Lists = Dict[str, List[str]]  # by the names of LISTS
+ATTEMPTS = 3  # at a measurement: on a busy host openssl may have been given no time at all, and prints no figure
 NOBODY = "longhaul.invalid"  # a peer for whom nobody has configured anything
 
 
@@ -198,14 +199,20 @@ def measured(module: AnsibleModule, cpuinfo: str | None) -> dict[str, float]:
     if wanted == "never" or (wanted == "auto" and cpuinfo is not None and processor.by_flags(cpuinfo)):
         return {}
     openssl = module.get_bin_path("openssl")
-    speeds: dict[str, float] = {}
-    for name in processor.MEASURED if openssl else ():
-        argv = [openssl, "speed", "-mr", "-seconds", "1", "-bytes", "16384", "-evp", name]
-        rc, out, _err = module.run_command(argv)
-        speed = processor.parse_speed(out) if rc == 0 else None
+    speeds = {name: _speed(module, openssl, name) for name in processor.MEASURED} if openssl else {}
+    return {name: speed for name, speed in speeds.items() if speed}
+
+
+def _speed(module: AnsibleModule, openssl: str, name: str) -> float | None:
+    """Return the bytes a second of a cipher; None if openssl cannot measure it."""
+    for _attempt in range(ATTEMPTS):
+        rc, out, _err = module.run_command([openssl, "speed", "-mr", "-seconds", "1", "-bytes", "16384", "-evp", name])
+        if rc:
+            break
+        speed = processor.parse_speed(out)
         if speed:
-            speeds[name] = speed
-    return speeds
+            return speed
+    return None
 
 
 def main() -> None:

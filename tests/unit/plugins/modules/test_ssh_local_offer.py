@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the processor is measured, with an openssl that answers as it does on a busy host."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.processor import MEASURED
+from ansible_collections.longhaul.fleet.plugins.modules import ssh_local_offer
+
+# It says what stands in the next line of a file for the cipher; its last argument is the cipher.
+OPENSSL = """\
+#!/bin/sh
+for name; do :; done
+said=$(head -n 1 "$0.$name")
+sed -i 1d "$0.$name"
+[ "$said" != unknown ] || exit 1
+echo "+F:22:$name:$said"
+"""
+
+
+class Module:
+    """The part of an Ansible module that a measurement needs."""
+
+    params = {"measure": "always"}
+
+    def __init__(self, openssl: Path) -> None:
+        self._openssl = str(openssl)
+        self.runs = 0
+
+    def get_bin_path(self, _name: str) -> str:
+        return self._openssl
+
+    def run_command(self, argv: list[str]) -> tuple[int, str, str]:
+        self.runs += 1
+        ended = subprocess.run(argv, check=False, capture_output=True, text=True)
+        return ended.returncode, ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("aes", "expected", "runs"),
+    [
+        (["2000.5"], 2000.5, 2),
+        (["inf", "nan", "2000.5"], 2000.5, 4),
+        (["inf", "0.00", "nan", "2000.5"], None, 4),
+        (["unknown", "2000.5"], None, 2),  # a cipher that it does not have is not asked for again
+    ],
+)
+def test_a_cipher_without_a_figure_is_measured_again(
+    tmp_path: Path, aes: list[str], expected: float | None, runs: int
+) -> None:
+    openssl = tmp_path / "openssl"
+    openssl.write_text(OPENSSL)
+    openssl.chmod(0o755)
+    for name, lines in zip(MEASURED, (aes, ["1000"]), strict=True):
+        Path(f"{openssl}.{name}").write_text("".join(f"{line}\n" for line in lines))
+    module: Any = Module(openssl)
+    speeds = ssh_local_offer.measured(cast(AnsibleModule, module), None)
+    assert speeds == {**({MEASURED[0]: expected} if expected else {}), MEASURED[1]: 1000}
+    assert module.runs == runs
