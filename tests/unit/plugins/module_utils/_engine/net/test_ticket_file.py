@@ -112,7 +112,7 @@ def test_both_tickets_count(tmp_path: Path) -> None:
 def test_what_is_in_force_is_worked_out_when_a_file_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked for with each piece of a large file: 1 % of the processor time of a transfer, before."""
+    """It is asked for with each piece of a large file, so to work it out each time costs a transfer processor time."""
     now, worked_out = [100.0], []
     monkeypatch.setattr(ticket_file, "POLL", 0.5)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
