@@ -26,7 +26,7 @@ id -un >>/data/ran
 SAID = {
     "backup_schedule_playbook": "/srv/play books/nightly.yml",
     "backup_schedule_vars_files": ["/srv/$jobs.yml", "/srv/vault 2.yml"],
-    "backup_schedule_arguments": ["--limit", "it's this"],
+    "backup_schedule_arguments": ["--vault-id", "it's this"],
     "backup_schedule_folder": "/data/where it runs",
     "backup_schedule_environment": {"WORD": "a $word"},
     "backup_schedule_time": "04:05",
@@ -38,7 +38,7 @@ SAID = {
     "backup_schedule_log_keep": 3,
 }
 WORDS = [
-    *("-i", "/data/hosts", "-e", "@/srv/$jobs.yml", "-e", "@/srv/vault 2.yml", "--limit", "it's this"),
+    *("-i", "/data/hosts", "-e", "@/srv/$jobs.yml", "-e", "@/srv/vault 2.yml", "--vault-id", "it's this"),
     *("/srv/play books/nightly.yml", "/data/where it runs", "a $word"),
 ]
 

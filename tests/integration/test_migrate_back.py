@@ -61,8 +61,8 @@ def test_back_with_what_was_written_on_the_new_host(hosts: Testbed, migration: M
 @pytest.mark.long
 def test_what_was_written_since_comes_to_a_folder_beside_the_old_tree(hosts: Testbed, migration: Migration) -> None:
     source, dest = trees(hosts)
-    said = migration.run_into_failure(migrate_phase=None, migrate_back=["data"])
-    assert "it was not switched over, so alpha has all" in said, said
+    said = migration.run_into_failure(migrate_phase=None, migrate_back="daat, data")
+    assert "names daat, and there is no such job" in said and "it was not switched over, so alpha has all" in said, said
     migration.jobs[0].update(delete=True, owner_map={"users": {"root": "daemon"}, "groups": {"root": "daemon"}})
     migration.run()
     assert {path.stat().st_uid for path in dest.rglob("*")} == {1}
@@ -73,7 +73,7 @@ def test_what_was_written_since_comes_to_a_folder_beside_the_old_tree(hosts: Tes
 
     said = migration.run_into_failure(migrate_back=["data"])
     assert "switches nothing over: leave out migrate_phase=cutover" in said, said
-    run = migration.run(migrate_phase=None, migrate_back=["data"])
+    run = migration.run(migrate_phase=None, migrate_back="data")
     beside = source.with_name("src.from-new")
     assert "What beta has is at alpha:/data/src.from-new" in run.output and "Not switched over" not in run.output
     assert (beside / "since").read_text() == "written on the new host" and not (beside / "folder0/file0").exists()

@@ -165,6 +165,43 @@ def test_a_backup_and_a_restore(hosts: Testbed, data: PrivateData) -> None:
     assert refused.rc and "Nothing was done" in refused.output and "restore_report_dir" in refused.output
 
 
+def test_what_is_published_of_a_part_of_the_jobs(hosts: Testbed, data: PrivateData) -> None:
+    """By the names of destinations or of jobs, as the fields of a template have them: each is one text."""
+    refusal.add_hosts(data.folder / "inventory/hosts.yml", {"new1": ("beta", {}), "new2": ("beta", {})})
+    for number in range(3):
+        fill(hosts, number)
+    asked = {"migrate_jobs": [job(0), job(1, dest_host="new1"), job(2, dest_host="new2")]}
+    limited = data.run("longhaul.fleet.migrate", "--limit", "localhost,new1", **asked).expect_success()
+    arrived = hosts.root("beta") / "data"
+    assert [path.name for path in arrived.glob("dest*")] == ["dest1"] and is_moved(hosts, 1)
+    assert (limited.stats[REPORTS]["jobs"], limited.stats[REPORTS]["bytes_sent"]) == (1, 30)
+    named = data.run("longhaul.fleet.migrate", migrate_only="n1,n2", **asked).expect_success()
+    assert {path.name for path in arrived.glob("dest*")} == {"dest1", "dest2"} and is_moved(hosts, 2)
+    assert (named.stats[REPORTS]["jobs"], named.stats[REPORTS]["bytes_sent"]) == (2, 30 + 30)
+    for options, variables, found in ((("--limit", "localhost,beta,new1"), {}, 2), ((), {"migrate_only": "n1"}, 1)):
+        compared = data.run("longhaul.fleet.verify", *options, **asked, **variables)
+        summary = compared.stats["longhaul_verify_summary"]
+        assert (summary["jobs"], summary["identical"], bool(compared.rc)) == (found, 1, found > 1), compared.output
+    refused = data.run("longhaul.fleet.migrate", "--limit", "new1", **asked)
+    assert refused.rc and "Type --limit 'localhost,new1'" in refused.output and refused.stats == {}
+
+
+def test_tuning(hosts: Testbed, data: PrivateData) -> None:
+    asked = {"tune_pairs": [{"src_host": "alpha", "dest_host": "beta"}], "tune_measure_mib": 8}
+    before = refusal.everything(hosts)
+    checked = data.run("longhaul.fleet.tune", "--check", **asked).expect_success()
+    assert refusal.everything(hosts) == before
+    found = {}
+    for said in (checked, data.run("longhaul.fleet.tune", "--limit", "localhost,alpha", **asked).expect_success()):
+        (found,) = said.stats["longhaul_tune_summary"]["pairs"].values()
+        assert [found["path"][side]["verdict"] for side in ("src_host", "dest_host")] == ["passed", "passed"]
+    assert found["before"] and found["after"], found
+    drop_ins = [hosts.root(name) / "etc/ssh/ssh_config.d/10-longhaul.conf" for name in hosts.hosts]
+    assert [path.exists() for path in drop_ins] == [True, False], "the limit counts"
+    drop_ins[0].unlink()
+    assert refusal.everything(hosts) == before
+
+
 @pytest.mark.parametrize(
     "playbook", ["migrate", *(pytest.param(one, marks=pytest.mark.long) for one in ("verify", "backup"))]
 )

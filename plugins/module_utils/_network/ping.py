@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 HEADERS = {4: 28, 6: 48}  # bytes of IP and ICMP before ping's payload
 SMALL = 84  # bytes: what ping sends by default, in IPv4
+LARGEST = 65535  # bytes of a packet in IPv4 (RFC 791); the MTU of lo can be one more
 AT_ONCE = 16  # pings
 COMMON = (9216, 9001, 9000, 8996, 8896, 4352, 2304, 1500, 1492, 1480, 1460, 1450, 1420, 1400, 1280, 576)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .._core.subprocesses import find_program
 from .discover import find_route, read_links
 from .link import Link
-from .ping import SMALL, Answer, judge, next_sizes, parse_ping, ping_argv
+from .ping import LARGEST, SMALL, Answer, judge, next_sizes, parse_ping, ping_argv
 from .programs import run
 
 _SMALL_IPV6 = 104  # bytes: ping's default payload in IPv6
@@ -92,7 +92,7 @@ def _test(address: str, mtu: int | None, count: int, system: str) -> PathTest:
     route = find_route(address, system)
     link = read_links(system).get(route.dev or "")
     link_mtu = link.mtu if link else None
-    size = mtu or link_mtu or 1500
+    size = mtu or min(link_mtu or 1500, LARGEST)
     full = _ping(address, size, count, system)
     small = None if full.received else _ping(address, _smallest(address), count, system)
     largest: int | None = size if full.received else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A peer that comes up while its path is tested is no black hole, and one that swallows large packets still is."""
+"""A peer that comes up while its path is tested is no black hole; one that swallows large packets still is."""
 
 from __future__ import annotations
 
@@ -49,3 +49,10 @@ def test_one_that_carries_less_is_a_black_hole(path, late, carries):
     path(late, carries)
     found = pinging.test_path("10.77.0.2", None, 3, patience=60)
     assert (found.verdict, found.largest, found.received) == ("black_hole", carries, 0)
+
+
+def test_no_packet_is_larger_than_a_header_can_say(path, monkeypatch):
+    path(0, 65535)
+    monkeypatch.setattr(pinging, "read_links", lambda system: {"lh0": parse_link(link("lh0", mtu=65536))})
+    found = pinging.test_path("10.77.0.1", None, 3, patience=60)
+    assert (found.verdict, found.mtu, found.link_mtu) == ("passed", 65535, 65536)
