@@ -136,6 +136,11 @@ class World(Transfers):
             self.kept.append(record)
             self.has_kept, self.not_kept = True, ""
 
+    def _release(self, job: str, record: dict[str, Any] | None) -> None:
+        self.released.append(job)
+        if record is not None:
+            self.kept.append(record)
+
     # Runs
 
     def live(self, job: dict[str, Any] | None = None, **wanted: Any) -> JobLife:
@@ -164,7 +169,7 @@ class World(Transfers):
         return Services(
             lambda _job: self, self._transfer, self._compare, (TransferError, HostFailed),
             Store(str(self.folder), writes), lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append,
-            self.reports.append, lambda _job: self.claimed, self.released.append,
+            self.reports.append, lambda _job: self.claimed, self._release,
         )  # fmt: skip
 
     @property

@@ -10,6 +10,7 @@ imports what it alone needs.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence, cast
 
@@ -177,9 +178,18 @@ def _keep_record(step: steps.KeepRecord, _given: Given) -> Mapping[str, object]:
 
 
 def _lease(step: steps.Lease, _given: Given) -> Answer:
-    """Take, renew or release the lease of a job."""
-    from .leases import do_lease
+    """Take, renew or release the lease of a job.
 
+    A record is kept before others may have the job, and not of a job that is another's by now. What cannot be kept here
+    could not be kept earlier either, and was told then.
+    """
+    from .leases import do_lease
+    from .records import keep_record
+
+    record = step.get("record")
+    if record is not None and do_lease({**step, "act": "renew"})["held"]:
+        with contextlib.suppress(StateError):
+            keep_record(step["id"], record)
     return do_lease(step)
 
 

@@ -214,6 +214,7 @@ def parse_request(step: Mapping[str, Any]) -> steps.Lease:
             raise WrongShape(f"there is no {step['act']!r} of a lease")
         _check(step["holder"], step["who"], number(step, "life"))
         optional(step, "firm", bool)
+        optional(step, "record", dict)
     except WrongShape as error:
         raise StateError(f"the lease of job {step['id']} cannot be asked for: {error}") from error
     return cast("steps.Lease", step)

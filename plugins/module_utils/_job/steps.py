@@ -106,10 +106,11 @@ if TYPE_CHECKING:
         id: str  # of the job's transfer
         record: Mapping[str, object]
 
-    class _MayBeFirm(TypedDict, total=False):
+    class _MayHave(TypedDict, total=False):
         firm: bool | None  # whether it expires by nothing; None: as it is
+        record: Mapping[str, object] | None  # see KeepRecord: kept first, if the control node has the lease
 
-    class Lease(_MayBeFirm):
+    class Lease(_MayHave):
         """See leases.py. With ``guard`` no step after it is done where the control node has no lease."""
 
         do: Literal["lease"]

@@ -10,7 +10,7 @@ it has, whatever their jobs wait for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -40,6 +40,7 @@ class Keeper:
         self._runner, self._now = runner, now
         self._leases: dict[str, Lease] = {}  # by the names of jobs
         self._ended: dict[str, float] = {}  # since when a job needs its lease no more
+        self._records: dict[str, Mapping[str, object] | None] = {}  # what is kept of a job that has ended
         self._runners: dict[str, HostRunner] = {}
         self._asking: set[str] = set()  # hosts
         self._failed: dict[str, float] = {}  # when a host did not answer
@@ -48,10 +49,10 @@ class Keeper:
         """Keep the lease of a job, once this run has it."""
         self._leases[job] = lease
 
-    def release(self, job: str) -> None:
-        """Let another control node have a job, soon."""
+    def release(self, job: str, record: Mapping[str, object] | None = None) -> None:
+        """Let another control node have a job, soon, once its destination has kept a record of it, if there is one."""
         if job in self._leases:
-            self._ended[job] = self._now()
+            self._ended[job], self._records[job] = self._now(), record
 
     @property
     def lost(self) -> dict[str, str]:
@@ -118,10 +119,10 @@ class Keeper:
             runner.close()
 
     def _call(self, host: str) -> Callable[[], Renewal]:
-        asked = [(lease, "release") for _job, lease in self._of(host, ended=True)]
-        asked += [(lease, "") for _job, lease in self._of(host)]
-        requests = [lease.request(act) for lease, act in asked]
-        leases, runner = [lease for lease, _act in asked], self._runners[host]
+        ended, others = self._of(host, ended=True), self._of(host)
+        requests = [lease.request("release", record=self._records[job]) for job, lease in ended]
+        requests += [lease.request() for _job, lease in others]
+        leases, runner = [lease for _job, lease in (*ended, *others)], self._runners[host]
 
         def ask() -> Renewal:
             sent = self._now()
@@ -148,4 +149,4 @@ class Keeper:
         return max(min(times), self._failed.get(host, now - _AGAIN) + _AGAIN) if times else now + _AGAIN
 
     def _forget(self, job: str) -> None:
-        del self._leases[job], self._ended[job]
+        del self._leases[job], self._ended[job], self._records[job]

@@ -214,8 +214,11 @@ class Lease:
         """Return the time that ``take`` wants, before an execution."""
         return self._now()
 
-    def request(self, act: str = "", *, guard: bool = False) -> steps.Lease:
-        """Return the step that renews it, takes it where this run does not have it yet, or does something else."""
+    def request(self, act: str = "", *, guard: bool = False, record: Mapping[str, object] | None = None) -> steps.Lease:
+        """Return the step that renews it, takes it where this run does not have it yet, or does something else.
+
+        ``record`` is kept of the job first, if it still is this run's.
+        """
         terms = self.terms
         return {
             "do": "lease",
@@ -227,6 +230,7 @@ class Lease:
             "takeover": terms.takeover,
             "firm": self.firm,
             "guard": guard,
+            "record": record,
         }
 
     def take(self, value: object, sent: float) -> str:

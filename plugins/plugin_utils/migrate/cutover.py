@@ -212,7 +212,7 @@ class Cutover(JobWork):
         except Stopped as stopped:  # nobody can be asked, or another control node has the job
             self._warn([str(stopped)])
         self._report()
-        self._services.release(self._job["name"])
+        self._services.release(self._job["name"], None)
 
     # Hooks
 

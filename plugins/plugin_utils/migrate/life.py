@@ -55,7 +55,8 @@ class JobLife(JobWork):
             return
         yield from self._live()
         if not (self.goes_on or self._options.check_mode):
-            self._services.release(name)
+            is_known = self._hosts is None or self.record.failure is not None or self.step is Step.SWITCH
+            self._services.release(name, None if is_known else self._made_record())
 
     @property
     def goes_on(self) -> bool:

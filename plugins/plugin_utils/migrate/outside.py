@@ -142,10 +142,10 @@ class Outside:
             return str(held)
         return ""
 
-    def _release(self, job: str) -> None:
-        """Let other runs have a job, here and elsewhere."""
+    def _release(self, job: str, record: Mapping[str, object] | None) -> None:
+        """Let other runs have a job, here and elsewhere, once its destination has kept a record of it."""
         self._claims.release(job)
-        self._keeper.release(job)
+        self._keeper.release(job, record)
 
     def _transfer(
         self, job: Mapping[str, Any], hosts: Hosts, check: bool, limit: int | None, collect: bool, verify: str

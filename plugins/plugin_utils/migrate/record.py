@@ -18,16 +18,18 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     as_object,
     member,
     number,
+    optional,
 )
 
 from ..host_text import one_line
 from ..plan import transfer_id
 from .advice import begin_again
-from .stages import IDENTITY, Stage, is_compared, stage_of
+from .stages import IDENTITY, Stage, is_compared, is_seeded, stage_of
 
 _LONGEST = 500  # characters of a text
 _LARGEST = 2**63 - 1
 _PHASES = ("preflight", "seed", "sync", "cutover", "switch", "verify")
+_FIRST = ("preflight", "seed")  # in which a job is not seeded, by a record that does not say so
 _SWITCH = (Stage.SWITCHING, Stage.SWITCHED)
 
 
@@ -39,6 +41,7 @@ class Record(NamedTuple):
     at: str  # UTC by the control node that wrote it
     by: str
     bytes_total: int
+    seeded: bool  # whether its first copy is complete
     compared: bool  # whether the trees were found to be the same since the last cutover began
     failure: str
     next: str
@@ -62,6 +65,7 @@ def make_record(state: Mapping[str, Any], phase: str, now: str, advice: str = ""
         "at": now,
         "by": str(state.get("run", {}).get("by", ""))[:_LONGEST],
         "bytes_total": int((made[-1] if made else predicted).get("bytes_total", 0)),
+        "seeded": is_seeded(state),
         "compared": is_compared(state),
         "failure": str(state["failure"].get("reason", ""))[:_LONGEST],
         "next": advice[:_LONGEST],
@@ -86,10 +90,19 @@ def parse_record(host: str, identity: Mapping[str, Any], found: object) -> Recor
             raise WrongShape(f"phase is {phase[:40]!r} and stage is {stage[:40]!r}")
         texts = {name: one_line(member(values, name, str)[:_LONGEST]) for name in ("at", "by", "failure", "next")}
         compared = member(values, "compared", bool)
+        seeded = optional(values, "seeded", bool)
         total = min(max(0, member(values, "bytes_total", int)), _LARGEST)
     except WrongShape as error:
         raise ValueError(f"{host} has a record of this job that cannot be read: {error}") from error
-    return Record(Stage(stage), phase, bytes_total=total, compared=compared, age=max(0.0, min(age, 1e12)), **texts)
+    return Record(
+        Stage(stage),
+        phase,
+        bytes_total=total,
+        seeded=phase not in _FIRST if seeded is None else seeded,
+        compared=compared,
+        age=max(0.0, min(age, 1e12)),
+        **texts,
+    )
 
 
 def is_switched_elsewhere(state: Mapping[str, Any], found: object) -> bool:

@@ -39,7 +39,7 @@ def standing_of_record(record: Record) -> Standing:
         phase="verify" if word is State.DONE else record.phase,
         state=word,
         running_phase=record.phase,
-        bytes_done=0 if record.phase in ("preflight", "seed") else record.bytes_total,
+        bytes_done=record.bytes_total if record.seeded else 0,
         bytes_total=record.bytes_total,
         age=record.age,
         error=record.failure,

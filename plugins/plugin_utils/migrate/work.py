@@ -58,9 +58,10 @@ class Services(NamedTuple):
     now: Callable[[], str]  # UTC, as reports have it
     tell: Callable[[str], None]  # a line for the terminal
     report: Callable[[Mapping[str, Any]], None]  # writes the report of a job and shows it
-    # claims a job by its name, or returns why another run here has it; and lets others have it
+    # claims a job by its name, or returns why another run here has it; and lets others have it, once its destination
+    # has kept a record of it, unless that is None
     claim: Callable[[str], str] = lambda _job: ""
-    release: Callable[[str], None] = lambda _job: None
+    release: Callable[[str, Mapping[str, object] | None], None] = lambda _job, _record: None
 
 
 class Failure(NamedTuple):

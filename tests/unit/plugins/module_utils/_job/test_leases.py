@@ -154,6 +154,19 @@ def test_a_guard_lets_no_step_pass_without_a_lease(root):
     assert len(run_steps([{**other, "guard": False}, keep], given)) == 2
 
 
+def test_a_record_comes_with_a_release_of_the_holder_alone(root):
+    given = Given({}, "")
+    run_steps([ask("take"), ask("release", record={"by": "a"})], given)
+    assert records.find_record(IDENTITY)["record"] == {"by": "a"} and leases.read_lease(IDENTITY)["released"]
+    run_steps([ask("take", OTHER)], given)
+    (refused,) = run_steps([ask("release", record={"by": "a, asleep since"})], given)
+    assert not refused["held"] and records.find_record(IDENTITY)["record"] == {"by": "a"}
+    (root / "records" / f"{IDENTITY}.json").unlink()
+    (root / "records" / f"{IDENTITY}.json").mkdir()
+    (released,) = run_steps([ask("release", OTHER, record={"by": "b"})], given)
+    assert released["held"] and not released["problem"], "what cannot be kept holds nobody up"
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{ torn", "[]", "{}", '"' + "x" * leases.LARGEST + '"', "[" * 2000]

@@ -33,6 +33,7 @@ class Host:
         self.guarded = 0  # executions that depend on a lease: that of one job is nothing to the others
         self.is_gone = False
         self.leases: list[tuple[str, str]] = []  # what was asked for which
+        self.records: list[object] = []
         self.taken: dict[str, object] = {}  # by another control node
         self._busy = threading.Lock()
 
@@ -54,6 +55,8 @@ class Host:
         if step["do"] == "poll":
             return self._status(str(step["id"]), str(step["side"]))
         self.leases.append((str(step["act"]), str(step["id"])))
+        if step["record"] is not None:
+            self.records.append(step["record"])
         return {"held": step["id"] not in self.taken, "found": self.taken.get(str(step["id"])), "problem": ""}
 
     def _status(self, name: str, side: str) -> Mapping[str, object]:
@@ -344,7 +347,7 @@ def test_leases_are_released_together_at_the_end_and_soon_after_their_jobs():
     def make(name: str, seconds: float) -> Callable[[], Life]:
         def live() -> Life:
             yield Call(lambda: time.sleep(seconds))
-            keeper.release(name)
+            keeper.release(name, {"job": name} if name != "b" else None)
 
         return live
 
@@ -354,7 +357,7 @@ def test_leases_are_released_together_at_the_end_and_soon_after_their_jobs():
     lives = {"a": make("a", 0.0), "b": make("b", 0.2), "c": make("c", 0.1)}
     drive(lives, dict.fromkeys(lives, Pair("old", "new")), Limits(5, 5, 5), keeper=keeper)
     assert [name for act, name in new.leases if act == "release"] == ["a", "b"] and new.asked == 1
-    assert other.leases == [("release", "c")]
+    assert other.leases == [("release", "c")] and (new.records, other.records) == ([{"job": "a"}], [{"job": "c"}])
     # Of a run that takes long they do not wait for the end.
     new.leases.clear()
     keeper.add("d", lease_of("d", "new", 3.0))

@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import State
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import HOOKS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.standing import standing_of_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.steps import Phase, Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
@@ -41,6 +44,19 @@ def test_preflight_seed_and_no_pass_where_the_seed_was_short(world: World):
     assert world.state["phases"]["sync"]["passes"] == []
     assert world.began == [(True, None), (False, None)]
     assert [report["name"] for report in world.reports] == ["data"]
+
+
+def test_the_destination_keeps_that_the_copy_is_complete(world: World):
+    """Where no pass follows, nothing else would say so to other control nodes."""
+    world.transfers = [result(), result(bytes_total=70)]
+    world.live(phase=Phase.SEED)
+    assert [(one["phase"], one["seeded"]) for one in world.kept] == [("seed", False), ("seed", True)]
+    record = parse_record("new", world.state["identity"], {"id": "x", "age": 5.0, "record": world.kept[-1]})
+    standing = standing_of_record(record)
+    assert (standing.bytes_done, standing.bytes_total) == (70, 70) and standing.state is State.WAITING
+    world.transfers = [NOTHING]
+    world.live()
+    assert [(one["phase"], one["seeded"]) for one in world.kept[2:]] == [("sync", True), ("sync", True)]
 
 
 def test_passes_until_one_is_short(world: World):
@@ -210,7 +226,8 @@ def record_of(world: World, **changes: Any) -> dict[str, Any]:
 def test_the_destination_keeps_each_phase_with_executions_that_are_made_anyhow(world: World):
     world.transfers = [result(), result(), result(duration=20.0)]
     world.live(short_enough=5.0, max_passes=1)
-    assert [(one["phase"], one["stage"]) for one in world.kept] == [("seed", "serving"), ("sync", "serving")]
+    # And that it ended, with the execution that lets others have the job.
+    assert [(one["phase"], one["stage"]) for one in world.kept] == [("seed", "serving"), *[("sync", "serving")] * 2]
     assert world.kept[0]["identity"] == {"src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}
     assert world.state["kept"] is True
 
@@ -240,7 +257,7 @@ def test_a_run_that_does_not_know_of_a_switch_stops_and_asks(world: World, stage
     began = len(world.began)
     life = world.live()
     assert life.record.failure and said in life.record.failure.reason and "migrate_reset" in life.record.failure.reason
-    assert len(world.began) == began and len(world.kept) == 1
+    assert len(world.began) == began and len(world.kept) == 2
     # Begun again by name, what was kept before counts no more, also in later runs.
     world.transfers = [result(), result()]
     assert world.live(reset=True).record.failure is None

@@ -59,6 +59,7 @@ def test_a_record_that_is_gone_stops_a_run_only_where_there_was_one():
         {"identity": None},
         {"bytes_total": "many"},
         {"compared": 1},
+        {"seeded": 1},
         {"by": ["me"]},
     ],
     ids=str,
@@ -92,6 +93,16 @@ def test_what_is_kept_is_small():
 )
 def test_where_a_job_stands_by_its_record(state, changes, word):
     assert standing_of_record(parse_record("new", IDENTITY, found(state, **changes))).state is word
+
+
+@pytest.mark.parametrize(
+    ("phase", "seeded", "done"),
+    [("seed", False, 0), ("seed", True, 70), ("sync", True, 70), ("seed", None, 0), ("sync", None, 70)],
+)
+def test_how_much_is_done_by_a_record(phase, seeded, done):
+    """Earlier versions say nothing of the first copy."""
+    record = parse_record("new", IDENTITY, found(SERVING, phase=phase, seeded=seeded, bytes_total=70))
+    assert standing_of_record(record).bytes_done == done
 
 
 def test_the_copy_here_decides_and_the_younger_of_two_tells():
