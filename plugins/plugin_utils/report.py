@@ -44,7 +44,7 @@ def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, fl
     """
     outcome = status.outcome or Outcome(bytes_sent=status.progress.bytes_done)
     bytes_total = outcome.bytes_total if status.outcome else status.progress.bytes_total
-    seconds = phases.get("transfer", 0.0)
+    seconds = max(phases.get("transfer", 0.0), status.ran)  # who attached to it has seen a part only
     result: Result = {
         "bytes_total": bytes_total,
         "bytes_sent": outcome.bytes_sent,

@@ -126,7 +126,7 @@ class Session:
         status = running.status
         if status.alive and not running.attached:
             return shape_result(running.plan, status, "running", self._phases, self._ready)
-        return self.finish(running, self._watch_driver(running.plan) if status.alive else status)
+        return self._account_for(running, self._watch_driver(running.plan) if status.alive else status)
 
     def begin(self) -> Running:
         """Start the transfer, or attach to it where it runs already; with the option ``wait`` it has ended by then.
@@ -176,7 +176,16 @@ class Session:
         return Running(plan, source, dest, status, self._places(plan), earlier)
 
     def finish(self, running: Running, status: Status) -> Result:
-        """Account for a transfer that has ended with ``status``, clean up, and give the result; raises as ``begin``."""
+        """Account for a transfer that has ended with ``status``, clean up, and give the result; raises as ``begin``.
+
+        If it ran when it was begun, or an earlier run began it, the time counts that it took by itself: nobody here
+        has waited for its end.
+        """
+        if running.status.alive or running.attached:
+            self._phases["transfer"] = round(max(self._phases.get("transfer", 0.0), status.ran), 3)
+        return self._account_for(running, status)
+
+    def _account_for(self, running: Running, status: Status) -> Result:
         status = with_earlier(status, running.earlier)
         return self._conclude(running.plan, running.source, running.dest, status, running.attached)
 

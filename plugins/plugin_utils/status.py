@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, Progress, parse_peer
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
@@ -18,6 +19,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     optional,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
+
+_LONGEST = 1e9  # seconds that a job may say it ran
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Status:
     owners: object = None  # of a tree whose owners were counted
     then: Sequence[object] | None = None  # results of the steps that followed in the same execution
     then_seconds: float = 0.0
+    ran: float = 0.0  # seconds from its start to its end, by the clock of its host; 0 while it runs
 
 
 def parse_status(value: object) -> Status:
@@ -59,9 +63,16 @@ def parse_status(value: object) -> Status:
             owners=values.get("owners"),
             then=optional(values, "then", list),
             then_seconds=number(values, "then_seconds") if "then_seconds" in values else 0.0,
+            ran=_ran(values),
         )
     except WrongShape as error:
         raise ValueError(f"a host returned no status of a job ({error}): run the task again") from error
+
+
+def _ran(values: Mapping[str, Any]) -> float:
+    if not ("started" in values and "ended" in values):
+        return 0.0
+    return min(max(0.0, number(values, "ended") - number(values, "started")), _LONGEST)
 
 
 def parse_progress(value: object) -> Progress:

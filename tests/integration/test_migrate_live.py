@@ -64,6 +64,22 @@ def test_a_live_database_reaches_the_cutover(hosts: Testbed, migration: Migratio
     program.unlink()
 
 
+def test_passes_take_as_long_as_their_transfers(hosts: Testbed, migration: Migration) -> None:
+    """Nobody waits for a transfer of a migration, so its time is what it says itself."""
+    source, dest = trees(hosts)
+    (source / "large").write_bytes(b"x" * 24 * MIB)
+    migration.jobs[0].update(bwlimit="8M", compress="none")
+    migration.run(migrate_phase="seed")
+    seed = migration.report()["phases"]["seed"]
+    sent, limit = seed["bytes_sent"], 8_000_000
+    assert sent > 24 * MIB and seed["phases"]["transfer"] >= 0.8 * sent / limit, seed
+    assert seed["duration"] >= seed["phases"]["transfer"] and 0.5 * limit < seed["throughput"] < 1.3 * limit, seed
+    (source / "large").write_bytes(b"y" * 24 * MIB)
+    said = migration.run_into_failure(migrate_sync_short_enough=1, migrate_sync_max_passes=1)
+    assert "after 1 passes the last one still took" in said and "migrate_sync_short_enough is 1 s" in said, said
+    assert compare.differences(source, dest) == [] and not migration.report()["switch"]
+
+
 @pytest.mark.long
 def test_a_final_pass_forgives_nothing(hosts: Testbed, migration: Migration) -> None:
     source, _dest = trees(hosts)

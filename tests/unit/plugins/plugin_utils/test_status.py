@@ -18,9 +18,17 @@ def test_a_status_is_read_as_it_is():
     assert (status.outcome.bytes_sent, status.outcome.errors_total) == (7, 1)
 
 
+def test_how_long_a_job_ran_is_what_its_host_says_within_bounds():
+    said = {"state": "finished", "alive": False, "started": 100.5}
+    assert parse_status(said).ran == 0.0
+    ran = [parse_status({**said, "ended": ended}).ran for ended in (107, 99.0, float("nan"), float("inf"))]
+    assert ran == [6.5, 0.0, 0.0, 1e9]
+
+
 @pytest.mark.parametrize(
     "more",
     [
+        {"started": 1, "ended": "2"},
         {"outcome": [1]},
         {"outcome": {"bytes_sent": "7"}},
         {"outcome": {"errors": ["a path"]}},
