@@ -9,14 +9,16 @@ connection carries a fraction of it. BBR goes by the rate that arrives. It is un
 and brings nothing on a short clean line. So it is tried only where packets are lost while nothing waits in a queue,
 with two connections at most, and stays only where these then carry more.
 
-What an earlier transfer between the same hosts found is not looked for again: its connections begin with BBR. They keep
-it as long as the line loses packets; where it does not any more, they get their own back, and the search begins again.
+What an earlier transfer between the same hosts found is not looked for again: its connections begin with BBR. Whether
+the line still is so is looked at soon, and then every few minutes. If it loses no packets any more, or only those that
+a full queue has no room for (``eased_look``), they get their own back, and the search begins again.
 """
 
 from __future__ import annotations
 
 from typing import Collection, Mapping, NamedTuple
 
+from .eased_look import EasedLook
 from .path import NOTHING, LastQueue, Path, joined
 
 CANDIDATE = "bbr"
@@ -25,6 +27,7 @@ _LOOK_SECONDS, _LOOK_ROUND_TRIPS = 1.0, 5  # before a trial, at least
 _LOOK_PACKETS = 30
 _TRIAL_SECONDS, _TRIAL_ROUND_TRIPS = 4.0, 10
 _WORTH = 1.2  # times the rate before
+_AGAIN_SECONDS = 300.0  # after which those that keep it are looked at again
 
 
 class Look(NamedTuple):
@@ -63,20 +66,27 @@ class CongestionChoice:
     def __init__(self) -> None:
         self._records: dict[int, _Record] = {}  # since a connection was last judged
         self._before: dict[int, float] = {}  # rates of those that are on trial
-        self._begun: set[int] = set()  # those that had it from the beginning, and are not judged yet
+        self._begun: set[int] = set()  # those that have it for another reason, and are not judged yet
         self._kept: set[int] = set()
+        self._confirmed = 0.0  # seconds since one was kept
+        self._eased: EasedLook | None = None  # while the line is looked at
         self._has_failed = False
         self._queue = LastQueue()
 
     @property
     def over(self) -> bool:
         """Whether nothing will change any more."""
-        return self._has_failed or len(self._kept) >= MOST
+        return self._has_failed
 
     @property
     def kept(self) -> bool:
         """Whether a connection keeps the candidate."""
         return bool(self._kept)
+
+    @property
+    def rates(self) -> Mapping[int, int]:
+        """The bytes a second that connections may send for now, by their numbers; those that are missing, any."""
+        return self._eased.rates if self._eased else {}
 
     def take(self, looks: Mapping[int, Look]) -> list[Change]:
         """Learn from a look at the connections; return what changes."""
@@ -92,12 +102,17 @@ class CongestionChoice:
         for number in self._before.keys() - looks.keys():
             del self._before[number]
         self._kept &= looks.keys()
+        self._confirmed += max((look.seconds for look in looks.values()), default=0.0)
+        if self._kept and self._confirmed >= _AGAIN_SECONDS:
+            self._records = {number: record for number, record in self._records.items() if number not in self._kept}
+            self._kept.clear()
         have = {number for number, look in looks.items() if look.has_candidate}
         begun = sorted(have - self._kept - self._before.keys())
         room = max(0, MOST - len(self._kept) - len(self._before))  # another may have come meanwhile
         self._begun = set(begun[:room])
         surplus = [Change(number, "") for number in begun[room:]]
-        return [*surplus, *self._judge(), *self._judge_begun(), *([] if self.over else self._try())]
+        changes = [*surplus, *self._judge(), *self._judge_begun(looks)]
+        return changes if self._eased or self.over else [*changes, *self._try()]
 
     def _judge(self) -> list[Change]:
         changes = []
@@ -107,26 +122,40 @@ class CongestionChoice:
                 continue
             del self._before[number]
             if record.rate >= _WORTH * before:
-                self._kept.add(number)
+                self._keep(number)
             else:
                 self._has_failed = True
                 changes.append(Change(number, ""))
             self._records.pop(number)
         return changes
 
-    def _judge_begun(self) -> list[Change]:
-        changes = []
-        for number in sorted(self._begun):
-            record = self._records.get(number, _EMPTY)
-            if not _is_tried(record):
-                continue
-            self._records.pop(number)
-            if record.path.loses:
-                self._kept.add(number)
-            else:
-                changes.append(Change(number, ""))
-        self._begun -= self._kept | {change.number for change in changes}
-        return changes
+    def _judge_begun(self, looks: Mapping[int, Look]) -> list[Change]:
+        if self._eased:
+            found = self._eased.take(*_together(looks.values())) if looks else None
+            if found is None and self._begun:
+                return []
+            self._eased = None
+            return self._end_begun({number: bool(found) for number in self._begun})
+        records = {number: self._records.get(number, _EMPTY) for number in self._begun}
+        tried = {number: record.path for number, record in records.items() if _is_tried(record)}
+        verdicts = {number: path.is_long and path.loses for number, path in tried.items()}
+        if any(keeps and not tried[number].starves for number, keeps in verdicts.items()) and not self._kept:
+            self._eased = EasedLook({number: record.rate for number, record in records.items()})
+            return []
+        return self._end_begun(verdicts)
+
+    def _end_begun(self, verdicts: Mapping[int, bool]) -> list[Change]:
+        """Judge connections that began with the candidate: each keeps it, or gets its own back."""
+        for number, keeps in verdicts.items():
+            self._records.pop(number, None)
+            self._begun.discard(number)
+            if keeps:
+                self._keep(number)
+        return [Change(number, "") for number, keeps in sorted(verdicts.items()) if not keeps]
+
+    def _keep(self, number: int) -> None:
+        self._kept.add(number)
+        self._confirmed = 0.0
 
     def _try(self) -> list[Change]:
         changes = []

@@ -59,10 +59,6 @@ class _Tuner:
 
     def look(self, links: list[DataConnection], infos: Infos, limit: int) -> None:
         """Change what is to be changed, by what the system says of the connections."""
-        for link in links:
-            if self._paced.get(link, 0) != limit:
-                pace(link.socket, limit)
-        self._paced = dict.fromkeys(links, limit)
         if self._choice is not None and not self._choice.over:
             by_number = {link.number: link for link in links}
             changes = self._choice.take(self._measure(infos))
@@ -72,6 +68,15 @@ class _Tuner:
                 self.found = CANDIDATE
             elif any(not change.name for change in changes):
                 self.found = ""
+        self._pace(links, limit)
+
+    def _pace(self, links: list[DataConnection], limit: int) -> None:
+        rates = self._choice.rates if self._choice is not None else {}
+        wanted = {link: min(filter(None, (limit, rates.get(link.number, 0))), default=0) for link in links}
+        for link, rate in wanted.items():
+            if self._paced.get(link, 0) != rate:
+                pace(link.socket, rate)
+        self._paced = wanted
 
     def _measure(self, infos: Infos) -> dict[int, Look]:
         now = time.monotonic()

@@ -46,7 +46,7 @@ def run(choice: CongestionChoice, path: Path, gain: float = 5, seconds: float = 
 def test_where_packets_are_lost_on_an_idle_line_two_connections_change_over_and_stay():
     choice = CongestionChoice()
     assert run(choice, LOSSY) == {1: 1, 2: 1}
-    assert choice.over
+    assert choice.kept
 
 
 def test_what_brings_nothing_is_taken_back_and_not_tried_again():
@@ -89,37 +89,63 @@ def test_one_that_was_lost_makes_room_for_another():
     assert [Change(3, CANDIDATE)] in changes
 
 
-def begin_with_it(path: Path, seconds: float) -> tuple[CongestionChoice, list[Change]]:
-    """Return the choice for two connections that began with the candidate beside two others, and what it changed."""
+def begin_with_it(path: Path, seconds: float, eased: Path | None = None) -> tuple[CongestionChoice, list[Change], int]:
+    """Let two connections begin with the candidate beside two others; the path is ``eased`` while they send less.
+
+    Return the choice, what it changed, and how often it looked while they did.
+    """
     choice = CongestionChoice()
-    has, changed = {1, 2}, []
+    has, changed, ticks = {1, 2}, [], 0
     for _tick in range(int(seconds / TICK)):
-        for change in choice.take({one: Look(TICK, 10**5, path, True, one in has) for one in range(1, 5)}):
+        now = path
+        if choice.rates and eased is not None:
+            assert set(choice.rates) == {1, 2} and all(rate < 2 * 10**5 for rate in choice.rates.values())
+            now, ticks = eased, ticks + 1
+        for change in choice.take({one: Look(TICK, 10**5, now, True, one in has) for one in range(1, 5)}):
             (has.add if change.name else has.discard)(change.number)
             changed.append(change)
-    return choice, changed
+    assert not choice.rates
+    return choice, changed, ticks
 
 
 @pytest.mark.parametrize("path", [LOSSY, QUEUED])
-def test_those_that_begin_with_it_keep_it_where_packets_are_lost(path):
-    choice, changed = begin_with_it(path, 30)
-    assert not changed
-    assert choice.kept and choice.over
+def test_those_that_begin_with_it_keep_it_where_packets_are_lost_without_a_queue(path):
+    choice, changed, ticks = begin_with_it(path, 60, LOSSY)
+    assert not changed and choice.kept
+    assert ticks * TICK <= (3 if path == QUEUED else 0)
+
+
+@pytest.mark.parametrize("eased", [CLEAN, QUEUED])
+def test_they_get_their_own_back_where_only_a_full_queue_loses_packets(eased):
+    """A line that is clean by now, also where somebody else's packets fill it: BBR would leave nothing to others."""
+    choice, changed, ticks = begin_with_it(QUEUED, 20, eased)
+    assert changed == [Change(1, ""), Change(2, "")] and not choice.kept and not choice.over
+    assert 0 < ticks * TICK <= 6.5
+    assert run(choice, QUEUED) == {}
+
+
+def test_that_is_looked_at_again_every_few_minutes():
+    choice, _changed, ticks = begin_with_it(QUEUED, 1000, LOSSY)
+    assert choice.kept and 3 * 2 <= ticks * TICK <= 4 * 3, "a hundredth of the time"
+    choice = CongestionChoice()
+    assert run(choice, LOSSY, seconds=250) == {1: 1, 2: 1} and choice.kept
+    looks = {one: Look(TICK, 10**5, CLEAN, True, one < 3) for one in range(1, 5)}
+    assert [change for _tick in range(200) for change in choice.take(looks)][:2] == [Change(1, ""), Change(2, "")]
 
 
 def test_those_that_begin_with_it_get_their_own_back_where_none_are_lost_and_the_search_begins_anew():
-    choice, changed = begin_with_it(CLEAN, 30)
+    choice, changed, _ticks = begin_with_it(CLEAN, 30)
     assert changed == [Change(1, ""), Change(2, "")]
     assert not choice.kept and not choice.over
     assert run(choice, LOSSY) == {1: 1, 2: 1}
 
 
 def test_one_that_is_made_again_with_it_has_it_only_where_no_other_has_come():
-    choice, _changed = begin_with_it(LOSSY, 10)
+    choice, _changed, _ticks = begin_with_it(LOSSY, 10)
     alone = {2: Look(TICK, 10**5, LOSSY, True, True)}
-    assert choice.take(alone) == [] and not choice.over
+    assert choice.take(alone) == [] and choice.kept
     again = {1: Look(TICK, 10**5, LOSSY, True, True), **alone}
-    assert [change for _tick in range(30) for change in choice.take(again)] == [] and choice.over
+    assert [change for _tick in range(30) for change in choice.take(again)] == [] and choice.kept
     assert choice.take(alone) == []
     third = {**alone, 3: Look(TICK, 10**5, LOSSY, True)}
     assert [change for _tick in range(4) for change in choice.take(third)] == [Change(3, CANDIDATE)]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is known of the round trip is that of all packets, not the last one."""
+"""What the sending side knows of its connections, and how fast each may send."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_inf
 
 class Link:
     def __init__(self, socket: str) -> None:
-        self.socket = socket  # by whose name the fake below knows it
+        self.socket, self.number = socket, 1  # by whose name the fake below knows it
 
 
 def info(packets: int, rtt: float) -> TcpInfo:
@@ -46,3 +46,31 @@ def test_the_round_trip_of_most_packets_counts_also_of_connections_that_went(mon
     monkeypatch.setattr(pool_tuner, "LOOK_SECONDS", 0.0)
     pool_tuner.tune(streams, over, logging.getLogger().info, "none", lambda: 0)  # type: ignore[arg-type]
     assert streams.rtt == pytest.approx((100 * 0.06 + 100 * 0.1 + 200 * 0.08) / 400)
+
+
+def test_each_connection_sends_no_more_than_the_limit_and_what_a_look_at_the_line_leaves_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tuner = pool_tuner._Tuner(print, True, "")
+    rates: dict[int, int] = {}
+    monkeypatch.setattr(tuner, "_choice", SimpleNamespace(rates=rates, over=True))
+    paced: list[tuple[str, int]] = []
+    monkeypatch.setattr(pool_tuner, "pace", lambda socket, rate: paced.append((socket, rate)))
+    one, two = Link("one"), Link("two")
+    two.number = 2
+    found = []
+    for limit, eased in ((0, {}), (0, {2: 70}), (50, {2: 70}), (90, {2: 70}), (90, {}), (90, {}), (0, {})):
+        rates.clear()
+        rates.update(eased)
+        tuner.look([one, two], {}, limit)
+        found.append(paced.copy())
+        paced.clear()
+    assert found == [
+        [],
+        [("two", 70)],
+        [("one", 50), ("two", 50)],
+        [("one", 90), ("two", 70)],
+        [("two", 90)],
+        [],
+        [("one", 0), ("two", 0)],
+    ]

@@ -1,0 +1,46 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a line loses packets by itself, or because it is full: a look at it while less is sent than it carries. Pure.
+
+A connection with BBR fills a short queue and goes on, so it meets losses on any line. While it sends a little less, the
+queue drains; what is lost then, the line loses whatever its load.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from .path import NOTHING, Path, joined
+
+SHARE = 0.8  # of its rate that each connection sends meanwhile
+_SETTLED = 2  # round trips after which what is sent again is no more of the time before
+_SECONDS, _ROUND_TRIPS = 1.0, 5  # of an empty queue, at least
+_MOST_SECONDS, _MOST_ROUND_TRIPS = 6.0, 30
+
+
+class EasedLook:
+    """One such look. ``rates`` are the bytes a second that each connection may send meanwhile, by its number."""
+
+    def __init__(self, rates: Mapping[int, float]) -> None:
+        """Take the rate of each connection so far."""
+        self.rates = {number: max(1, int(SHARE * rate)) for number, rate in rates.items()}
+        self._lasted = self._empty = self._seen = 0.0  # seconds: since it began, of an empty queue, that count
+        self._path = NOTHING
+
+    def take(self, seconds: float, path: Path) -> bool | None:
+        """Learn what happened in the last seconds; return whether the line loses by itself, None if that is not known.
+
+        A queue that does not drain is somebody else's, with whom the line is to be shared.
+        """
+        self._lasted += seconds
+        if path.queues or not path.packets:
+            self._empty, self._seen, self._path = 0.0, 0.0, NOTHING
+        else:
+            if self._empty >= _SETTLED * path.min_rtt:
+                self._seen, self._path = self._seen + seconds, joined([self._path, path])
+            self._empty += seconds
+        if self._seen >= max(_SECONDS, _ROUND_TRIPS * path.min_rtt):
+            return self._path.loses
+        return False if self._lasted >= max(_MOST_SECONDS, _MOST_ROUND_TRIPS * path.min_rtt) else None
