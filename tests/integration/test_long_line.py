@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -83,6 +84,29 @@ def test_the_next_transfer_begins_with_what_the_last_one_found(playbooks: Playbo
     assert logs and "are tried instead of" not in "".join(logs)  # there were as many at once
     running.wait().expect_success()
     assert differences(source, dest) == []
+
+
+def test_bbr_that_is_remembered_is_given_up_where_only_a_full_queue_loses_packets(
+    playbooks: Playbooks, hosts: Testbed
+) -> None:
+    """It would leave next to nothing of the line to a download."""
+    if "bbr" not in hosts.congestions():
+        pytest.skip("cannot run here: the kernel does not let hosts have BBR")
+    _source, dest = make_tree(hosts, 40 * MIB)
+    hosts.set_congestion("reno")
+    hosts.lengthen(LOSSY)
+    transfer(playbooks, congestion="none").expect_success()
+    (known,) = playbooks.folder.glob("ansible-home/longhaul/line-*.json")
+    known.write_text(json.dumps({**json.loads(known.read_text()), "streams": 2, "congestion": "bbr"}))
+    shutil.rmtree(dest)
+    hosts.lengthen(Line(rtt=0.06, rate=20_000_000))
+    running = playbooks.start(tasks(), hosts="alpha")
+    wait_for(lambda: len(busy(hosts)) > 0)
+    (log,) = hosts.root("alpha").glob("var/lib/longhaul/*/source/log")
+    wait_for(lambda: log.read_text().count("carries no more with bbr: it has reno again") == 2)
+    assert "tries bbr" not in log.read_text()
+    running.wait().expect_success()
+    assert json.loads(known.read_text())["congestion"] == ""
 
 
 @pytest.mark.parametrize(("streams", "expected"), [("auto", 4), (3, 3)])
