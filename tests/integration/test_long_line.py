@@ -92,7 +92,7 @@ def test_bbr_that_is_remembered_is_given_up_where_only_a_full_queue_loses_packet
     """It would leave next to nothing of the line to a download."""
     if "bbr" not in hosts.congestions():
         pytest.skip("cannot run here: the kernel does not let hosts have BBR")
-    _source, dest = make_tree(hosts, 40 * MIB)
+    _source, dest = make_tree(hosts, 48 * MIB)
     hosts.set_congestion("reno")
     hosts.lengthen(LOSSY)
     transfer(playbooks, congestion="none").expect_success()

@@ -27,6 +27,7 @@ _LOOK_SECONDS, _LOOK_ROUND_TRIPS = 1.0, 5  # before a trial, at least
 _LOOK_PACKETS = 30
 _TRIAL_SECONDS, _TRIAL_ROUND_TRIPS = 4.0, 10
 _WORTH = 1.2  # times the rate before
+_SURE_SECONDS, _SURE_ROUND_TRIPS = 10.0, 30  # after which BBR has found the rate of a line
 _AGAIN_SECONDS = 300.0  # after which those that keep it are looked at again
 
 
@@ -67,6 +68,7 @@ class CongestionChoice:
         self._records: dict[int, _Record] = {}  # since a connection was last judged
         self._before: dict[int, float] = {}  # rates of those that are on trial
         self._begun: set[int] = set()  # those that have it for another reason, and are not judged yet
+        self._passed: dict[int, float] = {}  # seconds since these began with it, before their record
         self._kept: set[int] = set()
         self._confirmed = 0.0  # seconds since one was kept
         self._eased: EasedLook | None = None  # while the line is looked at
@@ -136,18 +138,27 @@ class CongestionChoice:
                 return []
             self._eased = None
             return self._end_begun({number: bool(found) for number in self._begun})
+        self._passed = {number: self._passed.get(number, 0.0) for number in self._begun}
         records = {number: self._records.get(number, _EMPTY) for number in self._begun}
-        tried = {number: record.path for number, record in records.items() if _is_tried(record)}
-        verdicts = {number: path.is_long and path.loses for number, path in tried.items()}
-        if any(keeps and not tried[number].starves for number, keeps in verdicts.items()) and not self._kept:
+        verdicts, is_unsure = {}, False
+        for number, (seconds, _acked, path) in records.items():
+            if not _is_tried(records[number]):
+                continue
+            if self._kept or not (path.is_long and path.loses and path.queues):
+                verdicts[number] = path.is_long and path.loses
+                continue
+            self._passed[number] += seconds
+            is_unsure = is_unsure or self._passed[number] >= max(_SURE_SECONDS, _SURE_ROUND_TRIPS * path.min_rtt)
+            self._records.pop(number)
+        if is_unsure:
             self._eased = EasedLook({number: record.rate for number, record in records.items()})
-            return []
         return self._end_begun(verdicts)
 
     def _end_begun(self, verdicts: Mapping[int, bool]) -> list[Change]:
         """Judge connections that began with the candidate: each keeps it, or gets its own back."""
         for number, keeps in verdicts.items():
             self._records.pop(number, None)
+            self._passed.pop(number, None)
             self._begun.discard(number)
             if keeps:
                 self._keep(number)

@@ -4,8 +4,9 @@
 
 """Whether a line loses packets by itself, or because it is full: a look at it while less is sent than it carries. Pure.
 
-A connection with BBR fills a short queue and goes on, so it meets losses on any line. While it sends a little less, the
-queue drains; what is lost then, the line loses whatever its load.
+A connection with BBR fills a short queue and goes on, so it meets losses on any line. While it sends half as much, the
+queue drains; what is lost then, the line loses whatever its load. That is over before BBR, which goes by the highest
+rate of ten round trips, takes it for the rate of the line.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Mapping
 
 from .path import NOTHING, Path, joined
 
-SHARE = 0.8  # of its rate that each connection sends meanwhile
-_SETTLED = 2  # round trips after which what is sent again is no more of the time before
-_SECONDS, _ROUND_TRIPS = 1.0, 5  # of an empty queue, at least
+SHARE = 0.5  # of its rate that each connection sends meanwhile
+_SETTLED = 1  # round trips after which what is sent again is mostly no more of the time before
+_ROUND_TRIPS = 3  # of an empty queue, at least
+_SECONDS, _PACKETS = 1.0, 1000  # one of which is enough to tell
 _MOST_SECONDS, _MOST_ROUND_TRIPS = 6.0, 30
 
 
@@ -25,7 +27,7 @@ class EasedLook:
 
     def __init__(self, rates: Mapping[int, float]) -> None:
         """Take the rate of each connection so far."""
-        self.rates = {number: max(1, int(SHARE * rate)) for number, rate in rates.items()}
+        self.rates = {number: max(1, int(SHARE * rate)) for number, rate in rates.items() if rate}
         self._lasted = self._empty = self._seen = 0.0  # seconds: since it began, of an empty queue, that count
         self._path = NOTHING
 
@@ -41,6 +43,7 @@ class EasedLook:
             if self._empty >= _SETTLED * path.min_rtt:
                 self._seen, self._path = self._seen + seconds, joined([self._path, path])
             self._empty += seconds
-        if self._seen >= max(_SECONDS, _ROUND_TRIPS * path.min_rtt):
+        is_told = self._seen >= _SECONDS or self._path.packets >= _PACKETS
+        if is_told and self._seen >= _ROUND_TRIPS * path.min_rtt:
             return self._path.loses
         return False if self._lasted >= max(_MOST_SECONDS, _MOST_ROUND_TRIPS * path.min_rtt) else None
