@@ -83,7 +83,8 @@ class _Conversation:
             settings = self._context.settings
             self.streams.connect(self._count, self._make_link, _first_count(self._context))
             ask = self._ask_for_fewer if self._context.side == "dest" else None
-            self.streams.grow(int(settings["streams_max"]), int(settings["bwlimit"]), ask)
+            if int(settings["streams_max"]) > int(settings["streams"]):  # nobody said how many
+                self.streams.grow(int(settings["streams_max"]), int(settings["bwlimit"]), ask)
         outcome = self.end.run()
         outcome.streams = self.streams.proven or self.streams.count
         return outcome

@@ -73,13 +73,12 @@ class ConnectionPool:
         self._begin()
 
     def grow(self, most: int, limit: int, let_go: Callable[[Collection[int]], None] | None = None) -> None:
-        """Try up to ``most`` connections, as long as more carry more and less than ``limit`` bytes a second (0: any).
+        """Have as many connections as pay, up to ``most``; they may carry ``limit`` bytes a second, 0: any number.
 
         ``let_go`` asks the peer to let those with some numbers end; where it is not given, this end can.
         """
         self._let_go = let_go or self.dismiss
-        if most > self.count:
-            self._spawn(self._grow, most, limit)
+        self._spawn(self._grow, most, limit)
 
     def _grow(self, most: int, limit: int) -> None:
         if self._over.wait(_PAUSE):

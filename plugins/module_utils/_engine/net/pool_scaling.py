@@ -14,8 +14,9 @@ there are soon as many as there may be, and no trial on a line that is that nois
 together is compared once with what there was before, and they go again only where they carried clearly less.
 
 Where packets of a long line wait in a queue, the line is full, and each connection takes its share from others that use
-it. One after the other is given up, the slowest first, as long as the queue has room for what it had under way: the
-rest grow into that, and the line stays full.
+it. They are given up, the slowest first, up to half of them at once, as long as the queue has room for what they had
+under way: the rest grow into that, and the line stays full. That goes on when no more are tried, or when an earlier
+transfer had found that as many pay as there may be: the line may have changed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _LIMITED = 0.9  # share of bwlimit that counts as all of it
 _ROUND_TRIPS = 5  # in which a rate is measured, at least
 _COSTS = 0.85  # times the rate before: what is clearly less
 _AS_MUCH = 0.95  # times the rate before: what is no less
-_WAIT_SECONDS = 10.0  # until one is given up again after one was missed; each time twice as long
+_WAIT_SECONDS = 10.0  # until one is given up again after some were missed; each time twice as long
 _TAKEN = 0.7  # times the rate before: what is left at least where others took the part of one that was given up
 _PATIENCE = 5.0  # seconds in which the rest may grow into the part of one that was given up
 _ROOM = 0.9  # share of what fills the line that must be under way without the one that is given up
@@ -73,14 +74,21 @@ class Growth:
         self._waits = 0.0  # seconds in which none is given up
         self._wait = _WAIT_SECONDS  # after the next one that is missed
         self._was_full = False
+        self._is_long = True  # as far as is known: only on a long line they are given up
         self._queue = LastQueue()
         self._given_up = 0.0  # the rate before a connection was given up; 0: none was, or that has been judged
         self._patience = 0.0  # seconds until that is judged at the latest
+        self._spared, self._at_once = 0, most  # how many were given up last, and how many may be
         self._settle()
 
     @property
     def over(self) -> bool:
-        """Whether nothing will be tried any more."""
+        """Whether the number will not change any more."""
+        return self._has_grown and (self.kept == 1 or not self._is_long)
+
+    @property
+    def _has_grown(self) -> bool:
+        """Whether no more will be tried."""
         return self._vain == _VAIN_TRIALS or (self.kept == self._most and not self._fallback)
 
     def _settle(self) -> None:
@@ -91,14 +99,14 @@ class Growth:
 
     def take(self, sample: Sample) -> int:
         """Learn from a sample; gives how many connections there should be from now on."""
-        self._rtt = sample.path.rtt
+        self._rtt, self._is_long = sample.path.rtt, sample.path.is_long
         self._queue.take(sample.seconds, sample.path)
         self._waits = max(0.0, self._waits - sample.seconds)
         if self.over:
             pass
         elif not sample.engaged:
             self._settle()
-        elif self._is_starved(sample):
+        elif not self._has_grown and self._is_starved(sample):
             self._multiply()
         elif self._settling > 0:
             self._settling -= sample.seconds
@@ -129,7 +137,7 @@ class Growth:
         before, now = self._before, self._samples
         self._before, self._samples = now, []
         self._periods += 1
-        if self._yields(now):
+        if self._yields(now) or self._has_grown:
             return
         if before and (_rate(now) <= _RISES * _rate(before) or self._periods == _MOST_PERIODS):
             self._periods = 0
@@ -154,12 +162,12 @@ class Growth:
             self.count = self.kept
             self._settle()
             return
-        if not self.over and not self._was_full and self._may_pay(samples, rate):
+        if not self._has_grown and not self._was_full and self._may_pay(samples, rate):
             self.count = min(self._most, 2 * self.kept)
             self._settle()
 
     def _yields(self, samples: list[Sample]) -> bool:
-        """Have the slowest connection no more if the line stays full without it, or one again if it is missed.
+        """Have the slowest connections no more if the line stays full without them, or again if they are missed.
 
         Return whether the number changed.
         """
@@ -172,14 +180,17 @@ class Growth:
             if not self._is_missed(rate / before, path):
                 self._given_up = before
                 return False
-            self.count = self.kept = self.kept + 1
+            self.count = self.kept = self.kept + self._spared
+            self._at_once = 1
             self._waits, self._wait = self._wait, 2 * self._wait
-        elif self._leaves_room(path, samples[-1].least):
-            self.count = self.kept = self.kept - 1
+        else:
+            spare = self._count_spare(path, samples[-1].least)
+            if not spare:
+                return False
+            self._spared = spare
+            self.count = self.kept = self.kept - spare
             self._given_up, self._was_full = rate, True
             self._patience = _PATIENCE
-        else:
-            return False
         self._settle()
         return True
 
@@ -192,11 +203,14 @@ class Growth:
             return left < _TAKEN
         return left < _COSTS or self._patience <= 0
 
-    def _leaves_room(self, path: Path, least: float) -> bool:
+    def _count_spare(self, path: Path, least: float) -> int:
+        """Return how many of the slowest connections the line stays full without."""
         if self.kept == 1 or self._waits > 0 or not (path.is_long and path.is_full):
-            return False
-        rest = 1 - min(least, 1 / self.kept)  # of what is under way, and waits in the queue
-        return rest * path.rtt >= _ROOM * path.min_rtt
+            return 0
+        needed = _ROOM * path.min_rtt / path.rtt  # of what is under way, and waits in the queue
+        # The slowest have no more of it than their number says, and the very slowest may have much less.
+        at_once = min(int((1 - needed) * self.kept), self.kept // 2, self._at_once)
+        return at_once or int(1 - min(least, 1 / self.kept) >= needed)
 
     def _may_pay(self, samples: list[Sample], rate: float) -> bool:
         """Whether the network is what is waited for, and nothing else is in the way."""
