@@ -67,8 +67,7 @@ class CongestionChoice:
     def __init__(self) -> None:
         self._records: dict[int, _Record] = {}  # since a connection was last judged
         self._before: dict[int, float] = {}  # rates of those that are on trial
-        self._begun: set[int] = set()  # those that have it for another reason, and are not judged yet
-        self._passed: dict[int, float] = {}  # seconds since these began with it, before their record
+        self._begun: dict[int, float] = {}  # those that have it untried, and the seconds before their record
         self._kept: set[int] = set()
         self._confirmed = 0.0  # seconds since one was kept
         self._eased: EasedLook | None = None  # while the line is looked at
@@ -78,7 +77,7 @@ class CongestionChoice:
     @property
     def over(self) -> bool:
         """Whether nothing will change any more."""
-        return self._has_failed
+        return self._has_failed and not (self._kept or self._before or self._begun)
 
     @property
     def kept(self) -> bool:
@@ -111,10 +110,11 @@ class CongestionChoice:
         have = {number for number, look in looks.items() if look.has_candidate}
         begun = sorted(have - self._kept - self._before.keys())
         room = max(0, MOST - len(self._kept) - len(self._before))  # another may have come meanwhile
-        self._begun = set(begun[:room])
+        self._begun = {number: self._begun.get(number, 0.0) for number in begun[:room]}
         surplus = [Change(number, "") for number in begun[room:]]
-        changes = [*surplus, *self._judge(), *self._judge_begun(looks)]
-        return changes if self._eased or self.over else [*changes, *self._try()]
+        judged = self._judge_eased(self._eased, looks) if self._eased else self._judge_begun()
+        changes = [*surplus, *self._judge(), *judged]
+        return changes if self._eased or self._has_failed else [*changes, *self._try()]
 
     def _judge(self) -> list[Change]:
         changes = []
@@ -131,14 +131,14 @@ class CongestionChoice:
             self._records.pop(number)
         return changes
 
-    def _judge_begun(self, looks: Mapping[int, Look]) -> list[Change]:
-        if self._eased:
-            found = self._eased.take(*_together(looks.values())) if looks else None
-            if found is None and self._begun:
-                return []
-            self._eased = None
-            return self._end_begun({number: bool(found) for number in self._begun})
-        self._passed = {number: self._passed.get(number, 0.0) for number in self._begun}
+    def _judge_eased(self, eased: EasedLook, looks: Mapping[int, Look]) -> list[Change]:
+        found = eased.take(*_together(looks.values())) if looks else None
+        if found is None and self._begun:
+            return []
+        self._eased = None
+        return self._end_begun({number: bool(found) for number in self._begun})
+
+    def _judge_begun(self) -> list[Change]:
         records = {number: self._records.get(number, _EMPTY) for number in self._begun}
         verdicts, is_unsure = {}, False
         for number, (seconds, _acked, path) in records.items():
@@ -147,8 +147,8 @@ class CongestionChoice:
             if self._kept or not (path.is_long and path.loses and path.queues):
                 verdicts[number] = path.is_long and path.loses
                 continue
-            self._passed[number] += seconds
-            is_unsure = is_unsure or self._passed[number] >= max(_SURE_SECONDS, _SURE_ROUND_TRIPS * path.min_rtt)
+            self._begun[number] += seconds
+            is_unsure = is_unsure or self._begun[number] >= max(_SURE_SECONDS, _SURE_ROUND_TRIPS * path.min_rtt)
             self._records.pop(number)
         if is_unsure:
             self._eased = EasedLook({number: record.rate for number, record in records.items()})
@@ -158,8 +158,7 @@ class CongestionChoice:
         """Judge connections that began with the candidate: each keeps it, or gets its own back."""
         for number, keeps in verdicts.items():
             self._records.pop(number, None)
-            self._passed.pop(number, None)
-            self._begun.discard(number)
+            self._begun.pop(number, None)
             if keeps:
                 self._keep(number)
         return [Change(number, "") for number, keeps in sorted(verdicts.items()) if not keeps]

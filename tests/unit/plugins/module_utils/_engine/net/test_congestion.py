@@ -133,6 +133,17 @@ def test_that_is_looked_at_again_every_few_minutes():
     assert [change for _tick in range(200) for change in choice.take(looks)][:2] == [Change(1, ""), Change(2, "")]
 
 
+def test_a_trial_that_fails_beside_one_that_began_with_it_does_not_leave_that_one_unjudged():
+    """It would send half as much to the end."""
+    choice, has = CongestionChoice(), {1}
+    choice._has_failed = True
+    for _tick in range(80):
+        for change in choice.take({1: Look(TICK, 10**5, CLEAN if choice.rates else QUEUED, True, 1 in has)}):
+            has.discard(change.number)
+        assert choice.over == (not has)  # nobody asks it any more when it is over
+    assert not has and not choice.rates
+
+
 def test_those_that_begin_with_it_get_their_own_back_where_none_are_lost_and_the_search_begins_anew():
     choice, changed, _ticks = begin_with_it(CLEAN, 30)
     assert changed == [Change(1, ""), Change(2, "")]
