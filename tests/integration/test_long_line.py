@@ -104,7 +104,7 @@ def test_bbr_that_is_remembered_is_given_up_where_only_a_full_queue_loses_packet
     """It would leave next to nothing of the line to a download."""
     if "bbr" not in hosts.congestions():
         pytest.skip("cannot run here: the kernel does not let hosts have BBR")
-    make_tree(hosts, 48 * MIB)
+    make_tree(hosts, 64 * MIB)
     known = remember(playbooks, hosts, streams=2, congestion="bbr")
     hosts.lengthen(Line(rtt=0.06, rate=20_000_000))
     running = playbooks.start(tasks(), hosts="alpha")

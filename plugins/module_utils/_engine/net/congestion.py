@@ -71,6 +71,7 @@ class CongestionChoice:
         self._kept: set[int] = set()
         self._confirmed = 0.0  # seconds since one was kept
         self._eased: EasedLook | None = None  # while the line is looked at
+        self._numbers: Collection[int] = ()  # of the connections there are
         self._has_failed = False
         self._queue = LastQueue()
 
@@ -87,10 +88,11 @@ class CongestionChoice:
     @property
     def rates(self) -> Mapping[int, int]:
         """The bytes a second that connections may send for now, by their numbers; those that are missing, any."""
-        return self._eased.rates if self._eased else {}
+        return self._eased.rates(self._numbers) if self._eased else {}
 
     def take(self, looks: Mapping[int, Look]) -> list[Change]:
         """Learn from a look at the connections; return what changes."""
+        self._numbers = looks.keys()
         for number, look in looks.items():
             if look.engaged:
                 seconds, acked, path = self._records.get(number, _EMPTY)
@@ -139,11 +141,13 @@ class CongestionChoice:
         return self._end_begun({number: bool(found) for number in self._begun})
 
     def _judge_begun(self) -> list[Change]:
-        records = {number: self._records.get(number, _EMPTY) for number in self._begun}
+        rates = {number: record.rate for number, record in self._records.items()}
         verdicts, is_unsure = {}, False
-        for number, (seconds, _acked, path) in records.items():
-            if not _is_tried(records[number]):
+        for number in list(self._begun):
+            record = self._records.get(number, _EMPTY)
+            if not _is_tried(record):
                 continue
+            seconds, _acked, path = record
             if self._kept or not (path.is_long and path.loses and path.queues):
                 verdicts[number] = path.is_long and path.loses
                 continue
@@ -151,7 +155,7 @@ class CongestionChoice:
             is_unsure = is_unsure or self._begun[number] >= max(_SURE_SECONDS, _SURE_ROUND_TRIPS * path.min_rtt)
             self._records.pop(number)
         if is_unsure:
-            self._eased = EasedLook({number: record.rate for number, record in records.items()})
+            self._eased = EasedLook(rates)
         return self._end_begun(verdicts)
 
     def _end_begun(self, verdicts: Mapping[int, bool]) -> list[Change]:

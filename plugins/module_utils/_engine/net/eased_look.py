@@ -11,11 +11,12 @@ rate of ten round trips, takes it for the rate of the line.
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Collection, Mapping
 
 from .path import NOTHING, Path, joined
 
 SHARE = 0.5  # of its rate that each connection sends meanwhile
+NEW_SHARE = 0.25  # of the rate of all that those send together which come meanwhile: they would fill the line again
 _SETTLED = 1  # round trips after which what is sent again is mostly no more of the time before
 _ROUND_TRIPS = 3  # of an empty queue, at least
 _SECONDS, _PACKETS = 1.0, 1000  # one of which is enough to tell
@@ -23,13 +24,20 @@ _MOST_SECONDS, _MOST_ROUND_TRIPS = 6.0, 30
 
 
 class EasedLook:
-    """One such look. ``rates`` are the bytes a second that each connection may send meanwhile, by its number."""
+    """One such look."""
 
     def __init__(self, rates: Mapping[int, float]) -> None:
-        """Take the rate of each connection so far."""
-        self.rates = {number: max(1, int(SHARE * rate)) for number, rate in rates.items() if rate}
+        """Take the bytes a second that each connection sent so far, by its number."""
+        self._rates = {number: rate for number, rate in rates.items() if rate}
         self._lasted = self._empty = self._seen = 0.0  # seconds: since it began, of an empty queue, that count
         self._path = NOTHING
+
+    def rates(self, numbers: Collection[int]) -> dict[int, int]:
+        """Return the bytes a second that those with these numbers may send meanwhile."""
+        new = [number for number in numbers if number not in self._rates]
+        for_new = NEW_SHARE * sum(self._rates.values()) / max(1, len(new))
+        wanted = {number: SHARE * self._rates[number] if number in self._rates else for_new for number in numbers}
+        return {number: int(rate) for number, rate in wanted.items() if rate >= 1}
 
     def take(self, seconds: float, path: Path) -> bool | None:
         """Learn what happened in the last seconds; return whether the line loses by itself, None if that is not known.

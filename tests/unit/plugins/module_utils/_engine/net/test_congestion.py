@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 TICK = 0.5
+RATE = 2 * 10**5  # bytes a second
 LOSSY = Path(1000, 10, 0.105, 0.1)
 CLEAN = Path(1000, 0, 0.105, 0.1)
 QUEUED = Path(1000, 10, 0.2, 0.1)
@@ -99,7 +100,7 @@ def begin_with_it(path: Path, seconds: float, eased: Path | None = None) -> tupl
     for _tick in range(int(seconds / TICK)):
         now = path
         if choice.rates and eased is not None:
-            assert set(choice.rates) == {1, 2} and all(rate < 2 * 10**5 for rate in choice.rates.values())
+            assert set(choice.rates) == {1, 2, 3, 4} and all(rate < RATE for rate in choice.rates.values())
             now, ticks = eased, ticks + 1
         for change in choice.take({one: Look(TICK, 10**5, now, True, one in has) for one in range(1, 5)}):
             (has.add if change.name else has.discard)(change.number)
@@ -122,6 +123,18 @@ def test_they_get_their_own_back_where_only_a_full_queue_loses_packets(eased):
     assert changed == [Change(1, ""), Change(2, "")] and not choice.kept and not choice.over
     assert 0 < ticks * TICK <= (2 if eased == CLEAN else 6.5)
     assert run(choice, QUEUED) == {}
+
+
+def test_one_that_comes_while_the_line_is_looked_at_does_not_fill_it_again():
+    """One that was lost, or that is tried as less is sent, may begin with the candidate and go as fast as it can."""
+    choice, has, seconds = CongestionChoice(), {1}, 0.0
+    while has and seconds < 30:
+        there, seconds = ({1, 2} if choice.rates else {1}), seconds + TICK
+        path = CLEAN if sum(choice.rates.get(one, RATE) for one in there) < RATE else QUEUED
+        for change in choice.take({one: Look(TICK, 10**5, path, True, True) for one in there}):
+            has.discard(change.number)
+            assert set(choice.rates) in (set(), {1, 2})
+    assert not has and seconds <= 12 + 3, "not at the end of its patience"
 
 
 def test_that_is_looked_at_again_every_few_minutes():

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.eased_look import SHARE, EasedLook
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.eased_look import NEW_SHARE, SHARE, EasedLook
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.path import Path
 
 TICK = 0.5
@@ -48,5 +48,8 @@ def test_a_longer_line_and_a_slower_one_take_longer() -> None:
     assert look_at(*[LOSSY._replace(packets=100)] * 99) == (True, 3 * TICK)
 
 
-def test_each_connection_sends_half_as_much_and_one_of_which_nothing_is_known_what_it_can() -> None:
-    assert EasedLook({1: 1000.0, 2: 0.0}).rates == {1: int(1000 * SHARE)}
+def test_each_connection_sends_half_as_much_and_those_that_come_meanwhile_a_quarter_of_all_together() -> None:
+    look = EasedLook({1: 1000.0, 2: 0.0, 3: 600.0})
+    assert look.rates([1, 3]) == {1: int(1000 * SHARE), 3: int(600 * SHARE)}
+    assert look.rates([1, 2, 4]) == {1: int(1000 * SHARE), 2: int(1600 * NEW_SHARE / 2), 4: int(1600 * NEW_SHARE / 2)}
+    assert EasedLook({1: 0.0}).rates([1, 2]) == {}, "of which nothing is known: what they can"
