@@ -27,8 +27,9 @@ options:
       - What the question is about.
       - The state of a job as the role keeps it (V(compared_fields), V(decide), V(remedies), V(switch)), all jobs
         (V(back), V(groups), V(problems)), one job (V(finds_extra)), the answer of V(groups) (V(left_out), V(together)),
-        the result of a task (V(failure)), the failures that the role recorded (V(failures)), the results of comparisons
-        (V(found)), a hook as the user wrote it (V(hook)), or the value of a variable (V(toggle)).
+        the result of a task (V(failure)), names as the user gave them (V(names)), the failures that the role recorded
+        (V(failures)), the results of comparisons (V(found)), a hook as the user wrote it (V(hook)), or the value of a
+        variable (V(toggle)).
     type: raw
     required: true
   question:
@@ -43,6 +44,7 @@ options:
       - V(groups) asks which jobs switch over together.
       - V(hook) asks what may be told of a hook.
       - V(left_out) asks which of the groups this run would tear apart.
+      - V(names) asks for the names in a list, or in one text with commas.
       - V(problems) asks what is wrong with the jobs themselves.
       - V(remedies) asks what a run does after a failure.
       - V(switch) asks which hooks of the switch have run.
@@ -60,6 +62,7 @@ options:
       - groups
       - hook
       - left_out
+      - names
       - problems
       - remedies
       - switch
@@ -182,9 +185,9 @@ RETURN = r"""
 _value:
   description:
     - The answer.
-    - V(failure) returns a text, V(left_out) and V(problems) a list of sentences, V(together) a list of names,
-      V(compared_fields) a list of fields, which is empty if nothing is known, and V(finds_extra) and V(toggle) a truth
-      value.
+    - V(failure) returns a text, V(left_out) and V(problems) a list of sentences, V(names) and V(together) a list of
+      names, V(compared_fields) a list of fields, which is empty if nothing is known, and V(finds_extra) and V(toggle) a
+      truth value.
     - V(back) returns the C(jobs) that go back, and the C(problems) with others.
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
@@ -207,6 +210,7 @@ QUESTIONS: Mapping[str, str] = {
     "groups": "plugin_utils.migrate.groups.find_groups",
     "hook": "plugin_utils.hooks.tell_hook",
     "left_out": "plugin_utils.migrate.groups.find_left_out",
+    "names": "plugin_utils.name_list.read_names",
     "problems": "plugin_utils.migrate.job_problems.find_problems",
     "remedies": "plugin_utils.migrate.remedies.find_remedies",
     "switch": "plugin_utils.migrate.switch.divide",

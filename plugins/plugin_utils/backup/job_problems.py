@@ -18,8 +18,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names imp
 from ..endpoint import Refusal
 from ..fleet.slices import at_most, explain_missing
 from ..folders import goes_back, within
+from ..name_list import read_names
 from ..trust import NONE, refuse_trusting_method
-from .jobs import Groups, as_names, clients, given_paths, paths
+from .jobs import Groups, clients, given_paths, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")
 
@@ -48,7 +49,7 @@ def find_problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = (),
         *at_most(found),
         *(
             f"backup_only names {name}, and there is no such job or host in the jobs"
-            for name in as_names(only)
+            for name in read_names(only)
             if name not in known
         ),
         *explain_missing(named - set(groups["all"]), len(named), "backup_only", automated),

@@ -19,6 +19,7 @@ from typing import Any, TypedDict
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
 
+from ..name_list import read_names
 from ..trust import NONE
 
 # What a job may say of its transfer; longhaul.fleet.transfer says what each means.
@@ -105,11 +106,6 @@ def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
     return [host for host in found if host not in groups.get(LANES, ())]
 
 
-def as_names(only: Sequence[str] | str) -> list[str]:
-    """Return the names of ``backup_only``, which comes as one text from ``-e backup_only=data,web1``."""
-    return [name.strip() for name in only.split(",") if name.strip()] if isinstance(only, str) else list(only)
-
-
 def paths(job: Mapping[str, Any]) -> list[str]:
     """Return the paths of a job, in one form."""
     return [os.path.normpath(path) for path in given_paths(job)]
@@ -147,7 +143,7 @@ def make_runs(
     ``records`` are what is known of earlier runs: the longest begin first.
     """
     seconds = {record["id"]: float(record["duration"]) for record in records if record.get("duration")}
-    wanted = set(as_names(only))
+    wanted = set(read_names(only))
     runs = [_run(job, host, direction) for job in jobs for host in clients(job, groups)]
     runs = [run for run in runs if not wanted or {run["id"], run["name"], run["host"]} & wanted]
     by_repository: dict[str, list[Run]] = {}
