@@ -28,9 +28,11 @@ SAMPLE_SECONDS = 0.5
 def grow(streams: ConnectionPool, over: threading.Event, side: str, most: int, limit: int) -> None:
     """Try more connections until no more pay, or ``over`` is set; see Growth."""
     growth = Growth(streams.count, most, limit)
-    meter = _Meter(time_accounting.SEND if side == "source" else time_accounting.RECEIVE)
+    sends = side == "source"
+    meter = _Meter(time_accounting.SEND if sends else time_accounting.RECEIVE)
     while not growth.over and not streams.refused and not over.wait(SAMPLE_SECONDS):
-        count = growth.take(meter.read(streams.links(), streams.count))
+        sample = meter.read(streams.links(), streams.count)
+        count = growth.take(sample._replace(bears_losses=sends and bool(streams.congestion)))
         streams.resize(count, meter.rates)
         streams.proven = growth.kept
 

@@ -16,7 +16,8 @@ together is compared once with what there was before, and they go again only whe
 Where packets of a long line wait in a queue, the line is full, and each connection takes its share from others that use
 it. They are given up, the slowest first, up to half of them at once, as long as the queue has room for what they had
 under way: the rest grow into that, and the line stays full. That goes on when no more are tried, or when an earlier
-transfer had found that as many pay as there may be: the line may have changed.
+transfer had found that as many pay as there may be: the line may have changed. Where some bear losses, as the line
+loses packets whatever its load, the queue is theirs alone, and those that are given up would leave it to nobody.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Sample(NamedTuple):
     engaged: bool  # all connections that there should be are there, and had something to do
     path: Path = NOTHING
     least: float = 1.0  # share of what goes through all connections that goes through the slowest one
+    bears_losses: bool = False  # some have a congestion control that does: the line loses packets whatever its load
 
 
 class Growth:
@@ -184,7 +186,7 @@ class Growth:
             self._at_once = 1
             self._waits, self._wait = self._wait, 2 * self._wait
         else:
-            spare = self._count_spare(path, samples[-1].least)
+            spare = self._count_spare(path, samples[-1])
             if not spare:
                 return False
             self._spared = spare
@@ -203,14 +205,14 @@ class Growth:
             return left < _TAKEN
         return left < _COSTS or self._patience <= 0
 
-    def _count_spare(self, path: Path, least: float) -> int:
+    def _count_spare(self, path: Path, last: Sample) -> int:
         """Return how many of the slowest connections the line stays full without."""
-        if self.kept == 1 or self._waits > 0 or not (path.is_long and path.is_full):
+        if self.kept == 1 or self._waits > 0 or last.bears_losses or not (path.is_long and path.is_full):
             return 0
         needed = _ROOM * path.min_rtt / path.rtt  # of what is under way, and waits in the queue
         # The slowest have no more of it than their number says, and the very slowest may have much less.
         at_once = min(int((1 - needed) * self.kept), self.kept // 2, self._at_once)
-        return at_once or int(1 - min(least, 1 / self.kept) >= needed)
+        return at_once or int(1 - min(last.least, 1 / self.kept) >= needed)
 
     def _may_pay(self, samples: list[Sample], rate: float) -> bool:
         """Whether the network is what is waited for, and nothing else is in the way."""

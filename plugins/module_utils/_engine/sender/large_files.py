@@ -254,10 +254,9 @@ class StreamSource(SourceCarrier):
                 # A spare one stays until its ranges are confirmed: where it breaks before, others must send them.
                 if self._over or (link.spare and not self._queue.has_under_way(link)):
                     return None
-                if not link.spare and self._queue.is_empty and not self._bucket.is_paused:
-                    late = self._queue.take_late(link, self._shares[link].outruns)
-                    if late is not None:
-                        return late
+                late = self._take_late(link) if self._queue.is_empty and not self._bucket.is_paused else None
+                if late is not None:
+                    return late
                 self._changed.wait(_POLL)
                 if link.is_lost():
                     raise ConnectionLost("a data connection was lost while it waited")
@@ -266,12 +265,23 @@ class StreamSource(SourceCarrier):
             share.gave(work.bytes)
             return work
 
+    def _take_late(self, link: DataConnection) -> Work | None:
+        """Return what a slow connection has, for which all would wait at the end; None if another may take it sooner.
+
+        One that is much faster may, unless it is stuck itself.
+        """
+        outruns = self._shares[link].outruns
+        if link.spare or self._is_too_slow(link, 0, self._queue.late(outruns)):
+            return None
+        return self._queue.take_late(link, outruns)
+
     def _leaves_the_end(self, link: DataConnection) -> bool:
         """Whether so little is left that the other connections have sent it before this one has sent a part of it."""
-        if self._queue.ranges > _FEW:
-            return False
-        others = [share.rate for other, share in self._shares.items() if other is not link and not other.spare]
-        return is_too_slow(self._shares[link].rate, others, self._queue.bytes)
+        return self._queue.ranges <= _FEW and self._is_too_slow(link, self._queue.bytes)
+
+    def _is_too_slow(self, link: DataConnection, left: int, stuck: Collection[DataConnection] = ()) -> bool:
+        others = [one for one in self._shares if one is not link and not one.spare and one not in stuck]
+        return is_too_slow(self._shares[link].rate, [self._shares[one].rate for one in others], left)
 
     def _send_range(self, link: DataConnection, item: OutgoingFile, piece: Range) -> None:
         try:

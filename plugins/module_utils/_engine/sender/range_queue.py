@@ -150,12 +150,18 @@ class RangeQueue:
         ``outruns`` decides, by the bytes of the work, and for how many seconds the other has had it. What depends on
         what the destination has is left to the first connection. Nothing is sent more than twice.
         """
-        now = self._clock()
-        for work, sent in self._under_way.items():
-            is_for_another = sent.link is not link and sent.slow is None and work.file.known is None
-            if is_for_another and outruns(work.bytes, now - sent.since):
-                return self._begin(work, _Sent(link, now, sent.link))
+        for work, sent in self._late(outruns):
+            if sent.link is not link and sent.slow is None and work.file.known is None:
+                return self._begin(work, _Sent(link, self._clock(), sent.link))
         return None
+
+    def late(self, outruns: Callable[[int, float], bool]) -> set[DataConnection]:
+        """Return the connections that have something for too long; ``outruns`` as above."""
+        return {sent.link for _work, sent in self._late(outruns)}
+
+    def _late(self, outruns: Callable[[int, float], bool]) -> list[tuple[Work, _Sent]]:
+        now = self._clock()
+        return [(work, sent) for work, sent in self._under_way.items() if outruns(work.bytes, now - sent.since)]
 
     def _begin(self, work: Work, sent: _Sent) -> Work:
         self._under_way[work], self._sending[sent.link] = sent, work

@@ -182,6 +182,13 @@ def test_it_takes_seconds_until_others_have_their_share(begin):
     assert run(Growth(begin, 16), policed, path=LOSSY)[-1] == 16
 
 
+def test_none_is_given_up_where_losses_are_borne_until_that_is_over():
+    """The queue is theirs then: what is given up leaves the line to nobody."""
+    growth = Growth(16, 16)
+    assert run(growth, full, path=QUEUED, bears_losses=True) == [16] and not growth.over
+    assert run(growth, full, path=QUEUED)[-1] == 1
+
+
 def test_one_that_is_missed_is_made_again_and_stays_for_ever_longer():
     growth, numbers = Growth(4, 16), [4]
     for _tick in range(600):

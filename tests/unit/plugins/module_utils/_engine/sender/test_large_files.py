@@ -149,6 +149,28 @@ def test_what_a_slow_connection_has_at_the_end_goes_over_another_and_the_slow_on
     wait_for(lambda: [link.number for link in source.pool.links()] == [0], seconds=10)
 
 
+@pytest.mark.parametrize("stuck", [False, True])
+def test_what_is_late_is_left_to_a_connection_that_is_much_faster_unless_that_is_stuck(source, monkeypatch, stuck):
+    """One that is slow, too, would have it for as long again, and nothing is sent a third time."""
+    rates, now = {1: 10.0, 2: 1000.0, 3: 10.0}, [0.0]
+    monkeypatch.setattr(LinkShare, "rate", property(lambda share: rates[share._link.number]))
+    monkeypatch.setattr(LinkShare, "outruns", lambda _share, _count, seconds: seconds > 1)
+    monkeypatch.setattr(source.carrier._queue, "_clock", lambda: now[0])
+    slow = source.connect(1)
+    late = slow.receive_head()
+    now[0] = 2.0
+    fast = source.connect(2)
+    busy = fast.receive_head()
+    third = source.connect(3)
+    assert select.select([third], [], [], 1.2)[0] == [], "the slow one sent it"
+    if stuck:
+        now[0] = 4.0
+        assert take_range(third) == late.offset
+    else:
+        take_contents(fast, busy.size)
+        assert [take_range(fast) for _number in range(RANGES)] == [busy.offset, late.offset]
+
+
 def test_one_that_the_destination_lets_go_ends_when_what_it_had_has_arrived(source):
     first = source.connect(1)
     head = first.receive_head()
