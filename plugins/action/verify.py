@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 from ansible_collections.longhaul.fleet.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
@@ -32,7 +33,7 @@ class ActionModule(PairAction):
             first = next(iter(result["differences"]), {"path": "", "kind": "differs"})
             result["failed"] = True
             result["msg"] = (
-                f"the trees differ in {total} entries, {first['path']!r} ({first['kind']}) among them: see "
+                f"the trees differ in {entries_text(total)}, for example {first['path']!r} ({first['kind']}): see "
                 "differences. Run the transfer again to fix the destination, or set on_difference: report"
             )
         return result

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Tuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.time_accounting import QUEUED
 
 from .path_limits import LINE_IS_FULL, Limit, Met, find_limit, number_said, parse_met
@@ -139,7 +140,11 @@ def _of_stream(ends: Mapping[str, Account], streams: int) -> tuple[str, str, boo
         f"the source spent {_percent(ours.work)} of its time reading, {_percent(ours.processor)} with the processor "
         f"and {_percent(ours.other)} waiting to send; the destination spent {_percent(theirs.other)} waiting for data, "
         f"{_percent(theirs.processor)} with the processor and {_percent(theirs.work)} writing"
-        + (f"; large files travelled over {streams} connections" if role == time_accounting.LINK else "")
+        + (
+            f"; large files travelled over {counted(streams, 'connection', 'connections')}"
+            if role == time_accounting.LINK
+            else ""
+        )
     )
     slow = {SOURCE_CPU: ours, DEST_CPU: theirs}.get(name)
     if slow is None or slow.queued < slow.processor * _CONTENDED_FROM:

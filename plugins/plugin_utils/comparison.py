@@ -15,6 +15,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
     WrongShape,
     as_object,
@@ -254,8 +255,8 @@ class Comparison:
             if digests[side].errors_total:
                 first = digests[side].errors[0]
                 raise ComparisonFailed(
-                    f"{digests[side].errors_total} entries on {self.runners[side].name} could not be read, "
-                    f"{first['path']} ({first['reason']}) among them: nothing is proven without them"
+                    f"{entries_text(digests[side].errors_total)} on {self.runners[side].name} could not be read, "
+                    f"{first['path']} ({first['reason']}) for example: nothing is proven without that"
                 )
         left = set(_differing(digests))
         found: list[Difference] = []

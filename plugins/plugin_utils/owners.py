@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Dict, List
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import OwnerMismatch
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import KINDS
 
@@ -127,7 +128,7 @@ def is_serious(one: OwnerMismatch) -> bool:
 def owner_text(one: OwnerMismatch, source: str, dest: str) -> str:
     """Describe in a clause what differs between the two hosts."""
     kind, name = one["type"], one["name"]
-    count = f"{one['entries']} {'entry' if one['entries'] == 1 else 'entries'}"
+    count = entries_text(one["entries"])
     keep = "keeps" if one["entries"] == 1 else "keep"
     letter = _LETTER[kind]
     there = _called(kind, one["name_there"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import unescape
@@ -93,13 +94,14 @@ def note_repaired(result: Result, found: Compared, left: Compared) -> None:
     warnings = []
     if strange:
         warnings.append(
-            f"{len(strange)} files, {strange[0]!r} among them, had the size and time of the source's but other "
-            "contents, and were sent again. A sound host does not do that: on both hosts look for a failing disk or "
-            "memory (dmesg, SMART, a memory test), and for programs that write to files and set their time back"
+            f"{counted(len(strange), 'file', 'files')} had the size and time of the source's but other contents "
+            f"and had to be sent again, for example {strange[0]!r}. A sound host does not do that: on both hosts look "
+            "for a failing disk or memory (dmesg, SMART, a memory test), and for programs that write to files and set "
+            "their time back"
         )
     if changed:
         warnings.append(
-            f"{changed} entries differed after the transfer and were sent again: something writes to the source or to "
-            "the destination. Quiesce both for the final pass"
+            f"{entries_text(changed)} differed after the transfer and had to be sent again: something writes to the "
+            "source or to the destination. Quiesce both for the final pass"
         )
     result["warnings"] = [*result.get("warnings", []), *warnings]

@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+
 from .endpoint import Endpoint, Refusal
 from .folders import inside
 from .units import format_bytes
@@ -178,6 +180,6 @@ def _refuse_no_space(size: Measured, target: PathFacts, host: str, root: str) ->
         )
     if 0 <= target.get("free_inodes", -1) < size["entries"]:
         raise Refusal(
-            f"the source has {least}{size['entries']} entries, and the file system of {root} on {host} has "
-            f"{target['free_inodes']} inodes left. Choose another file system; nothing was written"
+            f"the source has {least}{entries_text(size['entries'])}, and the file system of {root} on {host} has "
+            f"{counted(target['free_inodes'], 'inode', 'inodes')} left. Choose another file system; nothing was written"
         )

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, parse_peer
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, member
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
@@ -615,7 +616,8 @@ class Session:
 
     def _hand_to_rsync(self, plan: Plan, paths: list[str], source: Endpoint, dest: Endpoint, result: Result) -> None:
         """Let rsync bring the files that stream left to it, and add that to the result."""
-        self._say(f"{self._label}: {len(paths)} files whose content moved are left to rsync")
+        left = counted(len(paths), "file", "files")
+        self._say(f"{self._label}: content moved in {left}, so rsync sends that")
         with self._phase("finish"):
             self._stop(plan, succeeded=True, clear=True)
         try:
@@ -623,7 +625,7 @@ class Session:
             add_repair(result, self._send_again(by_rsync, source, dest), CHANGES_LISTED)
         except (Refusal, TransferError) as error:
             raise TransferError(
-                f"all but {len(paths)} files were transferred. These were left to rsync (delta), which failed: {error}",
+                f"all but {left} arrived. That was left to rsync (delta), which failed: {error}",
                 result,
             ) from error
         result["by_rsync"] = len(paths)

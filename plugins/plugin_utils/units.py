@@ -10,6 +10,7 @@ import calendar
 import time
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -66,7 +67,7 @@ def seconds_of(text: str | None) -> int | None:
 def progress_line(pair: str, progress: Progress, rate: float | None, paused: bool = False) -> str:
     """Return the line that says how far a transfer is; ``rate`` is bytes a second lately, None: not known."""
     done, total = progress.bytes_done, progress.bytes_total
-    words = [f"{progress.files_done} files"]
+    words = [counted(progress.files_done, "file", "files")]
     if paused:
         words.append("paused")
     elif rate is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import among, counted, entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 
 from .comparison import Compared, Comparison, ComparisonFailed, Digest, Steps
@@ -55,7 +56,8 @@ class Verification:
         while found.differences_total and self.repairs and number < ROUNDS:
             number += 1
             suspects = _suspects(suspects, found)
-            self.say(f"{self.label}: {found.differences_total} entries differ and are sent again")
+            different = counted(found.differences_total, "entry differs", "entries differ")
+            self.say(f"{self.label}: {different}, and what does is sent again")
             settings = settings_for_repair(self.plan.settings, suspects, number)
             try:
                 outcome = self.send_again(replace(self.plan, settings=settings))
@@ -126,14 +128,18 @@ def _named(found: Compared) -> str:
     named = [
         f"{one['path']!r} ({' '.join([one['kind'], ', '.join(one['fields'])]).strip()})" for one in ordered[:_NAMED]
     ]
-    return f"{', '.join(named)} among them"
+    return among(named, found.differences_total)
+
+
+def _different(found: Compared) -> str:
+    return counted(found.differences_total, "entry is not the same", "entries are not the same") + " on both hosts"
 
 
 def _note_changed(found: Compared, result: Result) -> None:
     """Note in the result that all differences are changes at the source since the transfer began."""
     result["differences"] = list(found.differences)
     warning = (
-        f"{found.unstable} {CHANGED_SINCE}, {_named(found)}, and differ at the destination. Run the task again to "
+        f"{entries_text(found.unstable)} {CHANGED_SINCE}, {_named(found)}. Run the task again to "
         "send what changed; stop what writes there for the final run"
     )
     result["warnings"] = [*result.get("warnings", []), warning]
@@ -152,8 +158,7 @@ def _differs(found: Compared, rounds: int, result: Result, method: str) -> Trans
             f"so: run the transfer once with method: stream, or remove that name at the destination. {advice}"
         )
     return TransferError(
-        f"the transfer ended, but {found.differences_total} entries are not the same on both hosts, "
-        f"{_named(found)}{again}. {advice}",
+        f"the transfer ended, but {_different(found)}, {_named(found)}{again}. {advice}",
         result,
     )
 
@@ -161,7 +166,6 @@ def _differs(found: Compared, rounds: int, result: Result, method: str) -> Trans
 def _not_repaired(found: Compared, error: TransferError, result: Result) -> TransferError:
     result["differences"] = list(found.differences)
     return TransferError(
-        f"the transfer ended, but {found.differences_total} entries are not the same on both hosts, "
-        f"{_named(found)}, and sending them again failed: {error}",
+        f"the transfer ended, but {_different(found)}, {_named(found)}, and sending them again failed: {error}",
         result,
     )

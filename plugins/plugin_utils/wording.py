@@ -6,4 +6,4 @@
 
 from __future__ import annotations
 
-CHANGED_SINCE = "entries changed at the source after the transfer had begun"
+CHANGED_SINCE = "changed at the source after the transfer had begun"

@@ -227,7 +227,7 @@ def test_a_source_in_use_and_hooks_that_make_what_is_backed_up(hosts: Testbed, b
             hosts.kill("alpha", process)
     assert "fatal:" not in made.output
     (note,) = backups.record("live")["notes"]
-    assert "1 entries changed at the source" in note and "for example log" in note, note
+    assert "1 entry changed at the source" in note and "for example log" in note, note
     assert [one["state"] for one in backups.health().values()] == ["ok", "ok"]
     (dump,) = backups.snapshots("dump")
     assert compare.differences(hosts.root("alpha") / "data/dump", dump) == []

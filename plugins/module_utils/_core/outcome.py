@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, cast
 
+from .counted import among, entries_text
 from .json_shape import WrongShape, as_object, check_members, list_of, member, number, optional, texts
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Outcome:
     def warn_of_withheld(self) -> None:
         """Add a warning for each kind of what was left out on purpose."""
         for what, (count, path) in sorted(self.withheld.items()):
-            self.warnings.append(f"{what}: {count} entries, {path or '.'} among them")
+            self.warnings.append(f"{what}: {entries_text(count)}, {among([path or '.'], count)}")
 
     def unstable(self, path: str, reason: str) -> None:
         """Count an entry that went wrong only because the source changed it while it was read."""

@@ -14,6 +14,7 @@ import time
 from contextlib import nullcontext
 from typing import Any, Callable, Mapping, NamedTuple
 
+from .._core.counted import counted
 from . import policy, rsnapshot, subset, time_zones
 from .adopt import adopt
 from .begin import Begun, begin
@@ -248,8 +249,8 @@ def _summary(problems: list[Problem], total: int) -> str:
         texts.append(what)
     more = f"; and {total - len(texts)} more" if total > len(texts) else ""
     return (
-        f"the snapshots are not as they were, {total} problems: {'; '.join(texts)}{more}. Save what is intact "
-        "elsewhere first, then look into the system's log for errors of the disk"
+        f"the snapshots are not as they were, {counted(total, 'problem', 'problems')}: {'; '.join(texts)}{more}. Save "
+        "what is intact elsewhere first, then look into the system's log for errors of the disk"
     )
 
 

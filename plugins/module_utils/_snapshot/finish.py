@@ -14,6 +14,7 @@ import contextlib
 import os
 from typing import NamedTuple
 
+from .._core.counted import counted
 from .._core.durability import sync_file_system
 from .._model.entry_codec import ManifestError
 from .._tree.content_hash import common_algorithm, speeds
@@ -166,7 +167,8 @@ def _warnings(totals: Totals, problem: str, facts: Facts) -> list[str]:
         )
     if totals.unreadable:
         warnings.append(
-            f"{totals.unreadable} files of the snapshot cannot be read by this user, so the manifest has no hash of "
-            f"them and a check cannot tell whether they are intact: {', '.join(totals.unreadable_paths)}"
+            f"{counted(totals.unreadable, 'file', 'files')} of the snapshot cannot be read by this user, so the "
+            "manifest has no hash of the contents and a check cannot tell whether they are intact: "
+            f"{', '.join(totals.unreadable_paths)}"
         )
     return warnings

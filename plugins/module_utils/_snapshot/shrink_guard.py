@@ -20,4 +20,4 @@ def suspicion(gone: int, before: int, limit: float) -> str:
     if not before or gone * 100 <= limit * before:
         return ""
     share = f"{gone * 100 / before:.1f} %"
-    return f"{gone} of the {before} files of the snapshot before are gone ({share}), and the limit is {limit:g} %"
+    return f"{share} of the files of the snapshot before are gone ({gone} of {before}), and the limit is {limit:g} %"

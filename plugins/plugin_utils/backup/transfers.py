@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
 from ..fleet.source_changes import tell_changes
 from .jobs import Source
@@ -83,8 +84,8 @@ def account(result: Mapping[str, Any], src: str) -> Account:
     changed = tell_changes(result)
     if changed["count"]:
         notes.append(
-            f"{changed['count']} entries changed at the source while it was copied, for example {changed['example']}. "
-            "They are as they were at some moment, and the next backup has them again"
+            f"{entries_text(changed['count'])} changed at the source while it was copied, for example "
+            f"{changed['example']}. The snapshot has what was there at some moment, and the next backup reads it again"
         )
     return Account(figures, [*notes, *changed["warnings"]])
 

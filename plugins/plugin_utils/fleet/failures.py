@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
 from ..host_text import one_line
 
 _MOST_LINES = 400  # of all failures together: a terminal has to show them, and the report has all
@@ -63,7 +65,7 @@ def sum_up(failures: Sequence[Failed], total: int, report: str) -> str:
     left = len(names) - _MOST_NAMES
     named = ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
     where = f"listed above and in {report}" if report else "listed above"
-    return f"{len(names)} of {total} {'job' if total == 1 else 'jobs'} failed: {named}. Why, and what to do, is {where}"
+    return f"{len(names)} of {counted(total, 'job', 'jobs')} failed: {named}. Why, and what to do, is {where}"
 
 
 def keep_failures(failures: Sequence[Failed]) -> list[Kept]:

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
 from ..host_text import one_line
 from ..units import format_bytes, format_seconds, percent, short_time
 from .columns import cells, cut, fit
@@ -35,7 +37,9 @@ def live_lines(snapshot: Snapshot, width: int, height: int, now: float) -> list[
 
 def fleet_line(snapshot: Snapshot, width: int | None = None) -> str:
     """Return the line for all pairs together: as much as fits into the width, all without one."""
-    ended = f"{snapshot.ended} of {snapshot.total} jobs have ended, {snapshot.failed} of them failed"
+    ended = (
+        f"{snapshot.ended} of {counted(snapshot.total, 'job has', 'jobs have')} ended, {snapshot.failed} of them failed"
+    )
     shorter = f"{snapshot.ended} of {snapshot.total} ended, {snapshot.failed} failed"
     pairs = snapshot.pairs
     if not pairs:
@@ -47,7 +51,7 @@ def fleet_line(snapshot: Snapshot, width: int | None = None) -> str:
     others_wait = snapshot.ended + len(pairs) < snapshot.total
     speed = [f"{format_bytes(rate)}/s"] if any(one.rate is not None for one in pairs) else []
     speed += [f"{format_seconds(max(left))} {'for these' if others_wait else 'left'}"] if left else []
-    running = "1 transfer runs" if len(pairs) == 1 else f"{len(pairs)} transfers run"
+    running = counted(len(pairs), "transfer runs", "transfers run")
     lines = (
         f"{ended}; {running}: {', '.join([amount, *speed])}",
         f"{shorter}; {len(pairs)} run: {', '.join([amount, *speed])}",

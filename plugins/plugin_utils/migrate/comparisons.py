@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+
 from ..fleet.failures import Failed, Kept, keep_failures
 
 _MOST_DIFFERENCES = 20  # of one job
@@ -48,8 +50,8 @@ def tell_found(results: Sequence[Mapping[str, Any]], check_mode: bool = False) -
             continue
         total = int(one["differences_total"])
         verdict = "the trees are the same" if one["identical"] else f"they differ in {places(total)}"
-        entries = [int(one[side]["entries"]) for side in ("source", "dest")]
-        lines.append(f"{name}: {verdict}, {entries[0]} entries at the source, {entries[1]} entries at the destination")
+        entries = [entries_text(int(one[side]["entries"])) for side in ("source", "dest")]
+        lines.append(f"{name}: {verdict}, {entries[0]} at the source, {entries[1]} at the destination")
         if not one["identical"]:
             failures.append(Failed(name, "is different", _tell_differences(total, one["differences"]), _NEXT))
     compared = [one for one in made if "identical" in one]
@@ -87,4 +89,4 @@ def _tell_differences(total: int, differences: Sequence[Mapping[str, Any]]) -> s
 
 def places(count: int) -> str:
     """Return so many places in words."""
-    return f"{count} {'place' if count == 1 else 'places'}"
+    return f"{counted(count, 'place', 'places')}"

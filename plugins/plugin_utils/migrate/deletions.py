@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+
 NAMED = 5  # paths
 
 
@@ -29,7 +31,7 @@ def tell_deletions(predicted: Mapping[str, Any], job: Mapping[str, Any], first: 
     names = f": {', '.join(named)}" if named else ""
     more = f" and {count - len(named)} more" if named and count > len(named) else ""
     what = (
-        f"the {'first copy' if first else 'next pass'} would delete {count} {'entry' if count == 1 else 'entries'} at "
+        f"the {'first copy' if first else 'next pass'} would delete {entries_text(count)} at "
         f"{job['dest_host']}:{job['dest']} that {job['src_host']}:{job['src']} does not have{names}{more}"
     )
     if not first or allowed or job.get("max_delete") is not None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+
 from ..owner_problems import owner_problems
 from ..units import format_bytes
 
@@ -54,8 +56,8 @@ def _room(host: str, dest: Mapping[str, Any], predicted: Mapping[str, Any]) -> l
     files = predicted.get("files_created", 0)
     if dest["files_free"] is not None and files > dest["files_free"]:
         problems.append(
-            f"{host}: {files} entries would arrive at {dest['base']}, and {place} has "
-            f"{dest['files_free']} inodes free; choose a file system with more"
+            f"{host}: {entries_text(files)} would arrive at {dest['base']}, and {place} has "
+            f"{counted(dest['files_free'], 'inode', 'inodes')} free; choose a file system with more"
         )
     return problems
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+
 from ..units import format_seconds, seconds_of
 from .advice import advice
 from .stages import passes_of
@@ -128,6 +130,6 @@ def _changed_meanwhile(passes: Sequence[Mapping[str, Any]]) -> list[str]:
     if not changed.get("count"):
         return []
     return [
-        f"{changed['count']} entries changed at the source while they were read, for example {changed['example']}. "
-        "The next pass tries them again, and the final pass, with the source stopped, brings them"
+        f"{entries_text(changed['count'])} changed at the source during this pass, for example {changed['example']}. "
+        "The next pass tries again, and the final pass, with the source stopped, brings everything"
     ]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+
 from ..fleet.conductor import Life
 from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
 from ..fleet.source_changes import tell_changes
@@ -208,9 +210,9 @@ class JobWork:
         changed = summary["changed_meanwhile"]
         if changed["only"] == "differs":
             raise Stopped(
-                f"{changed['count']} entries changed at the source during the transfer, {changed['example']} among "
-                "them: something still writes there. Stop it (hooks in before_cutover do so), and run the same command "
-                "again"
+                f"{entries_text(changed['count'])} changed at the source during the transfer, for example "
+                f"{changed['example']}: something still writes there. Stop it (hooks in before_cutover do so), and run "
+                "the same command again"
             )
         self._keep("cutover", summary)
         if compares and verify != "none":

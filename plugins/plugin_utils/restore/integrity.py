@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+
 _SHOWN = 10  # problems in a message
 
 
@@ -74,8 +76,9 @@ def judge(looked: Mapping[str, Any], name: str, accepts_damage: bool) -> Judgeme
 
 
 def _damage(looked: Mapping[str, Any], name: str) -> str:
+    problems = counted(looked["problems_total"], "problem", "problems")
     lines = [
-        f"Nothing was restored. In {name} not all is as it was ({looked['problems_total']} problems):",
+        f"Nothing was restored. In {name} not all is as it was ({problems}):",
         *(f"- {_problem(one)}" for one in looked["problems"][:_SHOWN]),
         "Restore what is damaged from a snapshot that has it intact (restore_when=NAME, restore_path=PATH). To restore "
         "from this one as it is, set restore_damaged=true; the report names what is damaged.",

@@ -15,6 +15,7 @@ import os
 from typing import Any, Callable
 
 from ..._core.context import Context, staging_name
+from ..._core.counted import entries_text
 from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, Entry
 from ..._model.filters import DEST, Filters
@@ -133,14 +134,15 @@ class Extras:
         self._keep_all("nothing is deleted: there are more deletions than max_delete allows")
         if allowed is None and source_is_empty and self.found:
             outcome.failure = (
-                f"the source is empty and the destination is not: {self.count()} entries would be deleted, and none "
-                "was. Is the source's file system mounted? Where it is meant to be so, set max_delete to that number"
+                f"the source is empty and the destination is not: {entries_text(self.count())} would be deleted, and "
+                "none was. Is the source's file system mounted? Where it is meant to be so, set max_delete to that "
+                "number"
             )
             return
         number = self.count() if allowed is not None else 0
         if allowed is not None and number > allowed:
             outcome.failure = (
-                f"{number} entries at the destination are not in the source, and max_delete allows {allowed} to be "
+                f"{entries_text(number)} would be deleted at the destination, and max_delete allows {allowed} to be "
                 "deleted: none was. Look at them with check mode and diff; then raise max_delete, or protect them by "
                 "a filter"
             )

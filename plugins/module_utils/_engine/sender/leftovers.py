@@ -10,6 +10,7 @@ import os
 from typing import Sequence
 
 from ..._core.context import staging_name
+from ..._core.counted import counted
 from ..._model.paths import escape
 
 _NAMED = 3
@@ -22,7 +23,7 @@ def staging_left_out(paths: Sequence[bytes], transfer_id: str) -> list[str]:
         return []
     named = ", ".join(escape(path) for path in others[:_NAMED]) + (", ..." if len(others) > _NAMED else "")
     return [
-        f"{len(others)} entries of the source were left out, because they have the name of a transfer's own folder, "
-        f"which no destination takes: {named}. They hold what an interrupted transfer into the source left: run that "
-        "one again, or remove them"
+        f"{counted(len(others), 'entry of the source was', 'entries of the source were')} left out, because only a "
+        f"transfer's own folder has such a name, and no destination takes it: {named}. An interrupted transfer into "
+        "the source left what is in there: run that one again, or remove it"
     ]

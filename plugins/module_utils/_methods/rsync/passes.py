@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Callable, Iterable, Iterator
 
 from ..._core.context import Context
+from ..._core.counted import counted, entries_text
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._engine.sender.leftovers import staging_left_out
@@ -164,14 +165,14 @@ class _Transfer:
         limit = self.settings["max_delete"]
         if limit is None and _is_empty(result) and deletions:
             return (
-                f"the source is empty, and delete would remove {deletions} entries at the destination: a source "
+                f"the source is empty, and delete would remove {entries_text(deletions)} at the destination: a source "
                 "that is not mounted looks the same. Nothing was deleted. Where it is meant, set max_delete to "
                 f"{deletions} or more"
             )
         if limit is not None and deletions > limit:
             return (
-                f"{deletions} entries at the destination are not in the source, and max_delete is {limit}: nothing was "
-                f"deleted. Look at them in check mode with diff; if they may go, set max_delete to {deletions} or more"
+                f"{entries_text(deletions)} would be deleted at the destination, and max_delete is {limit}: none was. "
+                f"Look at them in check mode with diff; if they may go, set max_delete to {deletions} or more"
             )
         return ""
 
@@ -220,7 +221,8 @@ class _Transfer:
             self._conclude(first)
             return False
         self.outcome.streams = shares = len(lists.shards)
-        self.context.log(f"{shares} runs of rsync share {lists.files} files, {lists.bytes} bytes")
+        files = counted(lists.files, "file", "files")
+        self.context.log(f"{counted(shares, 'run', 'runs')} of rsync for {files}, {lists.bytes} bytes")
         with self._phase("shards"), ThreadPoolExecutor(shares) as pool:
             runs = [Run(files_from=path, shares=shares) for path in lists.shards]
             results = list(pool.map(self.runner.run, runs))

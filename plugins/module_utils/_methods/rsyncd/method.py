@@ -11,6 +11,7 @@ import re
 import tempfile
 
 from ..._core.context import Context, Server, staging_name
+from ..._core.counted import counted
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..._core.outcome import Outcome
 from ..._core.settings import DaemonModule
@@ -156,7 +157,7 @@ def _refuse_rewritten_symlinks(context: Context) -> None:
     ]
     if changed:
         raise TransferFailed(
-            f"{len(changed)} symlinks, {escape(changed[0])} among them, are absolute or lead out of the tree, and a "
-            "daemon without `use chroot = yes` (which needs root) would rewrite them. Nothing was transferred. Use "
-            "become at the destination, connect: pull, or method rsync"
+            f"{counted(len(changed), 'symlink is', 'symlinks are')} absolute or out of the tree, for example "
+            f"{escape(changed[0])}, and a daemon without `use chroot = yes` (which needs root) would rewrite that. "
+            "Nothing was transferred. Use become at the destination, connect: pull, or method rsync"
         )

@@ -182,7 +182,7 @@ def test_groups_without_root(open_trees):
     assert kept["own"] == (55, 0o2755) and kept["shared"] == (55, 0o2770) and kept["file"][0] == 55
     assert kept["other"] == (NOBODY, 0o755) and kept["other 2"] == (NOBODY, 0o640)
     setgid, group = sorted(outcome["warnings"])
-    assert setgid.startswith("setuid or setgid") and "1 entries" in setgid
+    assert setgid.startswith("setuid or setgid") and "1 entry" in setgid
     assert group.startswith("the group is not kept") and "2 entries" in group
     again = pair.run()
     assert again["errors"] == [] and again["warnings"] == [] and not again["changed"]

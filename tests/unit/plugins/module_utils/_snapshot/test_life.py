@@ -303,7 +303,7 @@ def test_a_job_that_shrank_is_set_aside_and_nothing_is_pruned(bench):
         (bench.source / f"f{number}").unlink()
     done = bench.backup(shrink_limit=50)
     assert done.name == "aside-" + THIRD
-    assert "6 of the 10 files" in done.aside
+    assert "(6 of 10)" in done.aside
     assert bench.names() == [".lock", FIRST, SECOND, "aside-" + THIRD, "latest"]
     assert os.readlink(bench.path("latest")) == SECOND
     with bench.series() as series:

@@ -155,4 +155,4 @@ def test_what_shrank_more_than_the_limit_is_suspicious(gone, before, limit, susp
     text = suspicion(gone, before, limit)
     assert bool(text) == suspicious
     if suspicious:
-        assert f"{gone} of the {before} files" in text
+        assert f"({gone} of {before})" in text

@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read_leaves_the_snapshot_unfinished(bench, monkey
         patch.setattr(content_hash, "hash_file", forbid)
         done = bench.backup()
     assert done.facts.figures.unreadable == 1
-    assert "1 files of the snapshot cannot be read by this user" in done.warnings[0]
+    assert "1 file of the snapshot cannot be read by this user" in done.warnings[0]
     assert records(bench, done.name)[b"a"].content == b""
 
 

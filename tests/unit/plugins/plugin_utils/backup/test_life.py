@@ -242,7 +242,7 @@ def test_what_changed_at_the_source_meanwhile_is_a_note(world: World):
     differs = {"unstable": 1, "differences": [{"path": "log"}], "differences_total": 1}
     world.transfers = [MOVED, TransferError("1 entry differs", {**MOVED, **differs})]
     world.live()
-    assert world.failures == [] and "1 entries changed at the source" in world.reports[0]["notes"][0]
+    assert world.failures == [] and "1 entry changed at the source" in world.reports[0]["notes"][0]
     assert "expected_entries" not in dict(world.asked)["finish"]
 
 

@@ -138,8 +138,8 @@ def test_a_short_run_tells_each_transfer_at_once_and_then_its_rate():
     clock.now = 6.0
     teller.progress({"data": status(3 * 2**20, 4 * 2**20)})
     assert lines == [
-        "data: 0 B of 4.0 MiB (0 %), 1 files",
-        "data: 3.0 MiB of 4.0 MiB (75 %), 1 files, 512.0 KiB/s, 0:00:02 left",
+        "data: 0 B of 4.0 MiB (0 %), 1 file",
+        "data: 3.0 MiB of 4.0 MiB (75 %), 1 file, 512.0 KiB/s, 0:00:02 left",
     ]
 
 
@@ -171,7 +171,7 @@ def test_a_transfer_that_nobody_looked_at_again_keeps_its_figures():
     for clock.now in (0.0, 10.0, 20.0):
         one = status(100 + int(clock.now) * 10) if clock.now < 15 else one
         teller.progress({"one": one, "other": other})
-    assert "one: starting, 200 B, 1 files, 10 B/s" in lines[-2:]
+    assert "one: starting, 200 B, 1 file, 10 B/s" in lines[-2:]
 
 
 def test_several_runs_are_one(tmp_path: Path):

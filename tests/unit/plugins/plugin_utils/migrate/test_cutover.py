@@ -147,7 +147,7 @@ def test_what_may_pass_is_tried_once_more_while_the_source_is_stopped(world: Wor
 def test_trees_that_differ_are_named(world: World):
     world.do(Act.STOP, **HOOKS)
     details = compared(differences_total=1, differences=[DIFFERS])
-    world.transfers = [TransferError("1 entries are not the same", details)]
+    world.transfers = [TransferError("1 entry is not the same", details)]
     assert world.do(Act.COPY, Act.SWITCH, **HOOKS).state["failure"]["phase"] == "verify"
     found = world.state["phases"]["verify_failed"]
     assert (found["identical"], found["differences"], found["compared"]) == (False, [DIFFERS], "checksum")

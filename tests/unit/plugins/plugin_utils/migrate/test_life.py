@@ -470,8 +470,8 @@ def test_what_changes_during_the_final_pass_is_a_failure(world: World):
     changed = compared(unstable=1, differences_total=1, differences=[one], verified="size")
     world.transfers = [result(), result(), changed]
     life = world.live({"verify": "size"}, **WITHOUT_HOOKS)
-    assert life.record.failure and "1 entries changed at the source" in life.record.failure.reason
-    assert "log among them" in life.record.failure.reason and not world.state["switch"]
+    assert life.record.failure and "1 entry changed at the source" in life.record.failure.reason
+    assert "for example log" in life.record.failure.reason and not world.state["switch"]
 
 
 def test_a_cutover_whose_line_was_lost_is_tried_again(world: World):
