@@ -347,4 +347,4 @@ def test_backups_are_shown_live_in_the_terminal(hosts: Testbed, backups: Backups
     with backups.playbooks.live("longhaul.fleet.backup", backup_jobs=backups.jobs) as terminal:
         assert terminal.wait() == 0, terminal.output
     assert re.findall(r"alpha/data +transfer +\[#+\.*\] +\d+ %", terminal.output), terminal.output
-    assert "0 of 1 ended, 0 failed; 1 run: " in terminal.output or "0 of 1 jobs have ended" in terminal.output
+    assert "0 of 1 ended, 0 failed; 1 run: " in terminal.output or "0 of 1 job has ended" in terminal.output

@@ -143,6 +143,6 @@ def test_a_migration_is_shown_live_in_its_terminal(hosts: Testbed, migration: Mi
         assert terminal.wait() == 0, terminal.output
     shown = re.findall(r"data +seed +\[#+\.*\] +\d+ % +52\.0 MiB +\d+\.\d [KM]iB/s +\d+(?:m\d\d)?s", terminal.output)
     assert shown, terminal.output
-    assert "0 of 1 ended, 0 failed; 1 run: " in terminal.output or "0 of 1 jobs have ended" in terminal.output
+    assert "0 of 1 ended, 0 failed; 1 run: " in terminal.output or "0 of 1 job has ended" in terminal.output
     lines = [line for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.output).splitlines() if "data: " in line]
     assert not [line for line in lines if "files" in line and "/s" in line], lines  # no plain lines besides
