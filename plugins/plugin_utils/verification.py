@@ -57,7 +57,7 @@ class Verification:
             number += 1
             suspects = _suspects(suspects, found)
             different = counted(found.differences_total, "entry differs", "entries differ")
-            self.say(f"{self.label}: {different}, and what does is sent again")
+            self.say(f"{self.label}: {different}; what differs is sent again")
             settings = settings_for_repair(self.plan.settings, suspects, number)
             try:
                 outcome = self.send_again(replace(self.plan, settings=settings))

@@ -89,4 +89,4 @@ def _tell_differences(total: int, differences: Sequence[Mapping[str, Any]]) -> s
 
 def places(count: int) -> str:
     """Return so many places in words."""
-    return f"{counted(count, 'place', 'places')}"
+    return counted(count, "place", "places")
