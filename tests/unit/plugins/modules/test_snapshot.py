@@ -113,7 +113,7 @@ def test_the_life_of_backups(host):
     (host.bench.source / "a").unlink()
     transfer(host.bench.source, begun["path"], begun["link_dest"])
     aside = host.both("finish", run="three", shrink_limit=10)
-    assert "1 of the 2 files" in aside["aside"]
+    assert "(1 of 2)" in aside["aside"]
     assert "was set aside" in json.dumps(aside["warnings"])
     refused = host.run("prune", keep={"last": 1})
     assert refused["failed"]
