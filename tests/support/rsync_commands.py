@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -141,9 +142,9 @@ _WITH_FOLDER = ("--temp-dir", "--partial-dir", "--link-dest", "--files-from")
 
 
 def parse(words: Iterable[str]) -> Command:
-    """Read the options of a server (what stands between ``--server`` and the root)."""
+    """Read the options of a server (what stands between ``--server`` and the root), as they go through a shell."""
     found = Command(Counter(), Counter(), Counter())
-    waiting = iter(words)
+    waiting = iter(shlex.split(" ".join(words)))
     for word in waiting:
         name, equals, value = word.partition("=")
         if name in _WITH_FOLDER:

@@ -126,6 +126,13 @@ def test_a_command_that_is_served_asks_for_no_more_than_an_honest_one(side, data
     expect_no_more(mutated(commands, chance), commands, side, plan)
 
 
+def test_a_word_that_stands_there_twice_in_two_spellings_asks_for_no_more():
+    plan = {"rsync_opts": ["--chown=root:daemon"]}
+    honest = options_of(sent("dest", Run(), **plan))
+    assert "--usermap=\\*:root" in honest
+    expect_no_more(["--usermap=*:root", *honest], [honest], "dest", plan)
+
+
 def test_tokens_become_own_folders():
     found = serve(
         f"rsync --server {BUNDLE} --partial-dir /longhaul/partial --temp-dir=/longhaul/tmp "
