@@ -61,6 +61,7 @@ class Session:
         self._moved_at = time.monotonic()  # when this end, or its peer, had done something
         self._seen = 0  # of the progress
         self._stalled: TransferFailed | None = None
+        self._refused: TransferFailed | None = None  # why this end takes nothing more from its peer
         self.tickets = Tickets(context.folder, context.log)
         self._told = self._kept = self._peer_ticket = FREE  # what the peer knows of ours; its own, written and heard
 
@@ -96,7 +97,8 @@ class Session:
             except ChannelBroken as error:
                 self.put(_broken_off(error))
             except FrameError as error:
-                self.put(impossible(error))
+                self._refused = self._refused or impossible(error)
+                self.put(self._refused)
                 self._gives_up = True
                 is_over = False  # it goes on being read until the peer has heard why, see fail
             except Exception as error:
@@ -165,14 +167,18 @@ class Session:
         try:
             self.channels[0].check()
         except ChannelBroken as error:
-            raise _broken_off(error) from error
+            raise self._why_lost(error) from error
 
     def send(self, message: Said, stream: int = 0) -> None:
         """Send a message; raise TransferFailed if the peer is lost."""
         try:
             self.channels[stream].send(message)
         except ChannelBroken as error:
-            raise self._stalled or _broken_off(error) from error
+            raise self._why_lost(error) from error
+
+    def _why_lost(self, error: ChannelBroken) -> TransferFailed:
+        """Return why the conversation ended: a peer that lied may hang up before whoever leads has heard of that."""
+        return self._stalled or self._refused or _broken_off(error)
 
     def put(self, event: Any) -> None:
         """Hand something to the thread that leads; an exception will be raised there."""

@@ -27,7 +27,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames
     Decoder,
     FrameKind,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Hello
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Hello, dump_message
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.ticket import Ticket
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.liar import GREETING, KEY, End
@@ -55,6 +55,15 @@ def test_whoever_ends_since_it_was_cancelled_tells_its_peer_before(tmp_path: Pat
         session.close()
     assert read_ticket(str(tmp_path / "dest"), PEER) == Ticket(cancelled=True)
     assert os.listdir(tmp_path / "source") == [OWN]
+
+
+def test_a_peer_that_lies_and_hangs_up_is_not_taken_for_one_that_was_lost(tmp_path: Path) -> None:
+    """Whoever leads may be at work meanwhile, and hears first that the connection is gone."""
+    end = End(tmp_path, "dest")
+    end.say(FrameKind.SENT, dump_message({"id": 1, "problems": {}, "sums": {}, "bytes": 10}))  # of no shard
+    assert "protocol error" in str(end.finish_refused())
+    with pytest.raises(TransferFailed, match="protocol error"):
+        end.conversation.session.check()
 
 
 def said_by(end: End, count: int) -> list[FrameKind]:
