@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def read_names(given: Sequence[Any] | Any) -> list[str]:
+def read_names(given: Any) -> list[str]:
     """Return names that come as a list, or as one text from ``-e backup_only=data,web1``."""
     parts = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
     return [name.strip() for part in parts for name in str(part).split(",") if name.strip()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Dict, List
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import OwnerMismatch
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.owners import KINDS
 
@@ -128,19 +128,19 @@ def is_serious(one: OwnerMismatch) -> bool:
 def owner_text(one: OwnerMismatch, source: str, dest: str) -> str:
     """Describe in a clause what differs between the two hosts."""
     kind, name = one["type"], one["name"]
-    count = entries_text(one["entries"])
-    keep = "keeps" if one["entries"] == 1 else "keep"
     letter = _LETTER[kind]
     there = _called(kind, one["name_there"])
     if not one["numeric_ids"] and name:
         who = name if kind == "user" else f"the group {name}"
         now = f", which is {there} there" if one["name_there"] else ""
-        return f"{who} does not exist on {dest}: {count} {keep} the number {one['id']}{now}"
+        keep = counted(one["entries"], "entry keeps", "entries keep")
+        return f"{who} does not exist on {dest}: {keep} the number {one['id']}{now}"
     where = ""
     if one["id_there"] is not None:
         where = f", where {name} is {one['id_there']}"
     elif name:
         where = f", where there is no {name}"
+    count = entries_text(one["entries"])
     return f"{letter} {one['id']} is {_called(kind, name)} on {source} and {there} on {dest}{where}: {count}"
 
 

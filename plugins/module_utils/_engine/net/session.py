@@ -177,7 +177,7 @@ class Session:
             raise self._why_lost(error) from error
 
     def _why_lost(self, error: ChannelBroken) -> TransferFailed:
-        """Return why the conversation ended: a peer that lied may hang up before whoever leads has heard of that."""
+        """Return why the conversation ended: what this end refused counts more than that the peer then hung up."""
         return self._stalled or self._refused or _broken_off(error)
 
     def put(self, event: Any) -> None:
