@@ -4,14 +4,13 @@
 PYTHON ?= python3
 TOOLS := tests/tools
 
-.PHONY: help demo check test cases bench fleet docs lint release sanity unit unit-long unit-oldest-python unit-all-pythons integration integration-long \
+.PHONY: help demo check test bench fleet docs lint release sanity unit unit-long unit-oldest-python unit-all-pythons integration integration-long \
 	integration-oldest-core molecule guest fuzz soak packages clean
 
 help:
 	@echo 'make demo    move a tree between two inventory hosts on this machine, and look at it (no root)'
 	@echo 'make check   lint, and the unit tests nearest to what changed, in less than a minute (ARGS=COMMIT: since then)'
 	@echo 'make test    what must pass before a change lands; tests between hosts need root and Linux'
-	@echo 'make cases   which cases of file trees and faults the last tests tried, and which passed'
 	@echo 'make bench   every transfer method beside the raw programs, in tables (root and Linux; ARGS="--quick")'
 	@echo 'make fleet   what a pair of hosts costs the control node (root and Linux; ARGS="--pairs 20 --repeat 5")'
 	@echo 'make lint    the checks that read the code'
@@ -33,9 +32,6 @@ check: packages
 
 test: packages
 	@$(PYTHON) $(TOOLS)/all_tests.py
-
-cases:
-	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && "$$venv/bin/python" $(TOOLS)/cases.py
 
 bench: packages
 	@$(TOOLS)/bench-programs

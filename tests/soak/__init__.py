@@ -7,6 +7,6 @@
 Reading order: ``tree`` (a tree as data), ``grow`` (random trees and edits), ``disk`` (trees as data to trees on disk),
 ``hosts`` (both ends of a transfer, each a process of this machine), ``options`` (values of every option of transfer)
 and ``pairwise``, ``case`` (one scenario), ``reference`` (what the real rsync makes of it), ``judge`` and ``expected``
-(what may differ, and why), ``differential`` (rounds), ``machine`` (stateful, with kills), ``mutations``
-(that the rounds find what they are there to find). Nothing here is imported by the product.
+(what may differ, and why), ``differential`` (rounds), ``machine`` (stateful, with kills).
+Nothing here is imported by the product.
 """

@@ -4,14 +4,13 @@
 
 """The command line: ``python -m ansible_collections.longhaul.fleet.tests.soak differential 2000``.
 
-``differential N`` runs random cases, ``pairwise`` the whole table, ``stateful N`` sequences with kills; ``bite N`` puts
-back defects that were mended, and runs up to N cases until each is found. ``--user`` does the work as an ordinary user,
-``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a sparse file of ``--size N`` bytes and a
-line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes N`` makes transfers slow in known ways
-N times each, and counts how often the result names the cause. ``fleet N`` migrates N pairs, some of which cannot be,
-and kills the control node ``--kills`` times. ``watch N`` waits for N transfers that run for ``--minutes``. ``hostile``
-tries what a hostile host could do with 0.1.0, there and on this version; ``--attack C1`` (or ``sftp``, ``pull``) picks,
-``--show`` prints what was seen.
+``differential N`` runs random cases, ``pairwise`` the whole table, ``stateful N`` sequences with kills. ``--user``
+does the work as an ordinary user, ``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a
+sparse file of ``--size N`` bytes and a line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes
+N`` makes transfers slow in known ways N times each, and counts how often the result names the cause. ``fleet N``
+migrates N pairs, some of which cannot be, and kills the control node ``--kills`` times. ``watch N`` waits for N
+transfers that run for ``--minutes``. ``hostile`` tries what a hostile host could do with 0.1.0, there and on this
+version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen.
 Needs root, since owners and devices are among what is compared.
 """
 
@@ -28,7 +27,6 @@ from . import (
     fleet,
     hostile,
     machine,
-    mutations,
     scale,
     scale_entries,
     scale_reconnects,
@@ -42,7 +40,7 @@ def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", choices=["differential", "pairwise", "stateful", "bite", "scale", "hostile", "causes", "fleet", "watch"]
+        "what", choices=["differential", "pairwise", "stateful", "scale", "hostile", "causes", "fleet", "watch"]
     )
     parser.add_argument("count", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
@@ -74,8 +72,6 @@ def main() -> int:
     if given.what == "hostile":
         return hostile.run(given.attack, given.show)
     user = ORDINARY if given.user else ROOT
-    if given.what == "bite":
-        return _bite(given.count, given.seed)
     if given.what == "stateful":
         print(f"stateful, seed {given.seed}: {machine.run(given.count, given.seed, user)}")
         return 0
@@ -86,17 +82,6 @@ def main() -> int:
     print(f"{given.what}, seed {given.seed}: {tally}")
     print("expected, but never met:", ", ".join(tally.never_matched()) or "none")
     return int(bool(tally.unexplained))
-
-
-def _bite(most: int, seed: int) -> int:
-    missed = 0
-    for mutation in mutations.MUTATIONS:
-        count, first = mutations.bite(mutation, most, seed)
-        print(f"{mutation.name}: " + (f"found by case {count}: {first}" if count else f"not found by {most} cases"))
-        sys.stdout.flush()
-        missed += not count
-    print(f"bite, seed {seed}: {len(mutations.MUTATIONS) - missed} of {len(mutations.MUTATIONS)} found")
-    return int(bool(missed))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
 
 ``Host`` has what ``Session`` needs of a ``HostRunner``, so that everything from the options to the comparison is the
 product's own. Jobs are forked from the host's process instead of being started from the packed engine: what takes a
-tenth of a second then takes a hundredth, and a patch of the product that is in force when the host begins (see
-``mutations``) is in force in its jobs, too.
+tenth of a second then takes a hundredth, and a patch of the product that is in force when the host begins
+is in force in its jobs, too.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-import venv as environments
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -78,18 +77,6 @@ def run(part: Part) -> str:
     return line
 
 
-def run_cases() -> int:
-    """Print which cases were tried, and which passed; the exit code is 1 where one failed."""
-    try:
-        python = environments.make("dev") / "bin/python"
-    except environments.Unavailable as error:  # then no test ran, either, and each part has said so
-        print(error)
-        return 0
-    print("\n==== cases", flush=True)
-    argv = [str(python), str(collection.REPOSITORY / "tests/tools/cases.py"), "--complete"]
-    return subprocess.run(argv, check=False).returncode
-
-
 def main() -> int:
     """Run them; the exit code is 1 where something failed or nothing ran."""
     shutil.rmtree(results.FOLDER, ignore_errors=True)
@@ -98,7 +85,7 @@ def main() -> int:
         with ThreadPoolExecutor() as pool:
             summary += pool.map(run, parts)
     print("\n".join(summary))
-    return max(results.main(), run_cases())
+    return results.main()
 
 
 if __name__ == "__main__":

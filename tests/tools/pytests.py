@@ -87,8 +87,7 @@ def _watch(part: str, python: list[str], arguments: list[str], environment: dict
     """Run pytest so that it leaves a report whatever happens."""
     results.FOLDER.mkdir(parents=True, exist_ok=True)
     report = results.FOLDER / f"{part}.xml"
-    for path in (report, report.with_suffix(results.LEFT_OUT)):
-        path.unlink(missing_ok=True)
+    report.unlink(missing_ok=True)
     argv = [*python, "-m", "pytest", f"--junitxml={report}", f"--timeout={TEST_TIMEOUT}", *arguments]
     code = subprocess.run(argv, cwd=collection.REPOSITORY, env=environment, check=False).returncode
     if code and (code == NOTHING_RAN or not report.exists()):

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 FOLDER = Path(__file__).resolve().parents[2] / ".build/results"
-LEFT_OUT = ".left-out"  # beside a report: the tests that exist and were not asked for, a line each
 ALLOWED_SKIP = "cannot run here:"  # every other skipped test counts as failed
 
 
@@ -55,12 +54,6 @@ def read(folder: Path = FOLDER, parts: str = "*") -> list[Case]:
             seconds = float(element.get("time") or 0)
             cases.append(Case(path.stem, name_of(element), seconds, failure, _said(element, "skipped"), flaky))
     return cases
-
-
-def read_left_out(folder: Path = FOLDER) -> list[str]:
-    """Return the names of the tests that exist and were not asked for: ``tests/unit/test_x.py::test_y[z]``."""
-    paths = sorted(folder.glob(f"*{LEFT_OUT}"))
-    return [name for path in paths for name in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _said(case: ElementTree.Element, *tags: str) -> str | None:

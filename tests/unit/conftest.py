@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import gc
-from pathlib import Path, PurePath
-from typing import Sequence
+from pathlib import PurePath
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import login_shells
@@ -48,15 +47,6 @@ def _mark_long(variants: list[pytest.Item], often: int) -> None:
     for item in variants:
         if id(item) not in kept:
             item.add_marker(pytest.mark.long)
-
-
-def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Note beside the report which tests exist and are left out."""
-    config = items[0].config
-    report = getattr(config.option, "xmlpath", None)
-    if report and getattr(config, "workerinput", {}).get("workerid", "gw0") == "gw0":
-        with Path(report).with_suffix(".left-out").open("a", encoding="utf-8") as file:
-            file.writelines(f"{item.nodeid}\n" for item in items)
 
 
 def pytest_runtest_setup() -> None:

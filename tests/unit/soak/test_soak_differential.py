@@ -14,7 +14,6 @@ from ansible_collections.longhaul.fleet.tests.soak import differential, disk, gr
 from ansible_collections.longhaul.fleet.tests.soak.case import random_case
 from ansible_collections.longhaul.fleet.tests.soak.expected import EXPECTED
 from ansible_collections.longhaul.fleet.tests.soak.hosts import ORDINARY, ROOT
-from ansible_collections.longhaul.fleet.tests.soak.mutations import MUTATIONS, bite
 from ansible_collections.longhaul.fleet.tests.soak.tree import Tree
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 
@@ -67,20 +66,6 @@ def test_a_tree_is_the_same_each_time_it_is_made(tmp_path):
         for place in places:
             disk.make(grower.tree, place)
         assert differences(*places) == []
-
-
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_mended_defect_can_be_put_back(mutation):
-    right = mutation.target().__code__
-    with mutation.in_force():
-        assert mutation.target().__code__ != right
-    assert mutation.target().__code__ == right
-
-
-@needs_root
-def test_a_round_finds_a_defect_that_is_put_back():
-    count, first = bite(MUTATIONS[0], 3)
-    assert count and first
 
 
 def test_each_expected_difference_has_a_name_of_its_own_and_a_reason():
