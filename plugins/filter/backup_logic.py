@@ -112,7 +112,7 @@ QUESTIONS: Mapping[str, str] = {
     "failure": "plugin_utils.task_failure.tell_failure",
     "hook": "plugin_utils.hooks.tell_hook",
     "left": "plugin_utils.backup.left.find_left",
-    "runs": "plugin_utils.backup.old_keys.make_runs",
+    "runs": "plugin_utils.backup.jobs.make_runs",
 }
 
 

@@ -28,8 +28,7 @@ options:
       - The state of a job as the role keeps it (V(compared_fields), V(decide), V(remedies), V(switch)), all jobs
         (V(back), V(groups), V(problems)), one job (V(finds_extra)), the answer of V(groups) (V(left_out), V(together)),
         the result of a task (V(failure)), names as the user gave them (V(names)), the failures that the role recorded
-        (V(failures)), the results of comparisons (V(found)), a hook as the user wrote it (V(hook)), or the value of a
-        variable (V(toggle)).
+        (V(failures)), the results of comparisons (V(found)), or a hook as the user wrote it (V(hook)).
     type: raw
     required: true
   question:
@@ -49,7 +48,6 @@ options:
       - V(remedies) asks what a run does after a failure.
       - V(switch) asks which hooks of the switch have run.
       - V(together) asks for the hosts that switch over together.
-      - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
     choices:
       - back
@@ -67,7 +65,6 @@ options:
       - remedies
       - switch
       - together
-      - toggle
     required: true
   agreed:
     description: For V(problems), the names of jobs that may delete.
@@ -125,15 +122,6 @@ options:
     description: For V(back) and V(together), the names of the jobs.
     type: list
     elements: str
-  new:
-    description: For V(toggle), the new name.
-    type: str
-  old:
-    description: For V(toggle), the old name.
-    type: str
-  old_value:
-    description: For V(toggle), the value under the old name. V(none) if it is not set.
-    type: raw
   only:
     description: For V(groups), V(left_out) and V(problems), the names of the jobs that run. Empty means all.
     type: list
@@ -186,8 +174,7 @@ _value:
   description:
     - The answer.
     - V(failure) returns a text, V(left_out) and V(problems) a list of sentences, V(names) and V(together) a list of
-      names, V(compared_fields) a list of fields, which is empty if nothing is known, and V(finds_extra) and V(toggle) a
-      truth value.
+      names, V(compared_fields) a list of fields, which is empty if nothing is known, and V(finds_extra) a truth value.
     - V(back) returns the C(jobs) that go back, and the C(problems) with others.
     - V(decide) returns the C(steps) in their order. C(refused) is why the run refuses the job, and C(instead) what to
       do.
@@ -215,7 +202,6 @@ QUESTIONS: Mapping[str, str] = {
     "remedies": "plugin_utils.migrate.remedies.find_remedies",
     "switch": "plugin_utils.migrate.switch.divide",
     "together": "plugin_utils.migrate.groups.find_together",
-    "toggle": "plugin_utils.old_names.renamed_toggle",
 }
 
 

@@ -26,8 +26,8 @@ options:
     description:
       - What the question is about.
       - The links that are wanted, as the role's nic_links (V(commands), V(plan)), the results of
-        M(longhaul.fleet.nic_path_info) in a loop over peers, from this host to each of them (V(path_problems)), what
-        M(longhaul.fleet.nic_info) returned (V(tcp)), or the value of a variable (V(toggle)).
+        M(longhaul.fleet.nic_path_info) in a loop over peers, from this host to each of them (V(path_problems)), or what
+        M(longhaul.fleet.nic_info) returned (V(tcp)).
     type: raw
     required: true
   question:
@@ -36,9 +36,8 @@ options:
       - V(path_problems) asks which paths do not take the packets that they must take.
       - V(plan) asks for the network files and what stands in their way.
       - V(tcp) asks for the TCP settings of the host.
-      - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
-    choices: [commands, path_problems, plan, tcp, toggle]
+    choices: [commands, path_problems, plan, tcp]
     required: true
   back:
     description: For V(path_problems), the results from the peers to this host.
@@ -78,15 +77,6 @@ options:
   mtus:
     description: For V(tcp), the MTUs that are wanted, by link. The links that are named count, all where none is.
     type: dict
-  new:
-    description: For V(toggle), the new name.
-    type: str
-  old:
-    description: For V(toggle), the old name.
-    type: str
-  old_value:
-    description: For V(toggle), the value under the old name. V(none) if it is not set.
-    type: raw
   plan:
     description: For V(commands), what V(plan) returned.
     type: dict
@@ -119,7 +109,6 @@ _value:
     - V(path_problems) returns a sentence for each direction that does not pass.
     - V(plan) returns the plan, with C(problems), C(files), C(absent), C(live) and more. With problems use nothing else.
     - V(tcp) returns the C(settings) by key, a file's C(content), C(problems), and the C(speed) that counts in Mbit/s.
-    - V(toggle) returns a truth value.
   type: raw
 """
 
@@ -128,7 +117,6 @@ QUESTIONS: Mapping[str, str] = {
     "path_problems": "plugin_utils.network.path_problems.find_path_problems",
     "plan": "plugin_utils.network.plan.make_plan",
     "tcp": "plugin_utils.network.tcp.plan_tcp",
-    "toggle": "plugin_utils.old_names.renamed_toggle",
 }
 
 

@@ -25,8 +25,7 @@ options:
   _input:
     description:
       - What the question is about.
-      - What C(systemctl cat UNIT) prints (V(drop_in)), users and their passwords (V(secret_problems)), or the value of
-        a variable (V(toggle)).
+      - What C(systemctl cat UNIT) prints (V(drop_in)), or users and their passwords (V(secret_problems)).
     type: raw
     required: true
   question:
@@ -34,22 +33,12 @@ options:
       - V(drop_in) compares what the unit of the daemon closes (C(ProtectSystem), C(ProtectHome), C(PrivateDevices),
         C(PrivateTmp), C(ReadOnlyPaths)) with what the modules need.
       - V(secret_problems) asks what is wrong with the passwords. It says no password.
-      - V(toggle) asks whether a toggle is on that had another name before, and warns where the old one is set.
     type: str
-    choices: [drop_in, secret_problems, toggle]
+    choices: [drop_in, secret_problems]
     required: true
   config:
     description: For V(drop_in), the result of M(longhaul.fleet.rsyncd_config).
     type: dict
-  new:
-    description: For V(toggle), the new name.
-    type: str
-  old:
-    description: For V(toggle), the old name.
-    type: str
-  old_value:
-    description: For V(toggle), the value under the old name. V(none) if it is not set.
-    type: raw
   without:
     description: For V(drop_in), the path of a drop-in that is left out.
     type: str
@@ -68,14 +57,13 @@ _value:
     - The answer.
     - V(drop_in) returns C(settings), lines for a drop-in, empty if none is needed, and C(shut), needed paths that a
       drop-in cannot open, since the unit has them in C(InaccessiblePaths).
-    - V(secret_problems) returns a sentence for each problem, and V(toggle) a truth value.
+    - V(secret_problems) returns a sentence for each problem.
   type: raw
 """
 
 QUESTIONS: Mapping[str, str] = {
     "drop_in": "plugin_utils.rsyncd.sandbox.plan_drop_in",
     "secret_problems": "module_utils._rsyncd.check.secret_problems",
-    "toggle": "plugin_utils.old_names.renamed_toggle",
 }
 
 

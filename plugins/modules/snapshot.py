@@ -168,10 +168,8 @@ options:
     description:
       - Subset of the contents that one run of O(action=check) reads. With V(1/7), seven consecutive runs read
         everything, each file once. A file that snapshots share is read once for all of them.
-      - It was called O(check_share) in 0.1.
     type: str
     default: 1/1
-    aliases: [check_share]
   snapshots:
     description:
       - Names of the snapshots to check with O(action=check). By default all that are complete or set aside.
@@ -568,14 +566,7 @@ def main() -> None:
                 "choices": ["structure", "files", "contents"],
                 "default": DEFAULTS["check_level"],
             },
-            "check_subset": {
-                "type": "str",
-                "default": DEFAULTS["check_subset"],
-                "aliases": ["check_share"],
-                "deprecated_aliases": [
-                    {"name": "check_share", "version": "0.3.0", "collection_name": "longhaul.fleet"}
-                ],
-            },
+            "check_subset": {"type": "str", "default": DEFAULTS["check_subset"]},
             "snapshots": {"type": "list", "elements": "str"},
             "name": {"type": "str"},
             "rsnapshot_root": {"type": "path"},

@@ -15,8 +15,8 @@ from ..fleet.driving import pair_of
 from ..fleet.limits import Limits, check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
 from ..fleet.slices import is_automated
-from .jobs import Run
-from .old_keys import find_problems, make_runs
+from .job_problems import find_problems
+from .jobs import Run, make_runs
 from .record import Record
 from .store import Store
 

@@ -166,6 +166,14 @@ def test_private_variables_begin_with_the_role_and_public_ones_do_too(role):
 
 
 @pytest.mark.parametrize("role", NAMES)
+def test_a_switch_for_what_the_role_manages_is_named_after_it(role):
+    for name in load(role, "defaults/main.yml"):
+        thing = name.rpartition("_")[2]
+        assert "_install_" not in name, name
+        assert thing not in ("packages", "service", "firewall", "selinux") or name == f"{role}_manage_{thing}"
+
+
+@pytest.mark.parametrize("role", NAMES)
 def test_every_entry_point_has_its_tasks(role):
     for entry, specification in entry_points(role).items():
         assert (ROLES / role / "tasks" / f"{entry}.yml").exists(), entry
