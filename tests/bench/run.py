@@ -24,7 +24,7 @@ from ansible_collections.longhaul.fleet.tests.bench import cases, disk, image_ba
 from ansible_collections.longhaul.fleet.tests.bench.ours import Ours
 from ansible_collections.longhaul.fleet.tests.bench.peers import FETCHED, Peers
 from ansible_collections.longhaul.fleet.tests.bench.stage import Options, Stage
-from ansible_collections.longhaul.fleet.tests.support import older_release
+from ansible_collections.longhaul.fleet.tests.support import earlier_commit
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -47,8 +47,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"a small run, as if with {QUICK}")
     parser.add_argument(
         "--against",
-        choices=sorted(older_release.COMMITS),
-        help="measure the collection alone, and this version of it beside today's",
+        metavar="COMMIT",
+        help="measure the collection alone, and beside it the collection at this commit, in git's words",
     )
     parser.add_argument("--add", action="store_true", help="keep the other parts of the last report, if there is one")
     parser.add_argument("--out", type=Path, default=REPORT, help="where the report goes, as JSON")
@@ -105,13 +105,13 @@ def measure(given: argparse.Namespace, options: Options, last: dict[str, Any]) -
     return report
 
 
-def _earlier(version: str | None, bed: Testbed, folder: Path) -> Ours | None:
-    if not version:
+def _earlier(commit: str | None, bed: Testbed, folder: Path) -> Ours | None:
+    if not commit:
         return None
-    reason = older_release.why_not(version)
+    reason = earlier_commit.why_not(commit)
     if reason:
-        raise SystemExit(f"--against {version}: {reason}")
-    return Ours(bed, folder / "earlier", older_release.unpack(version, folder / "release"))
+        raise SystemExit(f"--against {commit}: {reason}")
+    return Ours(bed, folder / "earlier", earlier_commit.unpack(folder / "collections", commit))
 
 
 def report_of(described: dict[str, Any], options: Options, stage: Stage) -> dict[str, Any]:

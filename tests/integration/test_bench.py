@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.bench import run
-from ansible_collections.longhaul.fleet.tests.support import older_release
+from ansible_collections.longhaul.fleet.tests.support import earlier_commit
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 MIB = 1 << 20
@@ -65,11 +65,11 @@ def test_what_is_killed_at_half_sends_again_what_it_lost_and_the_first_file_is_s
 def test_an_earlier_version_takes_turns_with_todays(
     testbed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reason = older_release.why_not("0.1.0")
+    reason = earlier_commit.why_not()
     if reason:
         pytest.skip(f"cannot run here: {reason}")
     tools = "rsync -aHAX daemon,transfer stream TLS"
-    report, said = _report(tmp_path, capsys, "--only", "start", "--tools", tools, "--against", "0.1.0")
+    report, said = _report(tmp_path, capsys, "--only", "start", "--tools", tools, "--against", earlier_commit.EARLIER)
     assert [figure["tool"] for figure in report["figures"]] == ["transfer stream TLS (earlier)", "transfer stream TLS"]
     assert all(figure["runs"][0]["processor"] > 0 for figure in report["figures"])
     assert "### Today's version by the earlier one" in said and "start, transfer stream TLS" in said

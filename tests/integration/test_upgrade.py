@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What version 0.1.0 began, today's version finishes: a migration, a backup, a transfer that runs."""
+"""Today's version finishes what an earlier one began: a migration, a backup, a transfer that runs."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from typing import Iterator
 import pytest
 from ansible_collections.longhaul.fleet.tests.integration import test_migrate
 from ansible_collections.longhaul.fleet.tests.integration.test_migrate import START_NEW, START_OLD, STOP, Migration
-from ansible_collections.longhaul.fleet.tests.support import compare, leftovers, older_release
+from ansible_collections.longhaul.fleet.tests.support import compare, earlier_commit, leftovers
 from ansible_collections.longhaul.fleet.tests.support.backups import REPOSITORY, Backups
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, jobs, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
-OLD = "0.1.0"
 SLOW = "16mbit"
 
 migration = test_migrate.migration  # its fixture
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the collections of a control node that has not been upgraded."""
-    reason = older_release.why_not(OLD)
+    reason = earlier_commit.why_not()
     if reason:
         pytest.skip(f"cannot run here: {reason}")
-    return older_release.unpack(OLD, tmp_path_factory.mktemp("release"))
+    return earlier_commit.unpack(tmp_path_factory.mktemp("earlier"))
 
 
 class ControlNode:
-    """The control node of ``playbooks``: first with the older release, then with today's."""
+    """The control node of ``playbooks``: first with the earlier version, then with today's."""
 
-    def __init__(self, playbooks: Playbooks, release: Path) -> None:
+    def __init__(self, playbooks: Playbooks, earlier: Path) -> None:
         self._playbooks, self._today = playbooks, playbooks.collections
-        playbooks.collections = release
+        playbooks.collections = earlier
 
     def upgrade(self) -> None:
         """Install today's version."""
@@ -50,8 +49,8 @@ class ControlNode:
 
 
 @pytest.fixture
-def control_node(playbooks: Playbooks, release: Path) -> Iterator[ControlNode]:
-    yield ControlNode(playbooks, release)
+def control_node(playbooks: Playbooks, earlier: Path) -> Iterator[ControlNode]:
+    yield ControlNode(playbooks, earlier)
 
 
 def arrives(folder: Path, size: int = MIB) -> bool:
@@ -96,7 +95,7 @@ def test_a_migration_in_the_middle_of_its_switch(
     fails = {"host": "dest", "command": ["/bin/ls", "/data/mended"]}
     migration.jobs[0].update(before_cutover=[STOP], after_cutover=[mark, fails], cutover_failed=[START_OLD])
     hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
-    migration.run_into_failure(migrate_phase="report")  # the name that the whole of it had in 0.1.0
+    migration.run_into_failure(migrate_phase="cutover")
     marks = hosts.root("beta") / "data/marks"
     assert marks.read_text() == "once\n" and not test_migrate.serves(hosts, "alpha")
     control_node.upgrade()
@@ -116,7 +115,7 @@ def test_a_backup_that_was_interrupted(hosts: Testbed, playbooks: Playbooks, con
     make_big_files(source, 2 * MIB, count=20)
     os.link(source / os.listdir(source)[0], source / "other name")
     backups = Backups(hosts, playbooks)
-    backups.jobs = [backups.job("data", method="stream", keep={"last": 3}, check_share="1/1")]
+    backups.jobs = [backups.job("data", method="stream", keep={"last": 3}, check_subset="1/1")]
     backups.run()
     (first,) = backups.snapshots()
     shutil.copytree(source, source.with_name("day0"), symlinks=True, copy_function=os.link)
@@ -125,9 +124,10 @@ def test_a_backup_that_was_interrupted(hosts: Testbed, playbooks: Playbooks, con
     running = backups.start()
     arriving = backups.repository / "alpha/data/.unfinished/data"
     wait_for(lambda: arriving.is_dir() and arrives(arriving / "more"), seconds=120)
+    running.kill()
+    running.wait()
     for process in jobs(hosts, "alpha"):
         hosts.kill("alpha", process)
-    assert running.wait().rc != 0
     control_node.upgrade()
     hosts.shape("alpha", None)
 
@@ -193,11 +193,12 @@ def test_a_transfer_that_runs(hosts: Testbed, playbooks: Playbooks, control_node
 
 @pytest.mark.long
 def test_a_transfer_that_is_stopped(hosts: Testbed, playbooks: Playbooks, control_node: ControlNode) -> None:
-    """Today's transfer_control stops it, and what has arrived is not sent again."""
+    """Today's transfer_control pauses and stops it, and what has arrived is not sent again."""
     identity = slow_start(hosts, playbooks)
     control_node.upgrade()
-    cancel = {"longhaul.fleet.transfer_control": {"id": identity, "state": "cancelled"}}
-    playbooks.run([{"name": "Cancel", **cancel}], hosts="alpha,beta").expect_success()
+    for state in ("paused", "cancelled"):
+        control = {"longhaul.fleet.transfer_control": {"id": identity, "state": state}}
+        playbooks.run([{"name": "Control", **control}], hosts="alpha,beta").expect_success()
     assert not any("engine.pyz" in " ".join(one.argv) for host in hosts.hosts for one in hosts.processes(host))
     hosts.shape("alpha", None)
     moved = playbooks.run([{"name": "Move", "longhaul.fleet.transfer": MOVE}], hosts="beta").expect_success()

@@ -15,12 +15,12 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple, Sequence
 
-from ansible_collections.longhaul.fleet.tests.support import older_release
+from ansible_collections.longhaul.fleet.tests.support import earlier_commit
 
 from .hostile_attacks import ATTACKS, Attack
 from .hostile_ground import NAME, Ground, Release
 
-BEFORE = "0.1.0"
+BEFORE, COMMIT = "0.1.0", "ac4af213ffbda13da5499e19d191d5c25445bdf3"
 _WIDTH = 600  # characters
 HEADS = ("finding", "attack", BEFORE, "now", "its unit test")
 
@@ -52,14 +52,14 @@ def here() -> Release:
 
 def run(words: Sequence[str], shows: bool) -> int:
     """Try all attacks (or those whose finding or name has one of these words), and print a table."""
-    why = older_release.why_not(BEFORE)
+    why = earlier_commit.why_not(COMMIT)
     if why:
         print(f"cannot run here: {why}", file=sys.stderr)
         return 2
     folder = Path(tempfile.mkdtemp(prefix="release-"))
     count = wrong = 0
     try:
-        before = Release(BEFORE, older_release.unpack(BEFORE, folder))
+        before = Release(BEFORE, earlier_commit.unpack(folder, COMMIT))
         print("\t".join(HEADS))
         for attack in ATTACKS:
             if words and not any(word in (attack.finding, *attack.id.split("-")) for word in words):

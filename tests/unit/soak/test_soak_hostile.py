@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-from ansible_collections.longhaul.fleet.tests.soak.hostile import BEFORE, attempt, here
+from ansible_collections.longhaul.fleet.tests.soak.hostile import BEFORE, COMMIT, attempt, here
 from ansible_collections.longhaul.fleet.tests.soak.hostile_attacks import ATTACKS
 from ansible_collections.longhaul.fleet.tests.soak.hostile_ground import Release
-from ansible_collections.longhaul.fleet.tests.support import older_release
+from ansible_collections.longhaul.fleet.tests.support import earlier_commit
 
 pytestmark = [
     pytest.mark.newest,
     pytest.mark.skipif(os.geteuid() != 0, reason="cannot run here: needs root"),
-    pytest.mark.skipif(bool(older_release.why_not(BEFORE)), reason=f"cannot run here: no history that has {BEFORE}"),
+    pytest.mark.skipif(bool(earlier_commit.why_not(COMMIT)), reason=f"cannot run here: no history that has {BEFORE}"),
 ]
 
 
 @pytest.fixture(name="before", scope="module")
 def _before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     folder = tmp_path_factory.mktemp("release")
-    yield Release(BEFORE, Path(older_release.unpack(BEFORE, folder)))
+    yield Release(BEFORE, Path(earlier_commit.unpack(folder, COMMIT)))
 
 
 def variants() -> list[object]:
