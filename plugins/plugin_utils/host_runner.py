@@ -34,6 +34,7 @@ from .execution_retry import (
     wants_terminal,
     was_turned_away,
 )
+from .host_facts import find_set_by_facts, refuse_facts
 from .host_text import harmless, harmless_data
 from .memory import Memory
 from .pacing import Pace
@@ -134,13 +135,13 @@ class HostRunner:
 
     guard: Guard | None = None
 
-    def __init__(self, action: ActionBase, host: str, task_vars: Mapping[str, Any]) -> None:
-        """Prepare to run on ``host``.
+    def __init__(self, action: ActionBase, host: str, task_vars: Mapping[str, Any], roles: Sequence[str] = ()) -> None:
+        """Prepare to run on ``host``, for a task of these ``roles``.
 
         Its variables come from the inventory, so ``delegate_to``, the play's host and the peer change nothing.
         A task's or play's ``become`` keywords count for it as they do for any task, and so do passwords that the user
         was asked for; its variables win over them.
-        Raises HostFailed for a name that is not in the inventory.
+        Raises HostFailed for a name that is not in the inventory, and for a host whose facts set variables of the roles.
         """
         if host not in task_vars["hostvars"]:
             raise HostFailed(
@@ -148,9 +149,13 @@ class HostRunner:
                 "their variables say how to reach them"
             )
         self.name = host
+        hostvars = task_vars["hostvars"][host]
+        refused = refuse_facts(host, find_set_by_facts(hostvars, *roles))
+        if refused:
+            raise HostFailed(refused)
         self.variables = _variables(host, task_vars)
         # What belongs to the host, without what Ansible adds for the task's own.
-        inventory = {name: self.variables[name] for name in task_vars["hostvars"][host] if name in self.variables}
+        inventory = {name: self.variables[name] for name in hostvars if name in self.variables}
         self._action = self._bind(action)
         self._memory = Memory()
         self._identity = [host, self.connection, *(inventory.get(f"ansible_{name}") for name in _TELLING)]

@@ -50,16 +50,11 @@ LINKING = tuple(offer.method for offer in OFFERS if offer.links)
 def decide_trust(asked: str | None, hosts: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the trust between two hosts: none if the task or the variable of either says so, else full.
 
-    ``hosts`` has the variables of each by its name. Raises Refusal for a value that is neither, and where the variable
-    is among a host's facts: these are the host's own word, and win over the inventory.
+    ``hosts`` has the variables of each by its name, which its facts have not set (see host_facts). Raises Refusal for
+    a value that is neither.
     """
     said = {asked or FULL}
     for host, variables in hosts.items():
-        if VARIABLE in (variables.get("ansible_facts") or {}):
-            raise Refusal(
-                f"{VARIABLE} is among the facts of {host}, which may come from that host: nobody may vouch for "
-                "himself. Set it in the inventory, and clear the facts (meta: clear_facts, or the fact cache)"
-            )
         level = str(variables.get(VARIABLE) or FULL)
         if level not in (FULL, NONE):
             raise Refusal(f"{VARIABLE} of {host} is {level}: give {FULL} or {NONE}")

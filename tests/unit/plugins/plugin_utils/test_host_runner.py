@@ -71,6 +71,14 @@ def test_a_typed_password_is_used_by_become(monkeypatch: pytest.MonkeyPatch) -> 
     assert connection.become.get_option("become_pass") == "typed"
 
 
+@pytest.mark.parametrize("name", ["longhaul_trust", "ansible_remote_tmp"])
+def test_a_host_sets_no_variables_of_the_collection_by_its_facts(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    said = {name: "full", "ansible_facts": {name.removeprefix("ansible_"): "full"}}
+    with pytest.raises(HostFailed, match=f"{name}: set among the facts of old, which may come from that host"):
+        bound(monkeypatch, "old", {"new": {}, "old": said}, {})
+    bound(monkeypatch, "old", {"new": {}, "old": {**said, "ansible_facts": {}}}, {})
+
+
 @pytest.mark.parametrize("name", ["ansible_become_password", "ansible_become_pass"])
 def test_a_variable_of_the_host_wins_over_the_typed_one(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     hosts = {"new": SUDO, "old": {**SUDO, name: "variable"}}

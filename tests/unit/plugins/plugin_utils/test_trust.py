@@ -32,13 +32,6 @@ def test_the_wariest_counts(asked, source, dest, expected):
     assert decide_trust(asked, {"old": source, "new": dest}) == expected
 
 
-@pytest.mark.parametrize("level", ["full", "none"])
-def test_a_host_does_not_vouch_for_itself(level):
-    said = {"longhaul_trust": level, "ansible_facts": {"longhaul_trust": level}}
-    with pytest.raises(Refusal, match="among the facts of old, which may come from that host"):
-        decide_trust(None, {"old": said, "new": {}})
-
-
 def test_another_word_is_refused():
     with pytest.raises(Refusal, match="longhaul_trust of new is some: give full or none"):
         decide_trust(None, {"old": {}, "new": {"longhaul_trust": "some"}})

@@ -1,0 +1,73 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which variables a host may not set by its facts, as this ansible-core makes variables of facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.plugins.loader import shell_loader
+from ansible.vars.clean import clean_facts, namespace_facts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import (
+    SHELL_OPTIONS,
+    find_set_by_facts,
+    refuse_facts,
+)
+
+
+def variables(facts: dict[str, Any], inventory: dict[str, Any] | None = None, injects: bool = True) -> dict[str, Any]:
+    """Return the variables of a host that said these facts, as ansible-core makes them."""
+    injected = clean_facts(facts) if injects else {}
+    return {**(inventory or {}), **namespace_facts(facts), **injected}
+
+
+@pytest.mark.parametrize(
+    ("facts", "roles", "expected"),
+    [
+        ({"backup_after": [{"host": "localhost"}]}, ["backup"], ["backup_after"]),
+        ({"__backup_records": []}, ["backup"], ["__backup_records"]),
+        (
+            {"migrate_before_cutover": [], "longhaul_link": "x"},
+            ["migrate"],
+            ["longhaul_link", "migrate_before_cutover"],
+        ),
+        ({"longhaul_trust": "full"}, [], ["longhaul_trust"]),
+        ({"fleet_limits": {}}, ["migrate"], ["fleet_limits"]),
+        ({"ansible_remote_tmp": "$(id)"}, [], ["ansible_remote_tmp"]),
+        # What does no harm: variables of roles that do not run, and devices whose names begin like a role's variables.
+        ({"backup_after": []}, ["migrate"], []),
+        ({"ansible_backup_lan": {}, "ansible_nic_0": {}, "ansible_longhaul_0": {}}, ["backup", "nic"], []),
+        (
+            {"remote_tmp": "mine", "ansible_distribution": "Debian", "ansible_local": {"backup_after": 1}},
+            ["backup"],
+            [],
+        ),
+    ],
+)
+def test_what_facts_may_not_set(facts: dict[str, Any], roles: list[str], expected: list[str]) -> None:
+    assert find_set_by_facts(variables(facts), *roles) == expected
+    assert find_set_by_facts(variables(facts, injects=False), *roles) == []
+
+
+def test_the_inventory_may_set_them() -> None:
+    inventory = {"backup_after": [], "longhaul_trust": "none", "ansible_remote_tmp": "/var/tmp"}
+    assert find_set_by_facts(variables({"ansible_distribution": "Debian"}, inventory), "backup") == []
+    assert find_set_by_facts(inventory, "backup") == []  # no facts were gathered
+
+
+def test_options_of_shells_are_known() -> None:
+    """Each variable of a shell plugin that ansible-core lets facts set is refused."""
+    shell = shell_loader.get("sh")
+    named = {one["name"] for option in shell.option_definitions.values() for one in option.get("vars", [])}
+    left = set(clean_facts(dict.fromkeys(named, "x")))
+    assert "ansible_remote_tmp" in left
+    assert {name.removeprefix("ansible_") for name in left} <= SHELL_OPTIONS
+
+
+def test_the_refusal_says_what_to_type() -> None:
+    said = refuse_facts("web1", ["backup_after"])
+    assert said.startswith("backup_after: set among the facts of web1,") and "--flush-cache" in said
+    assert "cacheable" in said and refuse_facts("web1", []) == ""
