@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import signal
 import stat
 
 from .._model.entry import Entry, entry_from_stat
@@ -40,6 +42,23 @@ def is_same(status: os.stat_result, expected: Entry) -> bool:
         expected.uid,
         expected.gid,
     )
+
+
+def may_have_writer(fd: int) -> bool:
+    """Return whether a file may be open for writing, or mapped so; True where the system cannot tell.
+
+    ``fd`` is open for reading alone. The kernel refuses a read lease while there is a writer. Only the owner of the file
+    gets one, and root with CAP_LEASE. The signal for whoever opens the file in the meantime is one that is ignored.
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return True
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:
+        return True
+    return False
 
 
 class Inode:
@@ -108,6 +127,16 @@ class Inode:
             os.utime(self._fd, ns=times)
         else:
             os.utime(self._name, ns=times, dir_fd=self._parent, follow_symlinks=False)
+
+    def may_have_writer(self) -> bool:
+        """Return whether somebody may still write to this regular file, which is its user's own."""
+        if not HAS_PROC:
+            return True
+        fd = os.open(self._proc, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return may_have_writer(fd)
+        finally:
+            os.close(fd)
 
     def set_xattr(self, key: bytes, value: bytes) -> None:
         """Set one extended attribute. Raises OSError, with ENOTSUP if there are none."""

@@ -15,13 +15,13 @@ from ..settings import Settings
 # <linux/capability.h>
 CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID = 0, 1, 2, 3, 4
 SETGID, SETUID, NET_BIND_SERVICE, SYS_CHROOT, SYS_ADMIN = 6, 7, 10, 18, 21
-SYS_RESOURCE, MKNOD, SETFCAP, MAC_ADMIN = 24, 27, 31, 33
+SYS_RESOURCE, MKNOD, LEASE, SETFCAP, MAC_ADMIN = 24, 27, 28, 31, 33
 
 # Read and list everything, and not change access times (O_NOATIME); write below folders of other users, too, as
 # the state folder's may be. SYS_RESOURCE: root is not held to quotas and to the sizes of pipes.
 _ALWAYS = frozenset([DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, SYS_RESOURCE])
-# Give files away, and keep setgid in a mode.
-_WRITING = frozenset([CHOWN, FSETID])
+# Give files away, keep setgid in a mode, and find out whether another user's file is open for writing.
+_WRITING = frozenset([CHOWN, FSETID, LEASE])
 # trusted.*, and what of security.* belongs to no module of the kernel, can only be seen and set with SYS_ADMIN;
 # labels that the policy in force does not know (SELinux) with MAC_ADMIN.
 _XATTRS = frozenset([SYS_ADMIN, MAC_ADMIN])

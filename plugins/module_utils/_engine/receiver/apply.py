@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
@@ -33,6 +34,9 @@ _UNCHANGED = Verdict(NONE, " " * 11, frozenset())  # nobody is shown what did no
 
 _GIVEN = frozenset(["owner", "group"])
 _SET_ID = stat.S_ISUID | stat.S_ISGID
+_OWNER_WRITES = 0o755  # what of a mode lets nobody but the owner write
+_DAY_NS = 86_400 * 10**9
+_TAKEN = _GIVEN | {"permissions", "acls"}  # what decides who may write
 _ALL = frozenset(["owner", "group", "permissions", "times", "acls", "xattrs"])
 
 
@@ -131,6 +135,40 @@ class Applier(FileApplier):
             return False
         return found.uid != self.ids.uid(entry.uid) or found.gid != self.ids.gid(entry.gid)
 
+    def disowns(self, entry: Entry, found: Entry) -> bool:
+        """Return whether an entry takes what is there away from another user, who may hold it open for writing."""
+        return (
+            self.powers.all
+            and "owner" in self.preserve
+            and found.uid != self._own[0]
+            and found.uid != self.ids.uid(entry.uid)
+        )
+
+    def take_over(self, entry: Entry, found: Entry) -> Entry | None:
+        """Take a file away from another user, so that its content can be compared, and return what it is then.
+
+        None if somebody may still write to it: then it is as it was. Until :meth:`attributes` its time says that its
+        content is not known. In check mode it stays as it is.
+        """
+        if self.check:
+            return found
+        parent, name = self.root.open_parent(entry.path)
+        with Inode(parent, name, found) as inode:
+            try:
+                inode.chown(self._own[0], -1)
+                if found.mode & ~_OWNER_WRITES:
+                    inode.chmod(found.mode & _OWNER_WRITES)
+                if not inode.may_have_writer():
+                    if "times" in self.preserve:
+                        inode.set_times(time.time_ns(), entry.mtime_ns - _DAY_NS)
+                    return inode.entry(entry.path, self.wants_xattrs)
+            except OSError:
+                pass
+            with contextlib.suppress(OSError):
+                inode.chown(found.uid, -1)
+                inode.chmod(found.mode)
+        return None
+
     def _is_same(self, entry: Entry, found: Entry) -> bool:
         """Whether nothing at all differs that could be kept.
 
@@ -178,12 +216,20 @@ class Applier(FileApplier):
                 self.root.make_directory(entry.path, 0o700 if self._keeps_mode else entry.mode & 0o777 | 0o700)
                 self.remember(entry.path)
                 made = True
+            elif self.disowns(entry, found):
+                self._take_directory(entry, found)
             elif not self.powers.all and found.uid == self.powers.uid and found.mode & 0o700 != 0o700:
                 parent, name = self.root.open_parent(entry.path)
                 metadata.chmod(parent, name, found.mode | 0o700, found)
             self._spool.push(encode(entry._replace(blocks=int(made))))
         self.count(entry, verdict)
         return verdict
+
+    def _take_directory(self, entry: Entry, found: Entry) -> None:
+        """Give a directory its owner before anything arrives in it, which the owner before could exchange."""
+        parent, name = self.root.open_parent(entry.path)
+        given = self.preserve & _TAKEN
+        self.note(entry.path, metadata.apply(parent, name, entry, found, given, self.ids, powers=self.powers))
 
     def special(self, entry: Entry, found: Entry | None, has_own_names: bool = False) -> Verdict:
         """Make a symlink, FIFO, socket or device, or fix its attributes.
@@ -196,7 +242,9 @@ class Applier(FileApplier):
             if not self.check:
                 self._make_special(entry, found)
         elif found is not None and (verdict.action == ATTRIBUTES or found.nlink > 1):
-            shared = self._is_shared(found, verdict, has_own_names)
+            # A listener stays behind a socket, and a reader or a writer behind a FIFO, whoever owns it by now.
+            is_held = entry.type != SYMLINK and self.disowns(entry, found)
+            shared = is_held or self._is_shared(found, verdict, has_own_names)
             if shared:
                 verdict = self._apart(entry, verdict)
             if shared and not self.check:

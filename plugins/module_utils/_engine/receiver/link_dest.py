@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 
+from ..._core.files import hash_and_close
 from ..._model.entry import REGULAR, Entry
 from ..._tree.compare import ATTRIBUTES, NONE
 from ..._tree.dirfd import Root
+from ..._tree.inode import exchanged
 from .apply import Applier
 from .new_file import copy_file
 
@@ -37,12 +39,16 @@ class LinkDest:
                 best = root, old
         return best
 
-    def take(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], folder_fd: int) -> bool:
+    def take(
+        self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], source_sum: str | None = None
+    ) -> bool:
         """Put the file in place: as a hard link where everything is equal, else as a copy. False: it must be sent.
 
-        It is a copy, too, where the older tree has one file for several of the source.
+        It is a copy, too, where the older tree has one file for several of the source. ``source_sum`` is the hash of
+        the source's content: a copy of another user's file, who could have changed that since, must have it.
         """
         root, old = source
+        folder_fd = self._applier.temporary_fd
         name = self._applier.temporary_name()
         try:
             if self._applier.judge(entry, old).action == NONE and self._applier.claims(old.dev, old.ino):
@@ -52,6 +58,10 @@ class LinkDest:
                 self._applier.root.rename_into(folder_fd, name, entry.path, old)
             else:
                 copy_file(root, old, folder_fd, name)
+                if source_sum and self._applier.disowns(entry, old):
+                    with Root(folder_fd) as staging:
+                        if hash_and_close(staging.open_file(name)).hex() != source_sum:
+                            raise exchanged()
                 status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
                 self._applier.finish_file(entry, found, folder_fd, name, status)
         except OSError:

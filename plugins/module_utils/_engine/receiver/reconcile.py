@@ -11,6 +11,7 @@ hash or must be sent.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from functools import partial
 from typing import Callable, NamedTuple
@@ -21,6 +22,7 @@ from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
 from ..._model.paths import unescape
 from ..._tree.compare import ATTRIBUTES, NONE, Verdict
 from ..._tree.dirfd import InTheWay, Root
+from ..content import bundles
 from ..wire.messages import Shard
 from .apply import Applier
 from .delete import Extras
@@ -36,6 +38,7 @@ class OpenShard:
     def __init__(self, shard: Shard) -> None:
         self.shard = shard
         self.found: dict[int, Entry | None] = {}  # of regular files that are not decided or not there yet
+        self.taken: dict[int, Entry] = {}  # another user's file, as it was before this run took it over
         self.verdicts: dict[int, Verdict] = {}
         self.wanted: list[int] = []
         self.candidates: dict[int, tuple[Root, Entry]] = {}
@@ -65,6 +68,7 @@ class Reconciler:
         self._checksum = bool(settings["checksum"])
         self._suspects = frozenset(unescape(path) for path in settings.get("suspects") or ())
         self._by_time = not self._checksum and not self._suspects  # size and time say whether a content is right
+        self._in_place = bool(settings.get("inplace"))
         self._keeps_times = "times" in settings["preserve"]
         self._keeps_links = "hardlinks" in settings["preserve"]
         self._kept = {REGULAR, SYMLINK, *special_types(settings["preserve"])}  # of what is no directory
@@ -193,20 +197,43 @@ class Reconciler:
         if found is None and not self._has_snapshots:
             self._want(work, index, None, verdict, None)
             return
-        is_file = found is not None and found.type == REGULAR
-        if is_file and found is not None and found.size == entry.size and self._is_in_doubt(entry, found):
-            work.found[index] = found
-            work.hashed.append(index)
-            return
-        if is_file and found is not None and verdict.action in (NONE, ATTRIBUTES):
-            self._keep(work, entry, found, verdict)
-            return
+        if found is not None and found.type == REGULAR:
+            in_doubt = found.size == entry.size and self._is_in_doubt(entry, found)
+            is_kept = verdict.action in (NONE, ATTRIBUTES)
+            if (in_doubt or is_kept) and self._applier.disowns(entry, found):
+                self._meet_file_of_another(work, index, entry, found)
+                return
+            if in_doubt:
+                work.found[index] = found
+                work.hashed.append(index)
+                return
+            if is_kept:
+                self._keep(work, entry, found, verdict)
+                return
         candidate = self._candidate(entry, found)
-        if candidate is not None and self._is_in_doubt(entry, candidate[1]):
+        if candidate is not None and self._must_compare(entry, candidate[1]):
             work.found[index], work.candidates[index] = found, candidate
             work.hashed.append(index)
             return
         self._want(work, index, found, verdict, candidate)
+
+    def _meet_file_of_another(self, work: OpenShard, index: int, entry: Entry, found: Entry) -> None:
+        """Compare the content of a file that is taken away from another user, who could give it any size and time.
+
+        If he may still write to it, or it has other names, a new file takes its place.
+        """
+        taken = self._applier.take_over(entry, found) if found.nlink == 1 else None
+        if taken is not None:
+            work.found[index], work.taken[index] = taken, found
+            work.hashed.append(index)
+            return
+        if self._in_place and found.nlink == 1 and not bundles.fits(entry):
+            raise OSError(
+                errno.ETXTBSY,
+                f"it is to be kept for inplace, but user id {found.uid}, to whom it belongs, may have it open for "
+                "writing. End the program that has (`fuser -v` names it), or transfer it without inplace",
+            )
+        self._want(work, index, found, self._applier.judge(entry, found, equal=False), None)
 
     @property
     def older_roots(self) -> list[Root]:
@@ -228,23 +255,29 @@ class Reconciler:
             return True
         return not self._keeps_times and found.mtime_ns != entry.mtime_ns
 
+    def _must_compare(self, entry: Entry, older: Entry) -> bool:
+        """Return whether only its content says if an older file is the right one, whose owner may be another one."""
+        return self._is_in_doubt(entry, older) or self._applier.disowns(entry, older)
+
     def compare(self, work: OpenShard, index: int, source_sum: str | None) -> None:
         """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises OSError or ValueError."""
         entry, found = work.shard.entries[index], work.found.pop(index)
         candidate = work.candidates.get(index)
         root, there = candidate if candidate else (self._root, found)
         equal = bool(source_sum) and there is not None and _hash(root, there) == source_sum
+        before = work.taken.pop(index, found)
         if candidate is not None:
-            self._want(work, index, found, self._applier.judge(entry, found, equal=None), candidate if equal else None)
+            verdict = self._applier.judge(entry, found, equal=None)
+            self._want(work, index, found, verdict, candidate if equal else None, source_sum)
             return
-        verdict = self._applier.judge(entry, found, equal=equal)
+        verdict = self._applier.judge(entry, before, equal=equal)
         if equal and found is not None:
             self._keep(work, entry, found, verdict)
             return
         candidate = self._candidate(entry, found)
-        if candidate is not None and self._is_in_doubt(entry, candidate[1]):
+        if candidate is not None and self._must_compare(entry, candidate[1]):
             candidate = candidate if source_sum and _hash(*candidate) == source_sum else None
-        self._want(work, index, found, verdict, candidate)
+        self._want(work, index, found, verdict, candidate, source_sum)
 
     def _keep(self, work: OpenShard, entry: Entry, found: Entry, verdict: Verdict) -> None:
         """The content is right."""
@@ -257,13 +290,20 @@ class Reconciler:
             self.placed(entry, verdict)
 
     def _want(
-        self, work: OpenShard, index: int, found: Entry | None, verdict: Verdict, candidate: tuple[Root, Entry] | None
+        self,
+        work: OpenShard,
+        index: int,
+        found: Entry | None,
+        verdict: Verdict,
+        candidate: tuple[Root, Entry] | None,
+        source_sum: str | None = None,
     ) -> None:
-        """The content is not there: take it from a snapshot, else ask for it."""
+        """The content is not there: take it from a snapshot, else ask for it.
+
+        ``source_sum``: the hash of the source's content, if it is known.
+        """
         entry = work.shard.entries[index]
-        if candidate is not None and (
-            self._check or self._link_dest.take(entry, found, candidate, self._applier.temporary_fd)
-        ):
+        if candidate is not None and (self._check or self._link_dest.take(entry, found, candidate, source_sum)):
             if self._check:
                 self._applier.clear(entry, found)
             self._applier.count(entry, verdict)

@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
+import subprocess
 import time
 
 import pytest
@@ -21,7 +23,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.li
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.new_file import copy_file
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import FIFO
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import metadata
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.compare import UPDATE
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.inode import may_have_writer
 from ansible_collections.longhaul.fleet.tests.support.swapper import HAS_EXCHANGE, USER, replacing
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 
@@ -112,7 +116,7 @@ def test_an_older_file_that_was_exchanged_is_not_linked(applier, dest, tmp_path)
         candidate = link_dest.candidate(entry)
         (older / "other").write_text("other")
         (older / "other").rename(older / "file")
-        assert not link_dest.take(entry, None, candidate, applier.temporary_fd)
+        assert not link_dest.take(entry, None, candidate)
     assert not (dest / "file").exists() and os.listdir(applier.temporary_fd) == []
 
 
@@ -172,3 +176,62 @@ def test_a_partial_file_that_the_transfer_did_not_make_gives_way(applier, dest, 
         again.close(complete=True)
     os.close(fd)
     assert (dest.parent / "foreign").read_text() == "foreign"
+
+
+def make_of_user(dest, name, content=b"file", mode=0o666):
+    """Make a file of another user, and return it as it is to be."""
+    (dest / name).write_bytes(content)
+    (dest / name).chmod(mode)
+    os.chown(dest / name, USER, USER)
+    with Root(os.fsencode(dest)) as root:
+        found = root.lstat(os.fsencode(name), xattrs=True)
+    return found, found._replace(uid=0, gid=0, mode=0o644)
+
+
+@needs_root
+def test_a_file_that_was_taken_over_looks_different_until_it_was_compared(applier, dest):
+    """Else the run after one that was interrupted would take it for what it looks like."""
+    found, entry = make_of_user(dest, "file")
+    taken = applier.take_over(entry, found)
+    assert (taken.uid, taken.ino, taken.mode & 0o022) == (0, found.ino, 0)
+    assert not applier.is_unchanged(entry) and applier.judge(entry, taken).action == UPDATE
+    applier.attributes(entry, taken, applier.judge(entry, found, equal=True))
+    assert applier.is_unchanged(entry) and (dest / "file").stat().st_ino == found.ino
+
+
+@needs_root
+def test_a_file_that_its_owner_holds_open_stays_his(applier, dest, monkeypatch):
+    found, entry = make_of_user(dest, "file", mode=0o664)
+    with open(dest / "file", "r+b"):
+        assert applier.take_over(entry, found) is None
+        assert applier.root.lstat(b"file", xattrs=True)._replace(ctime_ns=0) == found._replace(ctime_ns=0)
+    monkeypatch.delattr(fcntl, "F_SETLEASE")  # as on FreeBSD
+    assert applier.take_over(entry, found) is None
+    assert applier.root.lstat(b"file", xattrs=True)._replace(ctime_ns=0) == found._replace(ctime_ns=0)
+
+
+@needs_root
+def test_who_opens_a_file_while_its_lease_is_held_ends_nothing(dest):
+    """The signal for that ends a process by default."""
+    (dest / "file").write_text("file")
+    fd = os.open(dest / "file", os.O_RDONLY)
+    end = time.monotonic() + 1
+    with subprocess.Popen(["sh", "-c", f"while :; do : >> {dest}/file; done"]) as writer:
+        while time.monotonic() < end:
+            may_have_writer(fd)
+        writer.kill()
+    os.close(fd)
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o777, 0o755])
+def test_a_directory_has_its_owner_before_anything_arrives_in_it(applier, dest, mode):
+    """Its owner before could exchange what arrives."""
+    (dest / "folder").mkdir()
+    (dest / "folder").chmod(mode)
+    os.chown(dest / "folder", USER, USER)
+    found = applier.entry_at(b"folder")
+    applier.directory(found._replace(uid=0, gid=0, mode=0o755, mtime_ns=1), found)
+    status = (dest / "folder").stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (0, 0, 0o755)
+    assert applier.outcome.attributes_changed == 1
