@@ -47,8 +47,8 @@ def is_same(status: os.stat_result, expected: Entry) -> bool:
 def may_have_writer(fd: int) -> bool:
     """Return whether a file may be open for writing, or mapped so; True where the system cannot tell.
 
-    ``fd`` is open for reading alone. The kernel refuses a read lease while there is a writer. Only the owner of the file
-    gets one, and root with CAP_LEASE. The signal for whoever opens the file in the meantime is one that is ignored.
+    ``fd`` is open for reading alone. The kernel refuses a read lease while there is a writer. Only the owner of the
+    file gets one, and root with CAP_LEASE. Opening the file meanwhile sends a signal that is ignored.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return True

@@ -121,6 +121,11 @@ class Hashes(NamedTuple):
     rests: list[bytes]
     processor: float  # seconds that they cost
 
+    def one(self, number: int) -> tuple[bytes, bytes]:
+        """Return both parts of one of them; empty if there are fewer."""
+        part = slice(number * SUM_BYTES, (number + 1) * SUM_BYTES)
+        return (self.sums[part], self.rests[number]) if number < len(self.rests) else (b"", b"")
+
 
 def block_size(size: int) -> int:
     """Choose the block for a file of ``size`` bytes: the smallest power of two with which its hashes are few enough."""

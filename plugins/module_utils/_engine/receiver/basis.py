@@ -13,13 +13,19 @@ import contextlib
 import errno
 import fcntl
 import os
+import time
 from typing import Collection, Iterable
 
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
+from ..._tree.inode import may_have_writer
 from ..content import delta
 from ..content.delta import Blocks, Hashes
 from ..wire.frames import FrameError
+from ..wire.ranges import Range, merged
+
+_COARSE_NS = 10**6  # a time that is a multiple of it is one of a file system that keeps no finer ones
+_RECENT_NS = 2 * 10**9  # the clock of files ticks more slowly than a processor writes
 
 
 class Basis:
@@ -31,6 +37,8 @@ class Basis:
     def __init__(self, fd: int, size: int, hashes: Collection[str]) -> None:
         self.fd = fd
         self._before = os.fstat(fd)
+        # After that look: whoever opens it later cannot write without a change of its ctime.
+        self._is_quiet = _shows_changes(self._before.st_ctime_ns) and not may_have_writer(fd)
         old_size = self._before.st_size
         self.blocks: Blocks = delta.blocks_of(old_size, size, hashes)
         if not self.blocks.total:
@@ -42,11 +50,28 @@ class Basis:
                 fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_NOATIME)
 
     def is_as_it_was(self) -> bool:
-        """Whether nobody wrote to it meanwhile."""
+        """Return whether certainly nobody wrote to it meanwhile; another name, too, counts as a change."""
         was, now = self._before, os.fstat(self.fd)
-        if (was.st_size, was.st_mtime_ns) != (now.st_size, now.st_mtime_ns):
-            return False
-        return was.st_ctime_ns == now.st_ctime_ns or was.st_nlink != now.st_nlink  # a name was added, or removed
+        same = (was.st_size, was.st_mtime_ns, was.st_ctime_ns) == (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        return self._is_quiet and same
+
+    def differing(self, fd: int, taken: Iterable[Range], hasher: delta.Hasher) -> list[Range]:
+        """Return which stretches that were taken from it into an open file do not have the hashes that were told.
+
+        ``taken`` are whole blocks. Raises OSError.
+        """
+        blocks = self.blocks
+        runs = [run for start, end in merged(taken) for run in blocks.stretches(blocks.inside(start, end))]
+        found: list[Range] = []
+        with contextlib.closing(hasher.hashes(fd, blocks, runs)) as hashed:
+            for run, now in hashed:
+                first = run.start - run.start % blocks.stretch
+                told = self._hashes[first]
+                for number in run:
+                    at, there = number - run.start, number - first
+                    if now.one(at) != told.one(there):
+                        found.append((number * blocks.size, (number + 1) * blocks.size))
+        return merged(found)
 
     def note(self, numbers: range, hashes: Hashes) -> None:
         """Keep what the source must prove to know. Other threads may read it."""
@@ -71,6 +96,11 @@ class Basis:
     def close(self) -> None:
         """Close the descriptor."""
         os.close(self.fd)
+
+
+def _shows_changes(ctime_ns: int) -> bool:
+    """Return whether a change from now on gives a file another ctime: where these are fine, and its own is not new."""
+    return bool(ctime_ns % _COARSE_NS) and time.time_ns() - ctime_ns > _RECENT_NS
 
 
 def find_basis(entry: Entry, places: Iterable[tuple[Root, Entry | None]], hashes: Collection[str]) -> Basis | None:

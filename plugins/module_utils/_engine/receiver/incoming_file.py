@@ -32,6 +32,10 @@ class IncomingFile:
     def note(self, start: int, end: int) -> None:
         """A range was written."""
 
+    def note_all_but(self, _bad: list[Range]) -> bool:
+        """Let a rerun begin with all but these ranges; False if it cannot."""
+        return False
+
     def sync(self) -> None:
         """Let what was noted reach the disk, where a journal says so then."""
 

@@ -22,7 +22,7 @@ from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from ..content.clone import clone, spread
 from ..content.sparse import copy
-from ..wire.ranges import Range, merged
+from ..wire.ranges import Range, merged, missing
 from .incoming_file import IncomingFile
 
 JOURNAL = b".ranges"
@@ -128,6 +128,16 @@ class Partial(IncomingFile):
         if self._journal >= 0:
             with self._lock:
                 self._noted.append((start, end))
+
+    def note_all_but(self, bad: list[Range]) -> bool:
+        """Let a rerun begin with all but these ranges, where there is a journal; False if there is none."""
+        if self._journal < 0:
+            return False
+        with self._lock:
+            self._noted = missing(bad, self.size)
+        os.ftruncate(self._journal, 0)
+        self.close(complete=False)
+        return True
 
     def sync(self) -> None:
         """Let what was noted reach the disk, and then write it down. Writers need not wait meanwhile."""

@@ -52,8 +52,36 @@ class _Incoming:
         self.users: set[DataConnection] = set()  # whose contents are being written to it
         self.basis: Basis | None = None
         self.same: dict[int, int] = {}  # by offset: how many bytes were taken from the basis
-        self.complete: set[int] = set()  # the offsets of the ranges that are
+        self.complete: set[int] = set()  # the offsets of the ranges that the source has sent, as it says
         self.written = 0  # bytes of these
+        self.arrived: list[Range] = []  # those of which everything came
+
+    @property
+    def missing(self) -> list[Range]:
+        """What never came of it, whatever the source says."""
+        return missing([*self.partial.have, *self.arrived], self.partial.size)
+
+
+class _Run:
+    """What came over one connection without a gap since the last range was complete."""
+
+    __slots__ = ("end", "has_same", "item", "start")
+
+    def __init__(self) -> None:
+        self.item: _Incoming | None = None
+        self.start = self.end = 0
+        self.has_same = False  # whether something of it was taken from an old version
+
+    def add(self, item: _Incoming, record: Record) -> None:
+        """Take note of a record's contents."""
+        if self.item is not item or record.offset != self.end:
+            self.item, self.start, self.has_same = item, record.offset, False
+        self.end = record.offset + record.length
+        self.has_same = self.has_same or record.kind == RecordKind.SAME
+
+    def ends(self, item: _Incoming, record: Record) -> bool:
+        """Return whether all of the range that a record says is complete has come."""
+        return self.item is item and self.start <= record.offset and self.end == record.offset + record.length
 
 
 class _Batch:
@@ -196,7 +224,9 @@ class StreamDest(DestCarrier):
         """Hash the old version where something of the file is needed, not too far ahead of what is written."""
         blocks, told, first = basis.blocks, 0, 0
         runs = blocks.stretches_in(batch.needed.get(index, [(0, item.partial.size)]))
-        with contextlib.closing(self._hasher.hashes(basis.fd, blocks, runs)) as hashed:
+        # Nobody else can write to a clone.
+        fd = item.partial.fd if item.partial.is_cloned else basis.fd
+        with contextlib.closing(self._hasher.hashes(fd, blocks, runs)) as hashed:
             with contextlib.suppress(OSError):  # then what follows is sent
                 for run, hashes in hashed:
                     basis.note(run, hashes)
@@ -229,7 +259,7 @@ class StreamDest(DestCarrier):
         if batch.bundle is None:
             self._context.progress.moved(batch.announced)
         try:
-            return _Received(batch, self._context.top, self._reuse)
+            return _Received(batch, self._context.top, self._reuse, self._hasher)
         except FrameError as error:
             raise TransferFailed(f"what arrived of small files cannot be used: {error}") from error
 
@@ -253,6 +283,7 @@ class StreamDest(DestCarrier):
         Raises ConnectionLost, FrameError and OSError.
         """
         time_accounting.enter(time_accounting.LINK, time_accounting.WRITE)
+        run = _Run()
         while True:
             record = link.receive_head()
             if record.kind == RecordKind.BYE:
@@ -263,7 +294,7 @@ class StreamDest(DestCarrier):
                 if item is not None and record.kind != RecordKind.DONE:
                     item.users.add(link)
             try:
-                self._take_record(link, record, item)
+                self._take_record(link, record, item, run)
             except OSError as error:
                 if error.errno in FULL:
                     raise full(self._context.root, f"{error.strerror}, while a large file arrived") from error
@@ -282,7 +313,7 @@ class StreamDest(DestCarrier):
             return batch.bundle
         return batch.large.get(index)
 
-    def _take_record(self, link: DataConnection, record: Record, item: _Incoming | None) -> None:
+    def _take_record(self, link: DataConnection, record: Record, item: _Incoming | None, run: _Run) -> None:
         if item is None:  # it came over another connection meanwhile, could not be opened, or was not asked for
             left = record.size
             while left:
@@ -293,6 +324,7 @@ class StreamDest(DestCarrier):
             raise FrameError("contents arrived from behind the end of a file")
         if record.kind == RecordKind.RAW:
             link.receive_file(partial.fd, record.offset, record.length, self._context.progress.moved)
+            run.add(item, record)
             return
         if record.kind == RecordKind.ZERO:
             if not partial.fresh:
@@ -306,8 +338,8 @@ class StreamDest(DestCarrier):
             with self._changed:
                 item.same[record.offset] = record.length
         elif record.kind == RecordKind.DONE:
-            partial.note(record.offset, record.offset + record.length)
-            self._noted.set()
+            self._take_done(item, (record.offset, record.offset + record.length), run.ends(item, record), run.has_same)
+            run.item = None
             with self._changed:
                 item.written += record.length if record.offset not in item.complete else 0
                 item.complete.add(record.offset)
@@ -320,7 +352,22 @@ class StreamDest(DestCarrier):
             while data:
                 written = os.pwrite(partial.fd, data, offset)
                 data, offset = data[written:], offset + written
+        run.add(item, record)
         self._context.progress.moved(record.length)
+
+    def _take_done(self, item: _Incoming, piece: Range, is_whole: bool, has_same: bool) -> None:
+        """Count a range that the source calls complete, where all of it came: it may have been unable to read it.
+
+        One with blocks of an old version that somebody may be writing to is no use to a rerun yet.
+        """
+        if not is_whole:
+            return
+        with self._changed:
+            item.arrived.append(piece)
+        if has_same and item.basis is not None and not item.partial.is_cloned and not item.basis.is_as_it_was():
+            return
+        item.partial.note(*piece)
+        self._noted.set()
 
     # the journal's thread
 
@@ -360,8 +407,10 @@ class StreamDest(DestCarrier):
 
 
 class _Received(Arrived):
-    def __init__(self, batch: _Batch, root: bytes | int, reuse: Callable[[Payload], None]) -> None:
-        self._root, self._frames, self._reuse = root, batch.frames, reuse
+    def __init__(
+        self, batch: _Batch, root: bytes | int, reuse: Callable[[Payload], None], hasher: delta.Hasher
+    ) -> None:
+        self._root, self._frames, self._reuse, self._hasher = root, batch.frames, reuse, hasher
         self._large = batch.large
         self._small = dict(bundles.contents(batch.frames + _beside(batch), batch.small))
         self._bases = batch.bases
@@ -376,6 +425,9 @@ class _Received(Arrived):
         if item is None:
             self.trouble = self._trouble.get(index, "")
             raise OSError(errno.ENOENT, self.trouble)
+        if item.missing:
+            self.trouble = "the source did not send all of it"
+            raise OSError(errno.ENODATA, self.trouble)
         if isinstance(item.partial, InPlace):
             try:
                 with Root(self._root) as root:
@@ -385,12 +437,24 @@ class _Received(Arrived):
                 raise
             self._count(item)
             return item.partial.folder_fd, item.partial.name  # it stays open until this is closed
-        if item.basis is not None and item.same and not item.basis.is_as_it_was():
-            self.trouble = "its old version at the destination changed meanwhile"
-            raise OSError(errno.ESTALE, self.trouble)
+        if item.basis is not None and item.same and not item.partial.is_cloned and not item.basis.is_as_it_was():
+            self._expect_same(index, item, item.basis)
         self._count(item)
         item.partial.close(complete=True)
         return item.partial.folder_fd, item.partial.name
+
+    def _expect_same(self, index: int, item: _Incoming, basis: Basis) -> None:
+        """Hash again what was taken from an old version that somebody may have written to. Raise OSError if it differs.
+
+        Then a rerun gets only what differs.
+        """
+        taken = [(offset, offset + count) for offset, count in item.same.items()]
+        bad = basis.differing(item.partial.fd, taken, self._hasher)
+        if bad:
+            self.trouble = "its old version at the destination changed meanwhile"
+            if item.partial.note_all_but(bad):
+                del self._large[index]
+            raise OSError(errno.ESTALE, self.trouble)
 
     def status(self, index: int, folder_fd: int, name: bytes) -> os.stat_result:
         partial = self._large[index].partial

@@ -274,3 +274,90 @@ def test_a_source_gets_no_block_into_a_new_file_that_it_does_not_have(trees, pat
     assert "blocks of an old version that its source does not know" in outcome.get("failed", ""), outcome
     assert not (image.new / "sub" / "image").exists()
     image.expect_older_as_it_was()
+
+
+SAYS_ONLY_DONE = """
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender import large_files
+def say_done(self, link, item, piece):
+    record = large_files.Record
+    link.send_head(record(large_files.RecordKind.DONE, item.shard, item.index, piece[0], piece[1] - piece[0]))
+large_files.StreamSource._send_range = say_done
+"""
+
+
+def run_patched(trees, side, patch, **changes):
+    """Transfer, with an end that was changed by some statements."""
+    pair = make_pair(trees, **changes)
+    program = trees[2] / "patched.py"
+    trees[2].mkdir(exist_ok=True)
+    program.write_text(PATCHED.format(package=PACKAGE, ends=Pair.__module__, patch=patch))
+    run_through(pair, side, first=str(program))
+    return pair.run()
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["xfs", "tmpfs", *rarely("btrfs")])
+def test_a_source_that_sends_nothing_gets_no_file(tmp_path, kind):
+    """A clone of the older version would be the new file, which the source need not know."""
+    try:
+        with disk_image(tmp_path, kind) if kind != "tmpfs" else contextlib.nullcontext(tmp_path) as mounted:
+            (tmp_path / "source").mkdir()
+            dest = mounted / "dest"
+            dest.mkdir()
+            image = Image((tmp_path / "source", dest, tmp_path / "work"), 20 * MIB)
+            for changes in ({"link_dest": [str(image.old)]}, {"delta": "none"}):
+                outcome = run_patched(image.trees, "source", SAYS_ONLY_DONE, **changes)
+                assert [error["path"] for error in outcome["errors"]] == ["sub/image"], outcome
+                assert "the source did not send all of it" in outcome["errors"][0]["reason"]
+                assert not (image.new / "sub/image").exists() and not list(image.new.glob(".longhaul-*/partial/*"))
+            image.expect_older_as_it_was()
+    except CannotMount as error:
+        pytest.skip(f"cannot run here: {error}")
+
+
+WRITES_WHEN_HASHED = """
+import os
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.basis import Basis
+check = Basis.check
+def write(self, offset, length, proof):
+    check(self, offset, length, proof)
+    name = os.readlink("/proc/self/fd/%d" % self.fd)
+    if offset <= {at} < offset + length:
+        status = os.stat(name)
+        fd = os.open(name, os.O_WRONLY)
+        os.pwrite(fd, b"evil", {at})
+        os.close(fd)
+        os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns))
+        os.link(name, name + " too")  # which alone would change the ctime, too
+Basis.check = write
+"""
+
+
+@pytest.mark.parametrize("size", [8 * MIB, 20 * MIB], ids=["no journal", "journal"])
+def test_an_old_version_that_changes_after_its_blocks_were_hashed(trees, size):
+    """With a journal nothing is sent twice."""
+    image = Image(trees, size)
+    different = [block for block in range(0, size, BLOCK) if not _is_same(image, block)]
+    at = next(block for block in range(2 * MIB, size, BLOCK) if block not in different)
+    patch = WRITES_WHEN_HASHED.format(at=at + 5)
+    outcome = run_patched(trees, "dest", patch, link_dest=[str(image.old)])
+    assert (image.old / "sub/image too").exists()
+    expect_same(trees, outcome)
+    times = 1 if size > 16 * MIB else 2
+    assert outcome["bytes_sent"] == (times * len(different) + 1) * BLOCK
+
+
+def _is_same(image, block):
+    old, new = (path.read_bytes()[block : block + BLOCK] for path in (image.old / "sub/image", image.path))
+    return old == new
+
+
+@needs_root
+def test_an_old_version_with_another_name_or_a_writer_is_hashed_again_and_used(trees):
+    """A snapshot that is made meanwhile changes the ctime of all its files."""
+    image = Image(trees, 20 * MIB)
+    os.link(image.old / "sub/image", image.old.with_name("another name"))
+    with (image.old / "sub/image").open("r+b"):
+        outcome = transfer(trees, link_dest=[str(image.old)], streams=2)
+    expect_same(trees, outcome)
+    assert outcome["bytes_sent"] <= image.changed + 40 * BLOCK and outcome["bytes_from_basis"]

@@ -94,7 +94,9 @@ def test_a_change_of_owner_costs_a_comparison(trees, method, owner, mode):
         assert inodes(dest) == before and (dest / "small").stat().st_uid == USER
         outcome = make_pair(trees, method).run()
     assert outcome["errors"] == [] and outcome["attributes_changed"] == predicted["attributes_changed"]
-    assert outcome["files_updated"] == predicted["files_updated"] == outcome["bytes_sent"] == 0 and outcome["bytes_matched"] == sum(SIZES.values())
+    assert outcome["files_updated"] == predicted["files_updated"] == outcome["bytes_sent"] == 0 and outcome[
+        "bytes_matched"
+    ] == sum(SIZES.values())
     assert inodes(dest) == before and differences(source, dest) == []
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import mmap
 import os
+import time
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import delta
@@ -86,15 +89,67 @@ def test_no_more_is_hashed_than_both_versions_have(path):
             pass
 
 
-def test_who_writes_to_it_is_noticed_and_another_name_is_none_of_it(path):
+def settle(path):
+    """Let the last change of a file be so long ago that the next one has another time for certain."""
+    time.sleep(max(0.0, path.stat().st_ctime + 2.1 - time.time()))
+
+
+def test_who_writes_to_it_is_noticed_whatever_else_changes(path):
+    settle(path)
     with opened(path) as basis:
         assert basis.is_as_it_was()
-        os.link(path, path.with_name("a later snapshot"))
-        assert basis.is_as_it_was()
-        with path.open("r+b") as file:
-            file.write(b"x")
-        os.utime(path, ns=(1, basis._before.st_mtime_ns + 1))  # pylint: disable=protected-access
+        path.chmod(0o600)
         assert not basis.is_as_it_was()
+    settle(path)
+    with opened(path) as basis, path.open("r+b") as file:
+        assert basis.is_as_it_was()
+        file.write(b"x")
+        file.flush()
+        os.utime(path, ns=(1, basis._before.st_mtime_ns))  # pylint: disable=protected-access
+        os.link(path, path.with_name("hides it"))
+        assert not basis.is_as_it_was()
+
+
+def test_who_can_write_without_a_trace_is_noticed(path):
+    """What is mapped changes without a change of a time, and what changed just now can do so again."""
+    with opened(path) as basis:
+        assert not basis.is_as_it_was()
+    settle(path)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0), opened(path) as basis:
+        assert not basis.is_as_it_was()
+
+
+def test_a_file_system_with_coarse_times_shows_no_change(path, monkeypatch):
+    settle(path)
+
+    def coarse(fd):
+        status = fstat(fd)
+        whole = {name: getattr(status, name) for name in dir(status) if name.startswith("st_")}
+        return SimpleNamespace(**{**whole, "st_ctime_ns": status.st_ctime_ns // 10**9 * 10**9})
+
+    fstat = os.fstat
+    monkeypatch.setattr(os, "fstat", coarse)
+    with opened(path) as basis:
+        assert not basis.is_as_it_was()
+
+
+def test_what_changed_since_it_was_hashed_is_found(path):
+    size = BLOCKS * BLOCK
+    with opened(path) as basis, contextlib.closing(delta.Hasher()) as hasher:
+        hash_all(basis)
+        new = path.with_name("new")
+        new.write_bytes(path.read_bytes())
+        taken = [(0, 5 * BLOCK), (100 * BLOCK, 260 * BLOCK), (260 * BLOCK, size)]
+        with new.open("r+b") as file:
+            assert basis.differing(file.fileno(), taken, hasher) == []
+            for block in (3, 50, 200, 201, 299):
+                file.seek(block * BLOCK + 7)
+                file.write(b"evil")
+            file.flush()
+            found = basis.differing(file.fileno(), taken, hasher)
+            assert [(start // BLOCK, end // BLOCK) for start, end in found] == [(3, 4), (200, 202), (299, 300)]
+            file.truncate(299 * BLOCK)
+            assert basis.differing(file.fileno(), taken[2:], hasher) == [(299 * BLOCK, size)]
 
 
 def test_its_time_of_access_stays_where_that_is_allowed(path):
