@@ -51,7 +51,8 @@ options:
       - V(list) lists the snapshots.
       - V(prune) removes the complete snapshots that O(keep) does not keep, and remains of earlier removals. It fails
         while a snapshot is set aside. A snapshot from which a restore reads is left to the next prune.
-      - V(check) compares snapshots with their manifests, and fails if one is damaged.
+      - V(check) compares snapshots with their manifests, and fails if one is damaged. Damage that an earlier check found and that the
+        newest snapshot does not have is a warning.
       - V(accept) makes the snapshot O(name), which was set aside, a complete one.
       - V(discard) removes the snapshot O(name), which was set aside, or the unfinished one. Only V(prune) removes
         complete ones.
@@ -222,6 +223,7 @@ EXAMPLES = r"""
     dest_host: vault
     dest: "{{ begun.path }}"
     link_dest: "{{ begun.link_dest }}"
+    link_dest_exclude: "{{ begun.link_dest_exclude }}"
     delete: true
   register: transferred
 
@@ -279,13 +281,20 @@ path:
   type: str
   sample: /srv/backup/web1/data/.unfinished/data
 link_dest:
-  description: Trees whose unchanged files can be linked to. Empty for the first snapshot.
+  description: Trees whose unchanged files can be linked to. Empty for the first snapshot, and if nothing says what the contents of the
+    files before must be (RV(base)) or too many of them are damaged.
   returned: with O(action=begin)
   type: list
   elements: str
   sample: [/srv/backup/web1/data/2026-11-20T173002Z/data]
+link_dest_exclude:
+  description: Paths in it of files that are known to be damaged, for O(longhaul.fleet.transfer#module:link_dest_exclude).
+  returned: with O(action=begin)
+  type: list
+  elements: str
+  sample: [photos/2026/0001.jpg]
 base:
-  description: Name of the previous snapshot. Empty for the first.
+  description: Name of the previous snapshot whose manifest is intact. Empty for the first.
   returned: with O(action=begin)
   type: str
   sample: 2026-11-20T173002Z
@@ -342,6 +351,10 @@ figures:
       sample: 3
     unreadable:
       description: The files that have no hash because this user may not read them.
+      type: int
+      sample: 0
+    healed:
+      description: The files that a check had found damaged in the previous snapshot, and that the source sent again.
       type: int
       sample: 0
 snapshots:
@@ -410,7 +423,7 @@ snapshots:
       type: str
       sample: "2026-11-21T18:00:00Z"
     damaged:
-      description: Up to 20 paths that the last check found damaged or changed.
+      description: Up to 20 paths that checks found damaged or changed.
       type: list
       elements: str
       sample: []
@@ -506,6 +519,11 @@ problems:
       type: list
       elements: str
       sample: [2026-11-10T173001Z]
+    known:
+      description: Whether an earlier check found it in all these snapshots, and the newest snapshot is not among them. Such a problem
+        does not fail the task.
+      type: bool
+      sample: false
 problems_total:
   description: Number of problems, counted for each snapshot.
   returned: with O(action=check)

@@ -298,6 +298,15 @@ options:
         is in O(dest) already is left alone.
     type: list
     elements: str
+  link_dest_exclude:
+    description:
+      - Paths of files, from the root of O(dest) on and spelled as in RV(errors[].path), that are neither linked to O(link_dest) nor take
+        parts from a file there. Such a file is sent whole.
+      - Name here what RV(longhaul.fleet.snapshot#module:link_dest_exclude) returns, which is what is known to be damaged.
+      - In check mode V(rsync) and V(rsyncd) predict them as if they were linked.
+    type: list
+    elements: str
+    version_added: 0.2.0
   partial:
     description:
       - Keep the received part of a file when a transfer is interrupted, so that the next run resumes it.

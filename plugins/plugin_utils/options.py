@@ -14,6 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion import AUTO, parse_congestion
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import FilterError, Filters
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import components, unescape
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 
 from .endpoint import Refusal
@@ -46,6 +47,11 @@ def check_options(options: Mapping[str, Any]) -> None:
         check_path(option, options[option])
     for path in options.get("link_dest") or ():
         check_path("link_dest", path)
+    for path in options.get("link_dest_exclude") or ():
+        try:
+            components(unescape(path))
+        except ValueError as error:
+            raise Refusal(f"link_dest_exclude: {error}") from error
     check_owner_map(options.get("owner_map"))
     for option, (low, high) in _BOUNDS.items():
         value = options.get(option)

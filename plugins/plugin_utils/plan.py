@@ -176,6 +176,7 @@ def make_plan(
         "one_file_system": options["one_file_system"],
         "partial": options["partial"],
         "link_dest": options["link_dest"] or [],
+        "link_dest_exclude": options["link_dest_exclude"] or [],
         "timeout": options["timeout"],
         "rsync_opts": options["rsync_opts"] or [],
         "ciphers": _ciphers(options, choice.method, driving, serving),

@@ -105,6 +105,34 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
 
 
 @pytest.mark.long
+def test_damage_that_a_check_found_is_healed_by_the_next_run(hosts: Testbed, backups: Backups) -> None:
+    source = fill(hosts)
+    trusting = {"trust": "full", "method": "rsync"}
+    several = {"src": ["/data/src", "/data/more"], "check_subset": "1/1"}
+    fill(hosts, "more")
+    backups.jobs = [backups.job("data", check_subset="1/1"), backups.job("several", **several, **trusting)]
+    backups.run()
+    for name, path in (("data", "folder1/file1"), ("several", "src/folder1/file1"), ("several", "more/folder1/file1")):
+        file = backups.snapshots(name)[-1] / path
+        status = file.stat()
+        file.write_bytes(bytes(status.st_size))
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    reason = backups.run_into_failure()
+    assert "'folder1/file1' in" in reason and "'more/folder1/file1' in" in reason
+    backups.run()
+    for name, count in (("data", "1 file"), ("several", "2 files")):
+        record = backups.record(name)
+        assert any(note.startswith(f"healed {count}, in which a check") for note in record["notes"])
+        assert any("known damage in older snapshots" in note for note in record["notes"])
+        assert (record["failures"], record["figures"]["healed"]) == ([], int(count[0]))
+        old, new = backups.snapshots(name)[-2:]
+        root = new if name == "data" else new / "src"
+        assert compare.differences(source, root) == []
+        assert os.path.samefile(root / "folder0/file0", (old if name == "data" else old / "src") / "folder0/file0")
+    assert {one["state"] for one in backups.health().values()} == {"ok"}
+
+
+@pytest.mark.long
 def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backups: Backups) -> None:
     """Two full disks, a symbolic link, a client that is not there, a client that dies half-way, and hooks that fail."""
     refusal.add_hosts(backups.playbooks.inventory, {"closed": ("alpha", {"ansible_port": 9})})

@@ -67,6 +67,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "sync": ("none", "data"),
     "one_file_system": (False, True),
     "link_dest": (None, (OLDER,), ("/nonexistent/older", OLDER)),
+    "link_dest_exclude": (None, ("small", "d/large")),
     "partial": (True, False),
     "delta": ("auto", "none", "blocks", "rsync"),
     "inplace": (False, True),

@@ -95,6 +95,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "one_file_system": False,
         "partial": True,
         "link_dest": [],
+        "link_dest_exclude": [],
         "timeout": 30,
         "rsync_opts": [],
         "ciphers": "",

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         one_file_system: bool
         partial: bool
         link_dest: list[str]
+        link_dest_exclude: list[str]
         timeout: int
         rsync_opts: list[str]
         ciphers: str
@@ -85,7 +86,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("bwlimit", "streams", "streams_max", "streams_first", "timeout", "changes_max"), (int,)),
     **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
     **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
-    **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "rsync_opts"), (list,)),
+    **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "link_dest_exclude", "rsync_opts"), (list,)),
     **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp"), (dict,)),
     **dict.fromkeys(("only", "source_root"), (str, type(None))),
     "max_delete": (int, type(None)),
@@ -105,6 +106,7 @@ def parse_settings(values: object) -> Settings:
         "source_root": None,
         "max_delete": None,
         "suspects": [],
+        "link_dest_exclude": [],
         "inplace": False,
         "delta": "auto",
         "congestion": "none",

@@ -113,7 +113,7 @@ class CheckResult(NamedTuple):
     changed: bool
     sound: bool
     checked: dict[str, object]
-    problems: list[dict[str, str | list[str] | None]]
+    problems: list[dict[str, str | list[str] | bool | None]]
     problems_total: int
 
 
@@ -126,7 +126,7 @@ class _Actions:
         self.before = States.of(series)
         self.after = self.before
         self.warnings: list[str] = []
-        self.problems: list[Problem] = []  # all that a check found
+        self.failure = ""  # why the snapshots are not as they should be
 
     def _writer(self, path: str) -> str | None:
         """Return the transfer that writes to a path; transfers know it by its real path."""
@@ -198,7 +198,11 @@ class _Actions:
         self.warnings += report.warnings
         if not report.snapshots and not report.problems:
             raise Refused(f"there is no snapshot in {self._series.path}, so there is nothing that a check could prove")
-        self.problems = list(report.problems.values())
+        problems = sorted(report.problems.values(), key=lambda problem: problem.known)
+        new = [problem for problem in problems if not problem.known]
+        if new:
+            known = sum(len(problem.snapshots) for problem in problems if problem.known)
+            self.failure = _summary(new, report.problems_total - known)
         return CheckResult(
             changed=False,
             sound=not report.problems_total,
@@ -211,7 +215,7 @@ class _Actions:
                 "parts": sorted(part.parts),
                 "of": part.of,
             },
-            problems=[problem.dump() for problem in self.problems[:MAX_LISTED]],
+            problems=[problem.dump() for problem in problems[:MAX_LISTED]],
             problems_total=report.problems_total,
         )
 
@@ -277,6 +281,4 @@ def do_action(
         raise unexpected(error, os.path.join(*place)) from error
     if action not in _READING:
         result["diff"] = {"before": actions.before.text(), "after": actions.after.text()}
-    is_sound = result.get("sound", True)
-    failed = "" if is_sound else _summary(actions.problems, result["problems_total"])
-    return Done(result, actions.warnings, failed)
+    return Done(result, actions.warnings, actions.failure)

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Callable, Iterator, TypeVar
 from .._tree.descent import DIRECTORY_FLAGS
 from .names import NEW_SUFFIX
 
-_JSON_LIMIT = 1 << 20  # bytes
+_JSON_LIMIT = 1 << 22  # bytes
 T = TypeVar("T")
 
 

@@ -14,9 +14,12 @@ import contextlib
 import os
 from typing import Callable, NamedTuple
 
+from .._model.entry_codec import ManifestError
+from .._model.paths import escape
 from . import names
 from .atomic_io import write_json
 from .break_hardlinks import break_hardlinks
+from .damage import Damage, known_damage
 from .errors import Refused
 from .facts import RSNAPSHOT, TRANSFER, Facts
 from .repository import Series
@@ -31,6 +34,7 @@ class Begun(NamedTuple):
     base: str  # the name of the snapshot before; empty for the first
     path: str  # where the tree belongs
     link_dest: list[str]  # the tree of the snapshot before
+    link_dest_exclude: list[str]  # paths in it, escaped, that are known to be damaged
     finished: bool = False  # this run finished its snapshot already, and there is nothing to transfer
 
 
@@ -54,7 +58,7 @@ def begin(
     done = finished_by(series, run)
     if done is not None:
         name, facts = done
-        return Begun(settled, name, False, facts.base, os.path.join(series.path, name, names.DATA), [], True)
+        return Begun(settled, name, False, facts.base, os.path.join(series.path, name, names.DATA), [], [], True)
     complete = series.times()
     taken = series.all_times()
     at = names.next_time(now, taken, names.latest_of(now, complete))
@@ -75,15 +79,42 @@ def begin(
     # The tree is of the time when its transfer began, which is another's where this run only continues that.
     if old and (old.run == run or holder is not None) and old.time not in taken:
         at = old.time
-    base = names.base_of(at, complete)
+    base = _base_of(series, at, complete)
     facts = Facts(series.host, series.job, TRANSFER, run, at, "" if base is None else names.name_of(base))
     changed = settled or facts != old
     if not check:
         changed |= _write(series, facts, old, holder is not None)
     elif resumed:
         changed |= _touch(series, old, holder is not None, check=True)
-    link_dest = [os.path.join(series.path, facts.base, names.DATA)] if base is not None else []
-    return Begun(changed, names.name_of(at), resumed, facts.base, path, link_dest)
+    damage = known_damage(series, facts.base) if facts.base else Damage()
+    is_basis = bool(facts.base) and not damage.is_everywhere and _is_vouched_for(series, facts.base)
+    link_dest = [os.path.join(series.path, facts.base, names.DATA)] if is_basis else []
+    exclude = sorted(map(escape, damage.paths)) if is_basis else []
+    return Begun(changed, names.name_of(at), resumed, facts.base, path, link_dest, exclude)
+
+
+def _base_of(series: Series, at: int, complete: list[int]) -> int | None:
+    """Return the time of the snapshot that one of ``at`` continues.
+
+    That is the newest before it whose manifest is intact: nothing else says what the contents of its files must be.
+    """
+    left = list(complete)
+    while left:
+        base = names.base_of(at, left)
+        if base is None or _is_vouched_for(series, names.name_of(base)):
+            return base
+        left.remove(base)
+    return names.base_of(at, complete)
+
+
+def _is_vouched_for(series: Series, name: str) -> bool:
+    """Whether the manifest of a snapshot is intact."""
+    try:
+        with series.snapshot(name) as snapshot, snapshot.manifest() as manifest:
+            manifest.verify()
+    except (ManifestError, OSError):
+        return False
+    return True
 
 
 def _write(series: Series, facts: Facts, old: Facts | None, busy: bool) -> bool:

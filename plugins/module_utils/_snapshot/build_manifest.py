@@ -49,6 +49,7 @@ class Totals:
     gone: int = 0  # names of the snapshot before that are no directories and are not in this one
     before: int = 0  # names of the snapshot before that are no directories
     unreadable: int = 0  # files whose contents this user may not read, so they have no hash
+    healed: int = 0  # files of the snapshot before that are known to be damaged, and that were sent again
     unreadable_paths: list[str] = field(default_factory=list)
 
     def figures(self) -> Figures:

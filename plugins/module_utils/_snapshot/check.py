@@ -24,14 +24,16 @@ from .._tree.record import FIELDS, Describer, Record
 from .._tree.walk import OnError, walk
 from . import names
 from .errors import Refused
+from .facts import Finding
 from .manifest import order
 from .repository import Series, Snapshot
 from .subset import WHOLE, Below
 
 STRUCTURE, FILES, CONTENTS = LEVELS = ("structure", "files", "contents")
-MAX_PROBLEMS = 1000  # listed; all are counted
+MAX_PROBLEMS = 5000  # listed; all are counted
 
 _COMPARED = FIELDS - {"content", "links"}
+_OF_CONTENTS = frozenset(["type", "size", "mtime"])  # where these differ, somebody wrote to the file
 
 
 @dataclass
@@ -43,15 +45,23 @@ class Problem:
     detail: str
     snapshots: list[str] = field(default_factory=list)
     intact_in: list[str] = field(default_factory=list)  # snapshots with the same contents, in another file, just read
+    in_doubt: bool = True  # the contents of the file may be wrong
+    known: bool = False  # an earlier check found it in all these snapshots, and the newest is not among them
 
     @property
     def shown(self) -> str | None:
         """The path as people and JSON read it."""
         return None if self.path is None else escape(self.path) or "."
 
-    def dump(self) -> dict[str, str | list[str] | None]:
+    @property
+    def finding(self) -> Finding:
+        """The problem as a snapshot remembers it."""
+        detail = self.detail if self.path is None else ""
+        return Finding(self.kind, escape(self.path or b""), detail, self.in_doubt)
+
+    def dump(self) -> dict[str, str | list[str] | bool | None]:
         """Return the problem as JSON holds it."""
-        return {**vars(self), "path": self.shown}
+        return {name: value for name, value in {**vars(self), "path": self.shown}.items() if name != "in_doubt"}
 
 
 @dataclass
@@ -66,13 +76,16 @@ class Report:
     problems_total: int = 0
     problems: dict[tuple[Any, ...], Problem] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    unlisted: set[str] = field(default_factory=set)  # snapshots with problems in doubt that are only counted
 
-    def add(self, kind: str, snapshot: str, path: bytes | None, detail: str) -> None:
+    def add(self, kind: str, snapshot: str, path: bytes | None, detail: str, in_doubt: bool = True) -> None:
         """Count a problem; the same one in several snapshots is listed once."""
         self.problems_total += 1
         key = (kind, path, detail)
         if key in self.problems or len(self.problems) < MAX_PROBLEMS:
-            self.problems.setdefault(key, Problem(kind, path, detail)).snapshots.append(snapshot)
+            self.problems.setdefault(key, Problem(kind, path, detail, in_doubt=in_doubt)).snapshots.append(snapshot)
+        elif in_doubt:
+            self.unlisted.add(snapshot)
 
     def of(self, snapshot: str) -> list[Problem]:
         """Return the listed problems of a snapshot."""
@@ -212,7 +225,7 @@ def _compare(describer: Describer, there: Record, record: Record, name: str, rep
     fields = sorted(key for key in {**now, **then} if now.get(key) != then.get(key))
     if fields:
         shown = ", ".join(f"{key} is {now.get(key)} and was {then.get(key)}" for key in fields)
-        report.add("differs", name, record.entry.path, shown)
+        report.add("differs", name, record.entry.path, shown, not _OF_CONTENTS.isdisjoint(fields))
 
 
 def _beside(found: Iterator[Any], records: Iterator[Record]) -> Iterator[tuple[Any, Any]]:

@@ -7,18 +7,22 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+from typing import Mapping
 
-from .._model.paths import escape
+from .._model.paths import unescape
 from . import names
 from .atomic_io import read_json, write_json
-from .check import CONTENTS, FILES, STRUCTURE, Report, check_files, check_names, check_structure, still_there
+from .check import CONTENTS, STRUCTURE, Report, check_files, check_names, check_structure, still_there
 from .check_contents import check_contents
 from .errors import Refused
-from .facts import Checked, Shares
+from .facts import DAMAGED, Checked, Finding, Shares
 from .repository import Series, Snapshot
 from .subset import ALL, NONE, Subset, Turn, next_subset, parse_turn
 
-_REMEMBERED_PATHS = 20
+_REMEMBERED = 1 << 20  # bytes of paths; with more, the whole snapshot is in doubt
+_TOLD = 5  # paths in a message
+_CONTENTS_KINDS = (DAMAGED, "unreadable")  # that only reading finds
 
 
 def check(
@@ -53,16 +57,16 @@ def check(
         for snapshot in snapshots:
             if snapshot.name in report.snapshots and not still_there(series, snapshot):
                 report.drop(snapshot.name)
+        snapshots = [snapshot for snapshot in snapshots if snapshot.name in report.snapshots]
+        before = {snapshot.name: snapshot.checked() for snapshot in snapshots}
+        walked = {snapshot.name for snapshot in usable}
+        after = {
+            name: _remembered(report, name, found, level, part if name in walked else NONE, name in walked, now)
+            for name, found in before.items()
+        }
+        _tell_known(series, report, before, after, now)
         if record:
-            _remember(
-                series,
-                [snapshot for snapshot in snapshots if snapshot.name in report.snapshots],
-                level,
-                part,
-                turn,
-                now,
-                report,
-            )
+            _remember(series, snapshots, after, turn, report)
     return report, part
 
 
@@ -102,12 +106,12 @@ def _last_turn(series: Series) -> Turn | None:
 
 
 def _remember(
-    series: Series, snapshots: list[Snapshot], level: str, part: Subset, turn: Turn | None, now: int, report: Report
+    series: Series, snapshots: list[Snapshot], after: Mapping[str, Checked], turn: Turn | None, report: Report
 ) -> None:
     try:
         with series.lock("check"):
             for snapshot in snapshots:
-                write_json(snapshot.fd, names.CHECKED, _remembered(snapshot, level, part, now, report).dump())
+                write_json(snapshot.fd, names.CHECKED, after[snapshot.name].dump())
             if turn:
                 write_json(series.fd, names.CHECKS, turn.dump())
     except (Refused, OSError) as error:
@@ -116,13 +120,25 @@ def _remember(
         )
 
 
-def _remembered(snapshot: Snapshot, level: str, part: Subset, now: int, report: Report) -> Checked:
-    """Return what is known of a snapshot's state after this check."""
-    problems = report.of(snapshot.name)
-    new = snapshot.checked()._replace(checked=now, level=level)
-    if level in (FILES, CONTENTS) or problems:
-        found = [escape(problem.path) if problem.path is not None else "" for problem in problems]
-        new = new._replace(damaged=found[:_REMEMBERED_PATHS])
+def _remembered(
+    report: Report, name: str, before: Checked, level: str, part: Subset, was_walked: bool, now: int
+) -> Checked:
+    """Return what is known of a snapshot after this check, of ``part`` of its contents."""
+    problems = report.of(name)
+    found = dict.fromkeys(problem.finding for problem in problems)
+    found.update(
+        dict.fromkeys(one for one in before.findings if not _looked_for(one, level, part if was_walked else None))
+    )
+    sizes = itertools.accumulate(len(one.path) for one in found)
+    findings = tuple(one for one, size in zip(found, sizes) if size <= _REMEMBERED)
+    too_many = name in report.unlisted or len(findings) < len(found)
+    is_all = was_walked and level == CONTENTS and len(part.parts) == part.of
+    new = before._replace(
+        checked=now,
+        level=level,
+        findings=findings,
+        too_many=too_many or (before.too_many and not is_all),
+    )
     if level != CONTENTS:
         return new
     times = new.shares.times if new.shares and new.shares.of == part.of else {}
@@ -132,3 +148,51 @@ def _remembered(snapshot: Snapshot, level: str, part: Subset, now: int, report: 
         if len(times) == part.of:
             new = new._replace(verified=min(times.values()))
     return new._replace(shares=Shares(part.of, times))
+
+
+def _looked_for(finding: Finding, level: str, part: Subset | None) -> bool:
+    """Whether this check would have found it again. ``part``: of the contents that were read; None: no tree was."""
+    if finding.kind == STRUCTURE:
+        return True
+    if part is None or level == STRUCTURE:
+        return False
+    return finding.kind not in _CONTENTS_KINDS or (level == CONTENTS and part.has(unescape(finding.path)))
+
+
+def _tell_known(
+    series: Series, report: Report, before: Mapping[str, Checked], after: Mapping[str, Checked], now: int
+) -> None:
+    """Mark the problems that an earlier check found, and that the newest snapshot does not have.
+
+    Of those that this check did not look for, the ones of the newest snapshot are problems, and the others are told.
+    """
+    at = names.latest_of(now, series.times())
+    newest = "" if at is None else names.name_of(at)
+    met = {problem.finding for problem in report.of(newest)}
+    for finding in after[newest].findings if newest in after else ():
+        if finding not in met:
+            report.add(
+                finding.kind, newest, unescape(finding.path), "an earlier check found that, and this one did not look"
+            )
+    for problem in report.problems.values():
+        problem.known = newest not in problem.snapshots and all(
+            name in before and (before[name].too_many or problem.finding in before[name].findings)
+            for name in problem.snapshots
+        )
+    known: dict[str, list[str]] = {}
+    for name, checked in after.items():
+        for finding in checked.findings if name != newest else ():
+            if finding in before[name].findings:
+                known.setdefault(finding.path, []).append(name)
+    if known:
+        report.warnings.append(_describe_known(known, newest))
+
+
+def _describe_known(known: Mapping[str, list[str]], newest: str) -> str:
+    """Describe the damage that older snapshots have for good, by path."""
+    texts = [f"{repr(path) if path else 'itself'} in {', '.join(known[path])}" for path in sorted(known)[:_TOLD]]
+    more = f"; and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
+    return (
+        f"known damage in older snapshots, which {newest or 'the newest one'} does not have: {'; '.join(texts)}{more}. "
+        "Restore these paths from another snapshot. The damage goes when the policy removes those snapshots"
+    )

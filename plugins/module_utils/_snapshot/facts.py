@@ -10,11 +10,13 @@ later version adds is left alone.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
-from .._core.json_shape import as_object, member, optional, texts
+from .._core.json_shape import as_object, list_of, member, optional, texts
 
 FORMAT = 1  # of a snapshot's folder
+DAMAGED = "damaged"  # the kind of a finding: the contents of a file
+_LISTED_PATHS = 20
 TRANSFER, RSNAPSHOT = "transfer", "rsnapshot"  # where the tree of a snapshot comes from
 
 
@@ -29,6 +31,7 @@ class Figures(NamedTuple):
     gone: int | None = None
     before: int | None = None
     unreadable: int | None = None
+    healed: int | None = None
 
     def dump(self) -> dict[str, int]:
         """Return what is known, for JSON."""
@@ -64,6 +67,15 @@ class Shares(NamedTuple):
     times: dict[int, int]
 
 
+class Finding(NamedTuple):
+    """A problem of a snapshot that a check found."""
+
+    kind: str  # as check.Problem has it
+    path: str  # escaped; empty: the snapshot itself, or the root of its tree
+    detail: str = ""  # of a problem of the snapshot itself
+    in_doubt: bool = True  # the contents of the file may be wrong
+
+
 class Checked(NamedTuple):
     """What the checks of a snapshot found. Times are in seconds since 1970."""
 
@@ -71,13 +83,25 @@ class Checked(NamedTuple):
     level: str | None = None
     verified: int | None = None  # since when all contents are known to be as they were
     shares: Shares | None = None
-    damaged: list[str] = []
+    findings: tuple[Finding, ...] = ()
+    too_many: bool = False  # there are more findings than these, so no file of the snapshot is trusted
+
+    @property
+    def damaged(self) -> list[str]:
+        """The paths of the first findings."""
+        return list(dict.fromkeys(finding.path for finding in self.findings))[:_LISTED_PATHS]
 
     def dump(self) -> dict[str, Any]:
         """Return it as ``checked.json`` holds it."""
         shares = self.shares
         times = {str(part): at for part, at in shares.times.items()} if shares else {}
-        return {**self._asdict(), "shares": {"of": shares.of, "times": times} if shares else {}}
+        values = {
+            **self._asdict(),
+            "shares": {"of": shares.of, "times": times} if shares else {},
+            "findings": [finding._asdict() for finding in self.findings],
+            "damaged": self.damaged,  # all that versions before 0.2.0 know
+        }
+        return {name: value for name, value in values.items() if value or name not in ("findings", "too_many")}
 
 
 def parse_facts(value: object) -> Facts:
@@ -110,7 +134,24 @@ def parse_checked(value: object) -> Checked:
         optional(values, "level", str),
         optional(values, "verified", int),
         _parse_shares(member(shares, "of", int), member(shares, "times", dict)) if shares else None,
-        texts(values, "damaged") if "damaged" in values else [],
+        _parse_findings(values),
+        optional(values, "too_many", bool) or False,
+    )
+
+
+def _parse_findings(values: Mapping[str, Any]) -> tuple[Finding, ...]:
+    if "findings" not in values:  # versions before 0.2.0 kept up to 20 paths, and no kinds
+        paths = texts(values, "damaged") if "damaged" in values else []
+        return tuple(Finding(DAMAGED, path) for path in paths if path)
+    found = list_of(values["findings"], "findings", dict)
+    return tuple(
+        Finding(
+            member(one, "kind", str),
+            member(one, "path", str),
+            member(one, "detail", str),
+            member(one, "in_doubt", bool),
+        )
+        for one in found
     )
 
 

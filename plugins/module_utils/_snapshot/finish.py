@@ -17,16 +17,20 @@ from typing import NamedTuple
 from .._core.counted import counted
 from .._core.durability import sync_file_system
 from .._model.entry_codec import ManifestError
+from .._model.paths import escape
 from .._tree.content_hash import common_algorithm, speeds
 from . import names
 from .atomic_io import replacing, write_json
 from .begin import finished_by, unfinished_facts
 from .build_manifest import Totals, build_manifest
+from .damage import Damage, file_at, known_damage
 from .errors import Refused
-from .facts import Facts
+from .facts import DAMAGED, Checked, Facts, Finding
 from .manifest import About, ManifestWriter
 from .repository import Series, Snapshot
 from .shrink_guard import suspicion
+
+_MAX_EXAMPLES = 3  # paths in a message
 
 
 class Finished(NamedTuple):
@@ -62,6 +66,7 @@ def finish(
     with contextlib.ExitStack() as stack:
         unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
         before = _before(series, facts, stack)
+        damage = known_damage(series, facts.base) if before is not None else Damage()
         algorithm = _algorithm(before)
         if check:
             totals, problem = _take(unfinished, before, algorithm, None)
@@ -71,18 +76,23 @@ def finish(
             series.step("manifest")
             totals, problem = _write_manifest(series, unfinished, before, algorithm)
         _reconcile(totals, expected_entries, expected_bytes)
+        healed, linked = _without(unfinished, before, damage)
+        totals.healed = totals.new_files if damage.is_everywhere else len(healed)
         aside = suspicion(totals.gone, totals.before, shrink_limit)
         at = names.next_time(facts.time, series.all_times(), None)
         complete = facts._replace(time=at, algorithm=algorithm, finished=now, aside=aside, figures=totals.figures())
         name = names.name_of(at, names.ASIDE if aside else names.COMPLETE)
         if not check:
             series.step("facts")
+            if linked:  # a check must not take them for intact before it reads them
+                findings = tuple(Finding(DAMAGED, path) for path in linked)
+                write_json(unfinished.fd, names.CHECKED, Checked(findings=findings).dump())
             write_json(unfinished.fd, names.FACTS, complete.dump())
             series.step("rename")
             series.rename(names.UNFINISHED, name)
             series.step("settle")
             series.settle(now)
-    return Finished(True, name, aside, complete, _warnings(totals, problem, facts))
+    return Finished(True, name, aside, complete, _warnings(totals, problem, facts, healed, linked))
 
 
 def _finished_before(series: Series, run: str, now: int, facts: Facts | None, check: bool) -> Finished:
@@ -108,6 +118,20 @@ def _before(series: Series, facts: Facts, stack: contextlib.ExitStack) -> Snapsh
         return stack.enter_context(series.snapshot(facts.base))
     except FileNotFoundError:
         return None
+
+
+def _without(unfinished: Snapshot, before: Snapshot | None, damage: Damage) -> tuple[list[str], list[str]]:
+    """Return the paths of known damage whose files are others than before, and those that are the same files."""
+    healed: list[str] = []
+    linked: list[str] = []
+    if before is not None and damage.paths:
+        with unfinished.tree() as new, before.tree() as old:
+            for path in sorted(damage.paths):
+                now, then = file_at(new, path), file_at(old, path)
+                if now is not None:
+                    is_same = then is not None and (now.dev, now.ino) == (then.dev, then.ino)
+                    (linked if is_same else healed).append(escape(path))
+    return healed, linked
 
 
 def _algorithm(before: Snapshot | None) -> str:
@@ -158,8 +182,18 @@ def _reconcile(totals: Totals, entries: int | None, size: int | None) -> None:
         )
 
 
-def _warnings(totals: Totals, problem: str, facts: Facts) -> list[str]:
+def _warnings(totals: Totals, problem: str, facts: Facts, healed: list[str], linked: list[str]) -> list[str]:
     warnings = []
+    if totals.healed:
+        warnings.append(
+            f"healed {counted(totals.healed, 'file', 'files')}, in which a check of {facts.base} had found damage: "
+            f"the source sent them again{_examples(healed)}. Older snapshots have the damage still"
+        )
+    if linked:
+        warnings.append(
+            f"{counted(len(linked), 'file is one', 'files are those')} of {facts.base}, in which a check had found "
+            f"damage{_examples(linked)}. Give the transfer the link_dest_exclude that begin returned, and back up again"
+        )
     if problem:
         warnings.append(
             f"the manifest of {facts.base} cannot be used: {problem}. So every file was read, and neither what is "
@@ -172,3 +206,9 @@ def _warnings(totals: Totals, problem: str, facts: Facts) -> list[str]:
             f"{', '.join(totals.unreadable_paths)}"
         )
     return warnings
+
+
+def _examples(paths: list[str]) -> str:
+    """Return the first of some paths in brackets; an empty string for none."""
+    more = f" and {len(paths) - _MAX_EXAMPLES} more" if len(paths) > _MAX_EXAMPLES else ""
+    return f" ({', '.join(repr(path) for path in paths[:_MAX_EXAMPLES])}{more})" if paths else ""

@@ -21,6 +21,7 @@ from typing import Callable, Iterator
 
 from .._core.json_shape import as_object
 from .._model.entry_codec import ManifestError
+from .._tree.dirfd import Root
 from . import names
 from .atomic_io import open_directory, open_file, read_json, rename
 from .errors import Refused
@@ -263,6 +264,17 @@ class Snapshot:
     def open_data(self) -> int:
         """Open the root of the tree; the fd is the caller's."""
         return open_directory(self.fd, names.DATA)
+
+    @contextlib.contextmanager
+    def tree(self) -> Iterator[Root]:
+        """Open the tree. Raise OSError."""
+        fd = self.open_data()
+        try:
+            root = Root(fd)
+        finally:
+            os.close(fd)
+        with root:
+            yield root
 
     @contextlib.contextmanager
     def manifest(self) -> Iterator[ManifestReader]:

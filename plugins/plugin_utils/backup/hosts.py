@@ -23,7 +23,19 @@ from .jobs import Run
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import SnapshotStep
 
-_KEPT = ("path", "link_dest", "resumed", "name", "figures", "snapshots", "kept", "removed", "checked", "sound")
+_KEPT = (
+    "path",
+    "link_dest",
+    "link_dest_exclude",
+    "resumed",
+    "name",
+    "figures",
+    "snapshots",
+    "kept",
+    "removed",
+    "checked",
+    "sound",
+)
 
 
 class Hosts(PairHosts):

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
 
 from ..fleet.source_changes import tell_changes
 from .jobs import Source
@@ -65,11 +67,18 @@ def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Source) -> 
         "dest_host": run["repository"]["host"],
         "dest": begun["path"] + place,
         "link_dest": [tree + place for tree in begun["link_dest"]],
+        "link_dest_exclude": _below(source["part"], begun.get("link_dest_exclude") or ()),
         "delete": True,
         "verify": run["verify"],
         # With numeric_ids a snapshot keeps the source's numbers, whether or not the repository's host has such users.
         "owner_warnings": not boolean(run["transfer"].get("numeric_ids", True)),
     }
+
+
+def _below(part: str, paths: Sequence[str]) -> list[str]:
+    """Return the paths in a folder of the snapshot's tree, from that folder on; an empty one is the tree."""
+    top = f"{escape(os.fsencode(part))}/" if part else ""
+    return [path[len(top) :] for path in paths if path.startswith(top)]
 
 
 def account(result: Mapping[str, Any], src: str) -> Account:

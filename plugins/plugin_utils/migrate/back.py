@@ -24,6 +24,7 @@ _LEFT_OUT = (
     "cutover_group",
     "max_delete",
     "link_dest",
+    "link_dest_exclude",
     "port",
     "port_range",
     "rsyncd_module",

@@ -20,7 +20,18 @@ from ..folders import goes_back, within
 from ..trust import NONE, refuse_trusting_method
 
 # Options of a transfer that have a variable of their own here, or no use.
-NOT_TO_CHOOSE = {"src_host", "src", "dest_host", "dest", "delete", "checksum", "verify", "wait", "link_dest"}
+NOT_TO_CHOOSE = {
+    "src_host",
+    "src",
+    "dest_host",
+    "dest",
+    "delete",
+    "checksum",
+    "verify",
+    "wait",
+    "link_dest",
+    "link_dest_exclude",
+}
 
 
 # "from" is a keyword of Python

@@ -56,6 +56,7 @@ def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide
         "delete",
         "max_delete",
         "link_dest",
+        "link_dest_exclude",
         "partial",
         "connect",
         "inplace",

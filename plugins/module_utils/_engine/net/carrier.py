@@ -128,7 +128,7 @@ class DestCarrier(_Carrier):
 
     resumed: bool = False  # whether something of an earlier run was of use
 
-    def offer(self, shard: Shard, files: list[Offered], older: Sequence[Any]) -> None:
+    def offer(self, shard: Shard, files: list[Offered], older: Callable[[bytes], Sequence[Any]]) -> None:
         """Take note of files that are about to be asked for, of which an older version may help.
 
         ``older``: where there may be one, beside the place of the file.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import Container
 
 from ..._core.files import hash_and_close
 from ..._model.entry import REGULAR, Entry
@@ -19,16 +20,23 @@ from .new_file import copy_file
 
 
 class LinkDest:
-    """Finds a file in the ``link_dest`` folders, in their order, and links it; ``roots`` are those that exist."""
+    """Finds a file in the ``link_dest`` folders, in their order, and links it; ``roots`` are those that exist.
 
-    def __init__(self, folders: list[str], applier: Applier) -> None:
-        self._applier = applier
+    The paths of ``exclude`` are none of theirs.
+    """
+
+    def __init__(self, folders: list[str], exclude: Container[bytes], applier: Applier) -> None:
+        self._applier, self._exclude = applier, exclude
         self.roots = [Root(os.fsencode(folder)) for folder in folders if os.path.isdir(folder)]
+
+    def roots_for(self, path: bytes) -> list[Root]:
+        """Return the folders whose file of a path may be used."""
+        return [] if path in self._exclude else self.roots
 
     def candidate(self, entry: Entry) -> tuple[Root, Entry] | None:
         """Return the first folder that has a file of the same path, size and time."""
         best = None
-        for root in self.roots:
+        for root in self.roots_for(entry.path):
             old = root.lstat(entry.path, self._applier.wants_xattrs)
             if old is None or old.type != REGULAR:
                 continue

@@ -66,7 +66,7 @@ class Reconciler:
         self._root, self._applier = root, applier
         self._check = bool(settings["check"])
         self._checksum = bool(settings["checksum"])
-        self._suspects = frozenset(unescape(path) for path in settings.get("suspects") or ())
+        self._suspects = _paths(settings.get("suspects"))
         self._by_time = not self._checksum and not self._suspects  # size and time say whether a content is right
         self._in_place = bool(settings.get("inplace"))
         self._keeps_times = "times" in settings["preserve"]
@@ -78,7 +78,7 @@ class Reconciler:
         self._obstacles = Obstacles(self._extras, settings.get("only") is not None, self._check)
         self._staged: set[bytes] = set()  # names of files that wait until what is in their places is deleted
         self._put_off_changes: dict[object, _PutOff] = {}  # by the identity of the source's file
-        self._link_dest = LinkDest(list(settings["link_dest"]), applier)
+        self._link_dest = LinkDest(list(settings["link_dest"]), _paths(settings.get("link_dest_exclude")), applier)
 
     def meet(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
         """Deal with one entry: at once, or later where its content must be compared or must be sent.
@@ -235,10 +235,9 @@ class Reconciler:
             )
         self._want(work, index, found, self._applier.judge(entry, found, equal=False), None)
 
-    @property
-    def older_roots(self) -> list[Root]:
-        """The earlier snapshots, in which a file of the same path may have blocks of a new one."""
-        return self._link_dest.roots
+    def older_roots(self, path: bytes) -> list[Root]:
+        """Return the earlier snapshots in which the file of a path may have blocks of a new one."""
+        return self._link_dest.roots_for(path)
 
     def _candidate(self, entry: Entry, found: Entry | None) -> tuple[Root, Entry] | None:
         """Return the file of an earlier snapshot that may be taken in place of what is there."""
@@ -394,3 +393,7 @@ class Reconciler:
 
 def _hash(root: Root, there: Entry) -> str:
     return hash_and_close(root.open_file(there.path, there)).hex()
+
+
+def _paths(escaped: list[str] | None) -> frozenset[bytes]:
+    return frozenset(map(unescape, escaped or ()))

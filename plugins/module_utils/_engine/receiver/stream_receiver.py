@@ -133,16 +133,16 @@ class StreamDest(DestCarrier):
 
     # in the leading thread
 
-    def offer(self, shard: Shard, files: list[Offered], older: Sequence[Root]) -> None:
+    def offer(self, shard: Shard, files: list[Offered], older: Callable[[bytes], Sequence[Root]]) -> None:
         """Open the old versions of large files: what is in the place of a file comes first."""
         batch = self._batches[shard.id] = _Batch()
         batch.old = {file.index: file for file in files if file.found is not None}
         large = [file for file in files if not bundles.fits(file.entry)]
         if not large or self._context.settings.get("delta") == "none":
             return
-        elsewhere: list[tuple[Root, Entry | None]] = [(root, None) for root in older]
         with Root(self._context.top) as root:
             for index, entry, found, _keeps_owner in large:
+                elsewhere: list[tuple[Root, Entry | None]] = [(other, None) for other in older(entry.path)]
                 places = elsewhere if found is None else [(root, found), *elsewhere]
                 basis = find_basis(entry, places, shard.hashes)
                 if basis is not None:

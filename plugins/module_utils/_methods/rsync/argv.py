@@ -54,6 +54,8 @@ class Run:
     files_from: str = ""  # NUL-separated names in a file here; behind a colon: in one of the serving end's own
     directories_only: bool = False  # of files_from
     shares: int = 1  # how many runs share the bandwidth at the same time
+    links: bool = True  # to what link_dest names
+    exclude_from: str = ""  # NUL-separated patterns in a file here, of what this run leaves to a later one
     item_prefix: str = ""
 
 
@@ -100,7 +102,7 @@ def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -
     argv += bandwidth_options(settings["bwlimit"], run.shares)
     argv += timeout_options(settings["timeout"], far.daemon)
     argv += _staging_options(settings, side, root, far, run)
-    argv += _link_options(settings["link_dest"], side, far)
+    argv += _link_options(settings["link_dest"], side, far) if run.links else []
     argv += ["--delete-after", "--force"] if run.delete else []
     argv += [f"--max-delete={run.max_delete}"] if run.delete and run.max_delete is not None else []
     argv += ["--dry-run"] if run.dry else []
@@ -112,6 +114,7 @@ def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -
     # A source on the serving end is not to send more than what was asked for.
     argv += only_options(settings) if run.files_from and side == "dest" else []
     argv += [f"--filter={rule}" for rule in withheld_rules(settings, side)]
+    argv += ["--from0", f"--exclude-from={run.exclude_from}"] if run.exclude_from else []
     argv += filter_options(settings)
     if run.files_from:
         argv += ["--from0", f"--files-from={run.files_from}", "--no-implied-dirs"]

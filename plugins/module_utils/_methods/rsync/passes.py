@@ -9,6 +9,7 @@
   delete: one unreadable directory, and nothing at all is deleted. A trial run counts deletions where a limit is set.
 - ``streams``: a run for the directories, then the lists of files side by side, then the run over the whole tree, which
   has the last word on the times of directories, and on whatever the lists did not know.
+- ``link_dest_exclude``: the runs before leave these files out, and the run over the whole tree links nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ..._core.counted import counted, entries_text
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._engine.sender.leftovers import staging_left_out
-from .argv import FAR_LIST, Run
+from ..._model.paths import unescape
+from .argv import FAR_LIST, Run, pattern_of
 from .output import IN_THE_WAY, Item, PathError
 from .run import Line, Result, Runner
 from .shards import Listed, Lists, divide, for_files_from
@@ -58,6 +60,7 @@ class _Transfer:
         self._here = context.side == "source"
         self._divide_far = None if self._here else divide_far
         self._folder = ""  # for lists of names
+        self._excluded = ""  # the list of those that are not linked; empty if there are none
 
     def run(self) -> Outcome:
         self._folder = tempfile.mkdtemp(prefix="lists-", dir=self.context.folder)
@@ -69,6 +72,7 @@ class _Transfer:
 
     def _passes(self) -> None:
         whole = self._whole()
+        self._excluded = self._exclude()
         self.outcome.streams = 1
         self.outcome.cmd["drive"] = self.runner.argv(whole)
         if self.settings["check"]:
@@ -83,6 +87,12 @@ class _Transfer:
                 if not self._shards(lists):
                     return
         with self._phase("transfer"), self._total_in_background(not divided):
+            if self._excluded:
+                if not divided:
+                    result = self.runner.run(replace(whole, exclude_from=self._excluded))
+                    divided = result.failure is None
+                    self._resumed(result)
+                whole = replace(whole, links=False)
             on_item = self._last_word if divided else self.tally.item
             result = self.runner.run(replace(whole, again=divided), on_item)
         self.tally.totals(result.statistics)
@@ -103,6 +113,16 @@ class _Transfer:
         with open(path, "wb") as stream:
             stream.write(for_files_from(os.fsencode(self.settings["only"])))
         return Run(files_from=path)
+
+    def _exclude(self) -> str:
+        """List what must not be linked; return the path of the list, and an empty one if nothing is."""
+        paths = [os.fsdecode(unescape(path)) for path in self.settings["link_dest_exclude"]]
+        if not paths or not self.settings["link_dest"] or self.settings["check"]:
+            return ""
+        path = os.path.join(self._folder, "excluded")
+        with open(path, "wb") as stream:
+            stream.writelines(os.fsencode(f"/{pattern_of(path)}\0") for path in paths)
+        return path
 
     def _predict(self, whole: Run) -> None:
         """Check mode: one trial run that says what all the passes would do."""
@@ -131,7 +151,8 @@ class _Transfer:
             if first.failure is None:
                 self._nothing_deleted()
             return
-        run = Run(delete=True, max_delete=self.settings["max_delete"], again=True, settled=True)
+        links = not self._excluded
+        run = Run(delete=True, max_delete=self.settings["max_delete"], again=True, settled=True, links=links)
         if self.settings["max_delete"] is not None or _is_empty(first):
             with self._phase("count_deletions"):
                 refused = self._refused_deletions(replace(run, dry=True, max_delete=None), first)
@@ -224,7 +245,7 @@ class _Transfer:
         files = counted(lists.files, "file", "files")
         self.context.log(f"{counted(shares, 'run', 'runs')} of rsync for {files}, {lists.bytes} bytes")
         with self._phase("shards"), ThreadPoolExecutor(shares) as pool:
-            runs = [Run(files_from=path, shares=shares) for path in lists.shards]
+            runs = [Run(files_from=path, shares=shares, exclude_from=self._excluded) for path in lists.shards]
             results = list(pool.map(self.runner.run, runs))
         failed = next((result for result in results if result.failure is not None), None)
         if failed is not None:

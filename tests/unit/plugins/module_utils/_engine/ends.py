@@ -55,6 +55,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "one_file_system": False,
         "partial": True,
         "link_dest": [],
+        "link_dest_exclude": [],
         "timeout": 60,
         "rsync_opts": [],
         "ciphers": "",

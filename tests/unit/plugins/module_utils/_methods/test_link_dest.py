@@ -11,6 +11,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
+from ansible_collections.longhaul.fleet.tests.support import rsync_pair
 from ansible_collections.longhaul.fleet.tests.support.compare import differences, recorded
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
 
@@ -137,3 +139,61 @@ def test_writing_in_place_leaves_an_older_snapshot_alone(trees):
         assert differences(snapshots.source, snapshots.new) == []
         (snapshots.new / "sub" / "large").unlink()
         os.link(snapshots.old / "sub" / "large", snapshots.new / "sub" / "large")
+
+
+@pytest.mark.often(2)
+def test_what_is_excluded_is_sent_whole_and_the_rest_is_linked(snapshots):
+    for name in ("small", "sub/large"):
+        damage(snapshots.old / name)
+    (snapshots.source / "apart").write_text("apart")
+    shutil.copy2(snapshots.source / "apart", snapshots.old / "apart")
+    before = recorded(snapshots.old)
+    done = snapshots.take(link_dest_exclude=["small", "sub/second name", "sub/large", "no longer there"])
+    assert differences(snapshots.source, snapshots.new) == [] == differences(before, snapshots.old)
+    assert (snapshots.new / "apart").samefile(snapshots.old / "apart")
+    assert (done["bytes_sent"], done["bytes_from_basis"]) == (len("small") + len(LARGE), 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "connect", "streams"),
+    [("rsync", "push", 1), ("rsync", "pull", 1), ("rsync", "push", 2), ("rsync", "pull", 2), ("rsyncd", "pull", 1)],
+)
+def test_rsync_sends_what_is_excluded(tmp_path, method, connect, streams):
+    pair = rsync_pair.Pair(tmp_path)
+    old = tmp_path / "old"
+    names = ("plain", "star * [x]", "# comment", "new\nline", "d/deep")
+    (pair.source / "d").mkdir()
+    for name in names:
+        (pair.source / name).write_text("0123456789")
+        os.link(pair.source / name, pair.source / f"{name} second")
+    (pair.source / "d" / "large").write_bytes(LARGE)
+    (pair.source / "d" / "kept").write_text("kept")
+    shutil.copytree(pair.source, old, symlinks=True)
+    for name in names:
+        os.unlink(old / f"{name} second")
+        os.link(old / name, old / f"{name} second")
+        damage(old / name)
+    damage(old / "d" / "large")
+    before = recorded(old)
+    exclude = [escape(os.fsencode(name)) for name in (*names, "d/large", "gone")]
+    exclude += [escape(os.fsencode(f"{name} second")) for name in names]
+    (pair.dest / "extra").write_text("x")
+    try:
+        given = {"link_dest": [str(old)], "link_dest_exclude": exclude, "delete": True, "streams": streams}
+        outcome = pair.over(method, connect, **given)
+        assert (outcome.failure, outcome.errors) == ("", [])
+        assert differences(pair.source, pair.dest) == [] == differences(before, old)
+        assert (pair.dest / "d" / "kept").samefile(old / "d" / "kept")
+        assert outcome.bytes_sent == len(LARGE) + 10 * len(names) and outcome.bytes_from_basis == 0
+        assert (outcome.files_deleted, outcome.files_total) == (1, len(recorded(pair.source)))
+        assert not pair.over(method, connect, **given).changed
+    finally:
+        pair.close()
+
+
+def damage(path: Path) -> None:
+    """Change a byte of a file, and neither its size nor its times."""
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"#")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))

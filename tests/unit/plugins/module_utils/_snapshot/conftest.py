@@ -52,13 +52,16 @@ class Bench:
         os.utime(new, (mtime, mtime))
         os.replace(new, place)
 
-    def backup(self, run=None, **options):
-        """Make a whole snapshot at ``now``, and let a day pass; gives what finish said."""
+    def backup(self, run=None, exclude=True, **options):
+        """Make a whole snapshot at ``now``, and let a day pass; gives what finish said.
+
+        Without ``exclude`` the transfer is not told what it must not link.
+        """
         run = run or f"run {self.now}"
         with self.series() as series, series.lock("test"):
             begun = begin(series, run, self.now)
             if not begun.finished:
-                transfer(self.source, begun.path, begun.link_dest)
+                transfer(self.source, begun.path, begun.link_dest, begun.link_dest_exclude if exclude else ())
             series.step("transferred")
             done = finish(series, run, self.now, **options)
         self.now += DAY
@@ -84,8 +87,11 @@ def bench(tmp_path):
     return Bench(tmp_path)
 
 
-def transfer(source, dest, link_dest=()):
-    """Make one tree like another; what is the same in a tree of link_dest is linked to it, as a transfer does it."""
+def transfer(source, dest, link_dest=(), exclude=()):
+    """Make one tree like another; what is the same in a tree of link_dest is linked to it, as a transfer does it.
+
+    Nothing is linked to the paths of ``exclude``.
+    """
     source, dest = os.fspath(source), os.fspath(dest)
     for folder, folders, files in os.walk(dest, topdown=False):
         below = os.path.relpath(folder, dest)
@@ -106,7 +112,8 @@ def transfer(source, dest, link_dest=()):
                     first.setdefault((status.st_dev, status.st_ino), there)
                     continue
                 os.unlink(there)
-            older = [os.path.join(tree, below, name) for tree in link_dest]
+            is_left_out = os.path.normpath(os.path.join(below, name)) in exclude
+            older = [os.path.join(tree, below, name) for tree in link_dest if not is_left_out]
             older = [path for path in older if os.path.lexists(path) and same(here, path)]
             known = first.setdefault((status.st_dev, status.st_ino), there)
             if known != there:

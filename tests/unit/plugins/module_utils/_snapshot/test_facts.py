@@ -14,6 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.atomic_io
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import (
     Checked,
     Figures,
+    Finding,
     Shares,
     parse_checked,
     parse_facts,
@@ -84,7 +85,7 @@ NEVER_READ = """\
 
 @pytest.mark.parametrize(
     "text, parse",
-    [(COMPLETE, parse_facts), (UNFINISHED, parse_facts), (CHECKED, parse_checked), (NEVER_READ, parse_checked)],
+    [(COMPLETE, parse_facts), (UNFINISHED, parse_facts), (NEVER_READ, parse_checked)],
 )
 def test_what_an_earlier_version_wrote_is_written_the_same(tmp_path, text, parse):
     (tmp_path / "old").write_text(text)
@@ -105,7 +106,10 @@ def test_members_have_their_places(tmp_path):
     finally:
         os.close(fd)
     assert facts.figures == Figures(7, 5, 4711, 2, 11, 1, 3, 0) and (facts.aside, facts.adopted) == ("", None)
-    assert checked == Checked(1795282400, "contents", None, Shares(12, {10: 1795282400, 9: 1795282300}), ["a/b"])
+    assert checked == Checked(
+        1795282400, "contents", None, Shares(12, {10: 1795282400, 9: 1795282300}), (Finding("damaged", "a/b"),)
+    )
+    assert parse_checked(checked.dump()) == checked
 
 
 def test_what_a_version_did_not_count_is_not_known():
