@@ -157,6 +157,13 @@ options:
         next prune that is not lazy removes them.
     type: bool
     default: false
+  control_time:
+    description:
+      - Seconds since 1970 by the clock of the control node. The task sets it by itself.
+      - If the clock of this host is more than a day away, O(action=prune) fails and removes nothing, because a wrong date makes O(keep) keep the
+        wrong snapshots. More than an hour is a warning.
+    type: int
+    version_added: 0.2.0
   check_level:
     description:
       - How thorough O(action=check) is; each level includes those before it.
@@ -390,7 +397,7 @@ snapshots:
       type: str
       sample: "2026-11-21T17:30:09Z"
     age:
-      description: Seconds since then.
+      description: Seconds since then. Negative if it is in the future.
       type: int
       sample: 3600
     entries:
@@ -578,6 +585,7 @@ def main() -> None:
                 "options": {**dict.fromkeys(policy.COUNTS, _COUNT), "within": {"type": "str", "default": ""}},
             },
             "timezone": {"type": "str", "default": DEFAULTS["timezone"]},
+            "control_time": {"type": "int"},
             "lazy": {"type": "bool", "default": DEFAULTS["lazy"]},
             "check_level": {
                 "type": "str",

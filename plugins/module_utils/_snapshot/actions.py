@@ -35,6 +35,7 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "shrink_limit": 50.0,
     "timezone": "UTC",
     "lazy": False,
+    "control_time": None,
     "check_level": "contents",
     "check_subset": "1/1",
     "rsnapshot_path": "",
@@ -181,6 +182,9 @@ class _Actions:
     def prune(self) -> PruneResult:
         """Remove what the policy does not keep."""
         wanted = policy.parse(self._options["keep"] or {})
+        if self._options["control_time"] is not None:
+            warning = policy.compare_clocks(self._now, self._options["control_time"])
+            self.warnings += [warning] if warning else []
         calendar, lazy = time_zones.calendar_of(self._options["timezone"]), self._options["lazy"]
         done = prune(self._series, wanted, self._now, calendar, self._reader, lazy=lazy, check=self._dry)
         for name, holder in done.held.items():

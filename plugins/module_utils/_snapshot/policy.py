@@ -29,10 +29,12 @@ import re
 from datetime import datetime
 from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
+from .._core.counted import counted
 from .errors import Refused
 from .time_zones import Calendar, utc
 
 _HOUR = 3600
+_CLOCKS_WARN, _CLOCKS_REFUSE = _HOUR, 24 * _HOUR  # seconds that two clocks are apart
 _UNITS = {"h": _HOUR, "d": 24 * _HOUR, "w": 7 * 24 * _HOUR}  # seconds
 _SPAN = re.compile(r"(\d+)([hdw])")
 
@@ -77,6 +79,26 @@ def parse(keep: Mapping[str, Any]) -> Policy:
             "keep: {daily: 7, weekly: 5, monthly: 12}"
         )
     return policy
+
+
+def compare_clocks(here: int, control_node: int) -> str:
+    """Return a warning if the repository's clock is more than an hour from the control node's; empty if it is not.
+
+    Both are in seconds since 1970. Raises Refused from a day on: one of the two is wrong, and nobody knows which.
+    """
+    apart = abs(here - control_node)
+    if apart <= _CLOCKS_WARN:
+        return ""
+    words = "ahead of" if here > control_node else "behind"
+    days, hours = apart // (24 * _HOUR), apart // _HOUR
+    amount = counted(days, "day", "days") if days else counted(hours, "hour", "hours")
+    said = f"the clock of the repository is {amount} {words} that of the control node"
+    if apart <= _CLOCKS_REFUSE:
+        return f"{said}: set the one that is wrong (timedatectl). From a day on nothing is pruned"
+    raise Refused(
+        f"{said}. With a wrong date a policy keeps the wrong snapshots, so nothing was pruned. Set the clock that is "
+        "wrong (timedatectl), and run this again. Snapshots that got a date in the future stay, and count as none"
+    )
 
 
 def span(text: str, what: str) -> int:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypedDict, cast
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import LARGEST_STEP
+
 from ..fleet.failures import Failed, Kept, keep_failures
 from ..units import format_seconds, seconds_of
 from .jobs import Run
@@ -55,6 +57,8 @@ def judge(
 
 def _judge_one(run: Run, record: Record | None, wanted: bool, made: bool, now: float | None) -> Entry:
     newest = seconds_of(record.get("newest") if record else None)
+    if newest is not None and now is not None and newest > now + LARGEST_STEP:
+        newest = None  # as a record has it that was written with a wrong clock
     age = None if newest is None or now is None else max(0, int(now) - newest)
     limit = run["stale_after"]
     state, why = NEVER if record is None else OK, []

@@ -20,6 +20,7 @@ from ..fleet.conductor import Call, Life
 from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
 from ..fleet.source_changes import tell_changes
 from ..host_runner import HostFailed
+from ..units import seconds_of
 from .hosts import Hosts
 from .jobs import Run
 from .progress import Progress
@@ -197,7 +198,9 @@ class BackupLife:
         yield from self._snapshots(finish=options, list={})  # which the next step would ask for by itself
 
     def _prune(self) -> Life:
-        yield from self._snapshots(prune={"keep": self._run["keep"], "timezone": self._run["timezone"]})
+        now = seconds_of(self._services.now())
+        options = {"keep": self._run["keep"], "timezone": self._run["timezone"], "control_time": now}
+        yield from self._snapshots(prune=options)
 
     def _check_contents(self) -> Life:
         run = self._run

@@ -38,6 +38,10 @@ def _figure(name: str) -> Any:
     return lambda entry: (entry.get("figures") or {}).get(name)
 
 
+def _newest(entry: Mapping[str, Any]) -> int | None:
+    return seconds_of(entry.get("newest")) if entry.get("age") is not None else None
+
+
 _METRICS = (
     (
         "healthy",
@@ -45,7 +49,7 @@ _METRICS = (
         lambda e: int(e["state"] == OK),
     ),
     ("last_run_timestamp_seconds", "When the last run began", lambda e: seconds_of(e.get("at"))),
-    ("newest_timestamp_seconds", "When the newest complete snapshot was begun", lambda e: seconds_of(e.get("newest"))),
+    ("newest_timestamp_seconds", "When the newest complete snapshot was begun", _newest),
     ("duration_seconds", "How long the last run took", lambda e: e.get("duration")),
     ("snapshots", "How many complete snapshots there are", lambda e: e.get("snapshots")),
     ("size_bytes", "The bytes of the last run's snapshot", _figure("bytes")),

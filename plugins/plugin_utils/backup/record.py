@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
+
 from ..units import seconds_of
 from .jobs import Repository
 
@@ -35,7 +37,7 @@ class Record(TypedDict):
     snapshot: str  # empty if none was finished
     resumed: bool
     aside: str  # what waits for a decision
-    newest: str | None  # when the newest complete snapshot was begun
+    newest: str | None  # when the newest complete snapshot was begun that is not of the future
     snapshots: int | None  # complete ones
     figures: dict[str, int]  # of the snapshot
     size: int | None  # bytes of the snapshot, or of the one before
@@ -66,6 +68,8 @@ def make_record(
     begun, finished, pruned, checked = (said.get(action) or {} for action in ("begin", "finish", "prune", "check"))
     listed = (said.get("list") or {}).get("snapshots")
     complete = [one for one in listed or () if one["state"] == "complete"]
+    present = [one for one in complete if not is_future(one["time"], ended)]
+    future = [one["name"] for one in complete if one not in present]
     waiting = [one for one in listed or () if one["state"] == "aside"]
     figures = dict(finished.get("figures") or {})
     removed = list(pruned.get("removed", []))
@@ -78,11 +82,11 @@ def make_record(
         "ended": ended,
         "duration": (seconds_of(ended) or 0) - (seconds_of(at) or 0),
         "failures": [{"step": failure["step"], "reason": failure["reason"]} for failure in failures],
-        "notes": list(dict.fromkeys(notes)),
+        "notes": list(dict.fromkeys([*notes, *_tell_future(future)])),
         "snapshot": finished.get("name", ""),
         "resumed": bool(begun.get("resumed")),
         "aside": before.get("aside", "") if listed is None else _aside(waiting),
-        "newest": before.get("newest") if listed is None else (complete[-1]["time"] if complete else None),
+        "newest": before.get("newest") if listed is None else (present[-1]["time"] if present else None),
         "snapshots": before.get("snapshots") if listed is None else len(complete) - len(removed),
         "figures": figures,
         "size": figures.get("bytes", before.get("size", (before.get("figures") or {}).get("bytes"))),
@@ -91,6 +95,21 @@ def make_record(
         "removed": removed,
         "check": {**checked.get("checked", {}), "sound": bool(checked["sound"])} if "sound" in checked else {},
     }
+
+
+def is_future(at: str, now: str) -> bool:
+    """Return whether a snapshot's time is so far after ``now``, on the control node, that a clock was wrong."""
+    return (seconds_of(at) or 0) > (seconds_of(now) or 0) + names.LARGEST_STEP
+
+
+def _tell_future(found: Sequence[str]) -> list[str]:
+    if not found:
+        return []
+    return [
+        f"{', '.join(found)}: a date of the future. The clock of the repository was wrong, or that of the control node "
+        "is. Such a snapshot never counts as the newest, and no policy removes it. If both clocks are right and you do "
+        f"not need it, rename it to {names.REMOVING_PREFIX}{found[0]}, and the next prune removes it"
+    ]
 
 
 def _aside(waiting: Sequence[Mapping[str, Any]]) -> str:

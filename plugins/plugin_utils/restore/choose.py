@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -27,16 +28,21 @@ class Choice(TypedDict):
     problem: str
 
 
-def choose_snapshot(snapshots: Sequence[Mapping[str, Any]], when: Any = "latest", timezone: str = "UTC") -> Choice:
-    """Return the snapshot that is meant by ``when``: ``name``, ``path``, ``state`` and ``why``, or the ``problem``."""
+def choose_snapshot(
+    snapshots: Sequence[Mapping[str, Any]], when: Any = "latest", timezone: str = "UTC", now: float | None = None
+) -> Choice:
+    """Return the snapshot that is meant by ``when``: ``name``, ``path``, ``state`` and ``why``, or the ``problem``.
+
+    ``now`` is the time of the control node, in seconds since 1970.
+    """
     try:
-        found, why = _find(snapshots, as_text(when), timezone)
+        found, why = _find(snapshots, as_text(when), timezone, int(time.time() if now is None else now))
     except Refused as refused:
         return {"name": "", "path": "", "state": "", "why": "", "problem": str(refused)}
     return {"name": found["name"], "path": found["path"], "state": found["state"], "why": why, "problem": ""}
 
 
-def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str) -> tuple[Mapping[str, Any], str]:
+def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str, now: int) -> tuple[Mapping[str, Any], str]:
     by_name = {"unfinished" if one["state"] == "unfinished" else str(one["name"]): one for one in snapshots}
     known = {at: one for name, one in by_name.items() if (at := names.time_of(name)) is not None}
     if when in by_name and by_name[when]["state"] != "removing":
@@ -50,8 +56,13 @@ def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str) -> tuple
             raise Refused(f"there is no snapshot {moment.said}. There are: {listed(snapshots)}")
         why = f"the newest {moment.said}"
     else:
-        now = max((at + int(one["age"]) for at, one in known.items()), default=0)
-        at = names.latest_of(now, list(known))
+        there = max((at + int(one["age"]) for at, one in known.items()), default=0)
+        at, by_own_clock = (names.latest_of(clock, list(known)) for clock in (there, now))
+        if at is not None and by_own_clock is not None and at != by_own_clock:
+            raise Refused(
+                f"latest is {names.name_of(at)} by the clock of the repository, and by that of the control node "
+                f"{names.name_of(by_own_clock)}: one clock is wrong. Set it, or name the snapshot: {listed(snapshots)}"
+            )
         why = "the newest"
     if at is None:
         raise Refused(f"there is no complete snapshot. {_others(by_name)}")

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import Holders, do_action
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused, unexpected
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
@@ -59,6 +60,42 @@ def test_a_clock_that_was_set_back_makes_no_older_snapshot(bench):
     right = bench.backup()
     assert (right.name, right.facts.base) == (SECOND, done.name)
     assert os.readlink(bench.path("latest")) == SECOND != wrong.name
+
+
+@pytest.mark.parametrize("wrong", [365 * DAY, -365 * DAY, 2 * DAY, -2 * DAY])
+def test_a_repository_with_a_wrong_clock_prunes_nothing(bench, monkeypatch, wrong):
+    """One night of a wrong date must not cost the snapshots of all others."""
+    nobody = Holders(lambda path: None, lambda path: None)
+    clock = [0]
+    monkeypatch.setattr("time.time", lambda: clock[0])
+
+    def prune_as_module(control_time, **keep):
+        place = (str(bench.repository), "web1", "data")
+        return do_action("prune", place, {"keep": keep, "control_time": control_time}, nobody)
+
+    nights = []
+    for _night in range(15):
+        nights.append(bench.backup().name)
+    right = bench.now
+    bench.now = clock[0] = right + wrong
+    bench.backup()
+    there = bench.names()
+    for keep in ({"within": "14d"}, {"last": 1}):
+        with pytest.raises(
+            Refused, match=r"clock of the repository is \d+ days? (ahead of|behind) .* nothing was pruned"
+        ):
+            prune_as_module(right, **keep)
+    assert bench.names() == there
+    bench.now = clock[0] = right
+    newest = bench.backup().name
+    clock[0] = right + 3600
+    done = prune_as_module(right, within="14d")
+    assert done.warnings == [] and os.readlink(bench.path("latest")) == newest
+    assert set(done.result["removed"]) <= {names.name_of(right + wrong), nights[0]}
+    assert set(nights[1:]) <= set(done.result["kept"])
+    clock[0] += 1
+    assert "1 hour ahead of" in prune_as_module(right, within="14d").warnings[0]
+    assert prune_as_module(None, within="14d").warnings == []  # nobody said what time it is
 
 
 def test_a_manifest_before_that_is_damaged_costs_reading_and_is_said(bench, monkeypatch):

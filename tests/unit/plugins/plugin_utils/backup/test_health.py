@@ -156,3 +156,18 @@ def test_the_figures_of_a_run_add_up_what_it_made():
     assert (found["bytes_sent"], found["bytes_new"], found["removed"]) == (12, 4, 2)
     assert [(one["name"], one["reason"]) for one in found["failed_jobs"]] == [("web2/data", "transfer: no space")]
     assert "backup_only=web2/data" in found["failed_jobs"][0]["next"] and json.loads(json.dumps(found)) == found
+
+
+def test_a_snapshot_of_the_future_is_named_and_never_the_newest():
+    future = {"name": "2027-11-21T110000Z", "state": "complete", "time": "2027-11-21T11:00:00Z"}
+    found = record({**SAID, "list": {"snapshots": [OLDER, COMPLETE, future]}})
+    assert found["newest"] == COMPLETE["time"] and found["snapshots"] == 2
+    assert any(future["name"] in note and "date of the future" in note for note in found["notes"])
+    alone = record({**SAID, "list": {"snapshots": [future]}})
+    assert alone["newest"] is None
+    # A record that was written with a wrong clock
+    run = {**RUN, "stale_after": 86400}
+    wrong = {**found, "newest": future["time"]}
+    assert state(wrong, run=run)[0] == "stale"
+    assert "longhaul_backup_newest_timestamp_seconds{" not in write_metrics(judge([RUN], [wrong], [], [], NOON))
+    assert "longhaul_backup_newest_timestamp_seconds{" in write_metrics(judge([RUN], [found], [], [], NOON))

@@ -157,7 +157,7 @@ def test_a_backup_is_made_as_a_whole_and_written_down(world: World):
     assert asked["begin"] == {"run": life.progress.run}
     # Both paths and the folder that holds them.
     assert asked["finish"] == {"run": life.progress.run, "shrink_limit": 50.0, "expected_entries": 7}
-    assert asked["prune"] == {"keep": {"last": 2}, "timezone": "UTC"}
+    assert asked["prune"] == {"keep": {"last": 2}, "timezone": "UTC", "control_time": 1767225600}
     record = json.loads((world.folder / "jobs/web/data.json").read_text())
     assert record == world.reports[0] and record["snapshot"] == COMPLETE["name"] and record["check"]["sound"]
     assert world.holder is None, "another run may begin"

@@ -162,3 +162,22 @@ def test_it_is_the_newest_that_is_not_later_by_the_clock_on_the_wall(zone):
         assert choose_snapshot(held, f"{utc:%Y-%m-%d %H:%M:%S%z}", zone)["name"] == (
             names.name_of(max(fitting)) if (fitting := [at for at in times if at <= asked.timestamp()]) else ""
         )
+
+
+def test_latest_of_two_clocks_that_are_apart_is_refused_where_they_disagree():
+    day = 86400
+    times = [1_790_000_000, 1_790_000_000 + day, 1_790_000_000 + 366 * day]
+    now = times[1] + 3600
+
+    def told(there, here):
+        snapshots = [
+            {"name": names.name_of(at), "path": "", "state": "complete", "age": there - at, "reason": ""}
+            for at in times
+        ]
+        return choose_snapshot(snapshots, "latest", "UTC", here)
+
+    assert told(now, now)["name"] == names.name_of(times[1])
+    for there, here in ((times[2], now), (now, times[2])):
+        problem = told(there, here)["problem"]
+        assert names.name_of(times[1]) in problem and names.name_of(times[2]) in problem and "clock" in problem
+    assert told(now - 3 * 3600, now)["name"] == names.name_of(times[1])
