@@ -33,6 +33,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import
 
 from . import steps
 from .host_runner import HostFailed, HostRunner
+from .host_text import harmless
 from .parallel import run_parallel
 from .status import parse_status
 from .watching import watch
@@ -59,6 +60,9 @@ _NO_STEPS: Steps = MappingProxyType({"source": (), "dest": ()})
 
 class ComparisonFailed(Exception):
     """A tree could not be read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(harmless(message))
 
 
 class Counts(TypedDict):

@@ -9,36 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
-from .ansible_process import end_orphan, watch_for_end
-from .argument_spec import spec_from_documentation
+from .fleet_action import FleetAction
 from .state_folder import REPORTS, VARIABLE, try_writing
 
 
-class ControlNodeAction(ActionBase):
+class ControlNodeAction(FleetAction):
     """An action that writes on the control node: no connection, no become, and no host is changed."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _requires_connection = False
-    documentation = ""  # of the module, which says what the options are
     variables: Mapping[str, Any]  # of the task, for act
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Do it, and say that nothing changed: what changed is on the hosts."""
-        watch_for_end()
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(argument_spec=spec_from_documentation(self.documentation))
-        result["changed"] = False
-        self.variables = task_vars or {}
+        self.variables = variables
         try:
-            result.update(self.act(options, write=not self._task.check_mode))
+            return {"changed": False, **self.act(options, write=not self._task.check_mode)}
         except OSError as error:
-            result.update(cannot_write(error, *self.place(options)))
-        finally:
-            end_orphan()
-        return result
+            return {"changed": False, **cannot_write(error, *self.place(options))}
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Do what the options say, without ``write`` predict it; give what goes into the result. May raise OSError."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .host_text import harmless
+
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import ProbeFacts
     from ansible_collections.longhaul.fleet.plugins.module_utils._methods.detect_programs import Programs
@@ -24,7 +26,7 @@ class Refusal(Exception):
     """
 
     def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
+        super().__init__(harmless(message))
         self.details = details
 
 

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast
 
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -21,6 +21,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
 from ansible.utils.display import Display
 from ansible.utils.path import unfrackpath
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, member
 
 from .ansible_process import ansible_pid, is_gone
 from .endpoint import is_reached_by_ssh
@@ -34,8 +35,9 @@ from .execution_retry import (
     wants_terminal,
     was_turned_away,
 )
+from .host_action import HostAction
 from .host_facts import find_set_by_facts, refuse_facts
-from .host_text import harmless, harmless_data
+from .host_text import harmless
 from .memory import Memory
 from .pacing import Pace
 from .typed_passwords import typed_passwords
@@ -43,6 +45,7 @@ from .typed_passwords import typed_passwords
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Step
 
+T = TypeVar("T")
 _DISPLAY = Display()
 _MODULE = "longhaul.fleet.endpoint"
 _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
@@ -69,19 +72,6 @@ class _Arguments(_Told, total=False):
     engine: str
 
 
-class _Answer(TypedDict, total=False):
-    """What the module said, or Ansible where it did not come to that."""
-
-    results: list[object]
-    kept: bool
-    failed: bool
-    unreachable: bool
-    msg: str
-    exception: object
-    module_stderr: str
-    module_stdout: str
-
-
 class HostFailed(AnsibleError):
     """A host could not be reached, or its part of the work failed there.
 
@@ -89,6 +79,7 @@ class HostFailed(AnsibleError):
     """
 
     def __init__(self, message: str, host: str = "", unreachable: bool = False) -> None:
+        message = harmless(message)
         super().__init__(f"{host}: {message}" if host else message)
         self.reason = message
         self.unreachable = unreachable
@@ -166,7 +157,7 @@ class HostRunner:
         self._riders: deque[tuple[Step, Callable[[object], None]]] = deque()
         self._pace = Pace(constants.DEFAULT_LOCAL_TMP, str(self.variables.get("ansible_host", host)))
 
-    def _bind(self, action: ActionBase) -> ActionBase:
+    def _bind(self, action: ActionBase) -> HostAction:
         """Return an action of this host alone: its own connection, its own become, no delegation."""
         task = action._task.copy()
         task.delegate_to = None
@@ -200,8 +191,7 @@ class HostRunner:
         for plugin in (connection.become, getattr(connection, "_shell", None)):
             if plugin is not None:
                 plugin.set_options(task_keys=keywords, var_options=self.variables)
-        return action._shared_loader_obj.action_loader.get(
-            "ansible.builtin.normal",
+        return HostAction(
             task=task,
             connection=connection,
             play_context=play_context,
@@ -221,10 +211,10 @@ class HostRunner:
         return f"{package[len('ansible_collections.') :]}.{plugin}" if found else name
 
     def run(self, *steps: Step, secrets: dict[str, str] | None = None, guarded: bool = True) -> list[object]:
-        """Run steps of the endpoint module in one execution, and return each one's result, which nobody has read yet.
+        """Run steps of the endpoint module in one execution, and return each one's result as the host gave it.
 
-        Only their texts are made harmless. Raises HostFailed with the host's name, what it said, and what that means,
-        and what the ``guard`` raises; without ``guarded`` that is not asked.
+        Untrusted input. Raises HostFailed with the host's name, what it said, and what that means, and what the
+        ``guard`` raises; without ``guarded`` that is not asked.
         """
         guard = self.guard if guarded else None
         with nullcontext(()) if guard is None else guard.turn(steps) as first:
@@ -235,10 +225,8 @@ class HostRunner:
             }
             _DISPLAY.vvv(f"longhaul on {self.name}: {', '.join(step['do'] for step in asked['steps'])}")
             try:
-                result = self._checked(lambda: dict(self._execute_with_engine(asked)))
-                if "results" not in result:
-                    raise HostFailed(_reason(result), self.name)
-                said = list(harmless_data(result["results"]))
+                result = self._checked(lambda: self._execute_with_engine(asked))
+                said = _member(result, "results", list, self.name)
                 if guard is not None:
                     guard.judge(said[: len(first)])
             except BaseException:
@@ -261,31 +249,26 @@ class HostRunner:
         """How many steps wait for an execution that they can ride along with."""
         return len(self._riders)
 
-    def run_module(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
-        """Run another module on the host, one that changes nothing, and return its result, made harmless.
+    def run_module(self, name: str, arguments: Mapping[str, object], members: Mapping[str, type]) -> Mapping[str, Any]:
+        """Run another module on the host, one that changes nothing, and return these members of its answer.
 
-        Raises HostFailed.
+        Each has the type that ``members`` names. Untrusted input. Raises HostFailed.
         """
+        return self._ask_module(name, arguments, members, ())
+
+    def change_by_module(self, name: str, arguments: Mapping[str, object]) -> None:
+        """Run another module on the host, one that changes it. Raises HostFailed."""
+        self._ask_module(name, arguments, {}, (name,))
+
+    def _ask_module(
+        self, name: str, arguments: Mapping[str, object], members: Mapping[str, type], steps: Sequence[str]
+    ) -> Mapping[str, Any]:
         _DISPLAY.vvv(f"longhaul on {self.name}: {name}")
-        return dict(harmless_data(self._checked(lambda: self._try(name, arguments, ()))))
+        answer = self._checked(lambda: self._try(name, arguments, steps))
+        return {one: _member(answer, one, kind, self.name) for one, kind in members.items()}
 
-    def run_action(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, Any]:
-        """Run an action of another name for the host, as a task with these arguments would. Raises HostFailed."""
-        task = self._action._task.copy()
-        task.args = dict(arguments)
-        action = self._action._shared_loader_obj.action_loader.get(
-            name,
-            task=task,
-            connection=self._action._connection,
-            play_context=self._action._play_context,
-            loader=self._action._loader,
-            templar=self._action._templar,
-            shared_loader_obj=self._action._shared_loader_obj,
-        )
-        return dict(harmless_data(self._checked(lambda: dict(action.run(task_vars=self.variables)))))
-
-    def _checked(self, do: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return the result as a table of its own, if it is no failure.
+    def _checked(self, do: Callable[[], Mapping[str, object]]) -> Mapping[str, object]:
+        """Return an answer, if it is no failure.
 
         Raises HostFailed with what the host said, and what that means.
         """
@@ -297,17 +280,17 @@ class HostRunner:
             said = _with_advice(harmless(str(error)))
             unreachable = isinstance(error, AnsibleConnectionFailure)
             raise HostFailed(said, self.name, unreachable) from None  # a cause would be said twice
-        if result.get("unreachable") or result.get("failed"):
-            raise HostFailed(_reason(result), self.name, bool(result.get("unreachable")))
-        return dict(result)
+        if result.get("failed"):
+            raise HostFailed(_reason(result), self.name)
+        return result
 
-    def _execute_with_engine(self, asked: _Arguments) -> _Answer:
+    def _execute_with_engine(self, asked: _Arguments) -> Mapping[str, object]:
         """Run the module with the engine's digest, and with the engine itself where the host may not keep it."""
         engine = packed_engine()
         arguments: _Arguments = {**asked, "digest": engine.digest}
         if self._known.get("engine") == engine.digest:
             result = self._execute_by_pipelining(arguments)
-            if result.get("failed") or result.get("unreachable") or "results" in result:
+            if result.get("failed") or "results" in result:
                 return result
             # No step was done: what it kept is gone, or may have been written by somebody else.
         result = self._execute_by_pipelining({**arguments, "engine": engine.argument})
@@ -315,7 +298,7 @@ class HostRunner:
             self._learn("engine", engine.digest if result.get("kept") is True else "")
         return result
 
-    def _execute_by_pipelining(self, arguments: _Arguments) -> _Answer:
+    def _execute_by_pipelining(self, arguments: _Arguments) -> Mapping[str, object]:
         """Run the module, once more without pipelining where only this tried it, and become wants a terminal."""
         result = self._execute(arguments)
         said = f"{result.get('module_stderr')}{result.get('module_stdout')}"
@@ -372,9 +355,9 @@ class HostRunner:
         """Wait for this host's turn, where its sshd must not be asked by too many at once."""
         return self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext()
 
-    def _execute(self, arguments: _Arguments) -> _Answer:
-        """Run the module, again where that is safe and may help; return its result. Raises AnsibleError."""
-        return cast(_Answer, self._try(_MODULE, arguments, _names(arguments["steps"])))
+    def _execute(self, arguments: _Arguments) -> Mapping[str, object]:
+        """Run the module, again where that is safe and may help; return its answer. Raises AnsibleError."""
+        return self._try(_MODULE, cast("Mapping[str, object]", arguments), _names(arguments["steps"]))
 
     def _try(self, module: str, arguments: Mapping[str, object], steps: Sequence[str]) -> Mapping[str, object]:
         """Run a module, again where that is safe by its steps (none: it changes nothing) and may help."""
@@ -383,11 +366,7 @@ class HostRunner:
             was_late = was_full = False
             try:
                 with self._turn():
-                    return dict(
-                        self._action._execute_module(
-                            module_name=module, module_args=dict(arguments), task_vars=self.variables
-                        )
-                    )
+                    return self._action.ask(module_name=module, module_args=dict(arguments), task_vars=self.variables)
             except AnsibleError as error:
                 if not left or not may_run_again(str(error), steps, self._pipelining):
                     if is_unexplained(str(error)):
@@ -412,6 +391,16 @@ class HostRunner:
         """Let go of the connection and of temporary files."""
         self._action.cleanup(force=True)
         self._action._connection.close()
+
+
+def _member(answer: Mapping[str, object], name: str, kind: type[T], host: str) -> T:
+    """Return a member of an answer. Raises HostFailed if it is missing or of another type."""
+    if name not in answer:
+        raise HostFailed(_reason(answer), host)
+    try:
+        return member(answer, name, kind)
+    except WrongShape as error:
+        raise HostFailed(f"its answer cannot be read: {error}", host) from error
 
 
 def _names(steps: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -441,11 +430,10 @@ def _is_read(name: str) -> bool:
 
 def _reason(result: Mapping[str, Any]) -> str:
     """Return the helpful sentence of a failed module result."""
-    captured = getattr(getattr(result.get("exception"), "event", None), "msg", "")  # how ansible-core 2.19 keeps it
-    text = harmless(str(result.get("msg") or captured or "the module gave no result"))
+    text = harmless(str(result.get("msg") or "the module gave no result"))
     printed = [_without_ssh(str(result.get(name) or "")) for name in ("module_stderr", "module_stdout")]
     said = harmless(printed[0] or printed[1])
-    if said and re.search("MODULE FAILURE|deserialization failed", text):
+    if said and "MODULE FAILURE" in text:
         # What Python says of an error ends with it; other programs begin with it.
         lines = said.splitlines()
         text = lines[-1] if "Traceback" in said else " ".join(" ".join(lines).split())[:_LONGEST_SAID]

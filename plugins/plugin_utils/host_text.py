@@ -4,14 +4,16 @@
 
 """Texts that come from a host, which may be hostile: made harmless before a terminal, a log or a report has them. Pure.
 
-The ends of lines and tabs stay. Paths need none of this: hosts send them escaped as rsync prints them.
+The ends of lines and tabs stay. A harmless text is to be shown, and never to be used: a path would be another path.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import TypeVar, cast
 
+T = TypeVar("T")
 # What moves the cursor, sets colours and titles, or changes the direction of writing: the control characters of ASCII
 # and Latin-1, and Unicode's embeddings, overrides, isolates and marks (Unicode Standard Annex 9).
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -24,13 +26,17 @@ def harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
 
 
-def harmless_data(value: Any) -> Any:
+def harmless_data(value: T) -> T:
     """Return plain data with all its texts harmless, the names of its members included."""
+    return cast(T, _harmless_data(value))
+
+
+def _harmless_data(value: object) -> object:
     if isinstance(value, str):
         return harmless(value)
-    if isinstance(value, dict):
-        return {harmless_data(name): harmless_data(member) for name, member in value.items()}
-    return [harmless_data(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, Mapping):
+        return {_harmless_data(name): _harmless_data(member) for name, member in value.items()}
+    return [_harmless_data(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def one_line(text: str) -> str:

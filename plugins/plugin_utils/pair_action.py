@@ -10,28 +10,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from .ansible_process import end_orphan, watch_for_end
-from .argument_spec import spec_from_documentation
 from .comparison import ComparisonFailed
 from .endpoint import Refusal
+from .fleet_action import FleetAction
 from .host_runner import ControllerGone, HostRunner
 from .interruption import Interruption
 from .report import TransferError
 
 
-class PairAction(ActionBase):
+class PairAction(FleetAction):
     """A task that works on a source host and a destination host at once."""
-
-    documentation = ""  # of the module; its options are the action's argument spec
-    mutually_exclusive: tuple[tuple[str, ...], ...] = ()
-
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _supports_async = False
-    _requires_connection = False
 
     interruption: Interruption  # its words are for run_pair to set
 
@@ -41,30 +31,20 @@ class PairAction(ActionBase):
         """Do the work and give the result."""
         raise NotImplementedError
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Validate the options, work on both hosts, and turn what goes wrong into one clear failure."""
-        watch_for_end()
-        task_vars = task_vars or {}
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(
-            argument_spec=spec_from_documentation(self.documentation), mutually_exclusive=self.mutually_exclusive
-        )
-        own = task_vars["inventory_hostname"]
+    def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
+        """Work on both hosts, and turn what goes wrong into one clear failure."""
         runners: list[HostRunner] = []
         self.interruption = Interruption()
         try:
             with self.interruption:
                 for option in ("src_host", "dest_host"):
-                    runners.append(HostRunner(self, options[option] or own, task_vars))
-                result.update(self._run_pair(runners, options))
+                    runners.append(HostRunner(self, options[option] or variables["inventory_hostname"], variables))
+                return self._run_pair(runners, options)
         except (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError) as error:
-            result.update(getattr(error, "details", None) or {})
-            result.update(failed=True, msg=str(error))
+            return {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}
         finally:
             for runner in runners:
                 runner.close()
-            end_orphan()
-        return result
 
     def _run_pair(self, runners: list[HostRunner], options: Mapping[str, Any]) -> Mapping[str, object]:
         try:

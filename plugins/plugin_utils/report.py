@@ -15,6 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import
 
 from .bottleneck import Line, find_bottleneck
 from .confinement import confinement_of
+from .host_text import harmless, harmless_data
 from .plan import PRESERVE, Plan
 from .result import Result
 from .status import Status
@@ -32,8 +33,8 @@ class TransferError(Exception):
     """
 
     def __init__(self, message: str, details: Result | None = None, may_pass: bool = False) -> None:
-        super().__init__(message)
-        self.details = details
+        super().__init__(harmless(message))
+        self.details = harmless_data(details)
         self.may_pass = may_pass
 
 

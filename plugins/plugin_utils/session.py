@@ -26,6 +26,7 @@ from .comparison import Digest, parse_after, parse_quick_digest
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .engine import packed_engine
 from .host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
+from .host_text import harmless_data
 from .interruption import Interruption
 from .known_line import UNKNOWN, keep_line, recall_line
 from .memory import Memory
@@ -126,7 +127,7 @@ class Session:
         running = self.begin()
         status = running.status
         if status.alive and not running.attached:
-            return shape_result(running.plan, status, "running", self._phases, self._ready)
+            return harmless_data(shape_result(running.plan, status, "running", self._phases, self._ready))
         return self._account_for(running, self._watch_driver(running.plan) if status.alive else status)
 
     def begin(self) -> Running:
@@ -587,7 +588,7 @@ class Session:
         self._remember_line(outcome)
         result["phases"] = dict(self._phases)
         result["duration"] = round(sum(self._phases.values()), 3)
-        return result
+        return harmless_data(result)
 
     def _shape(self, plan: Plan, status: Status, state: str) -> Result:
         """Return the task's result, with what either the engine or a count found about owners."""

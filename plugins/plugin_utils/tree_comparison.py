@@ -15,6 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._tree.content_hash 
 from .comparison import Comparison
 from .endpoint import Refusal
 from .host_runner import HostRunner
+from .host_text import harmless_data
 from .options import check_options
 from .owner_census import CensusSettings, take_census
 from .owners import names_to_look_up, owner_table
@@ -101,7 +102,7 @@ def compare_trees(
     }
     if warnings:
         result["warnings"] = warnings
-    return result
+    return harmless_data(result)
 
 
 def _describe(runner: HostRunner, path: str, child: str, owners: dict[str, list[str]]) -> Described:

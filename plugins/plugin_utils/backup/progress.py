@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -39,10 +40,14 @@ class Progress:
         self.failures.append({"step": step, "reason": reason})
 
     def dump(self) -> Mapping[str, Any]:
-        """Return what the role's tasks keep until the next part."""
-        return {**asdict(self), "stage": self.stage.value}
+        """Return what the role's tasks keep until the next part.
+
+        The answers of hosts are one text of JSON: paths in them are used again, and the result of a task is made
+        harmless.
+        """
+        return {**asdict(self), "stage": self.stage.value, "said": json.dumps(self.said)}
 
 
 def parse_progress(value: Mapping[str, Any]) -> Progress:
     """Read what ``Progress.dump`` returns."""
-    return Progress(**{**value, "stage": Stage(value["stage"])})
+    return Progress(**{**value, "stage": Stage(value["stage"]), "said": json.loads(value["said"])})

@@ -19,7 +19,7 @@ from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..host_text import one_line
 from ..parallel import run_parallel
 from ..steps import keep_record
-from .programs import packages_of
+from .programs import MANAGERS, packages_of
 from .record import record_id
 
 if TYPE_CHECKING:
@@ -66,13 +66,16 @@ class Hosts(PairHosts):
         runner, packages = self.runners[side], []
         self.hold()
         try:
-            facts = runner.run_module("ansible.builtin.setup", {"gather_subset": ["!all", "!min", "pkg_mgr"]})[
-                "ansible_facts"
-            ]
+            asked = {"gather_subset": ["!all", "!min", "pkg_mgr"]}
+            facts = runner.run_module("ansible.builtin.setup", asked, {"ansible_facts": dict})["ansible_facts"]
             packages = packages_of(programs, str(facts.get("ansible_os_family")))
             if packages:
-                arguments = {"name": packages, "state": "present", "use": facts.get("ansible_pkg_mgr", "auto")}
-                runner.run_action("ansible.builtin.package", arguments)
+                manager = str(facts.get("ansible_pkg_mgr"))
+                if manager not in MANAGERS:
+                    raise HostFailed(
+                        f"its package manager is {manager}, and {', '.join(MANAGERS)} are known", runner.name
+                    )
+                runner.change_by_module(MANAGERS[manager], {"name": packages, "state": "present"})
         except ControllerGone:
             raise
         except HostFailed as error:

@@ -1,0 +1,98 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The edge of every action of the collection: all that a user sees of it leaves here, with harmless texts.
+
+Inside, texts of hosts stay as they came, since a path in them may be used. A lint check and a unit test see that each
+action is one of these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from .ansible_process import end_orphan, watch_for_end
+from .argument_spec import spec_from_documentation
+from .host_text import harmless, harmless_data
+
+
+class FleetAction(ActionBase):
+    """An action whose result, words and errors are harmless on a terminal."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+    documentation = ""  # of the module; its options are the action's argument spec
+    mutually_exclusive: tuple[tuple[str, ...], ...] = ()
+
+    def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
+        """Do what the validated options say, and return what goes into the result. ``variables`` are the task's."""
+        raise NotImplementedError
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Validate the options, do the work, and return its result with harmless texts."""
+        watch_for_end()
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        try:
+            with _harmless_words():
+                _validation, options = self.validate_argument_spec(
+                    argument_spec=spec_from_documentation(self.documentation),
+                    mutually_exclusive=self.mutually_exclusive,
+                )
+                result.update(self.work(options, task_vars or {}))
+        except Exception as error:
+            if harmless(str(error)) == str(error):
+                raise
+            raise AnsibleError(harmless(f"{type(error).__name__}: {error}")) from None
+        finally:
+            end_orphan()
+        return harmless_data(result)
+
+
+class _HarmlessQueue:
+    """The queue from a worker to ansible's own process, with harmless texts for the terminal."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    def send_display(self, method: str, *texts: Any, **named: Any) -> None:
+        """Hand on what is displayed, whoever displays it: ansible-core and connection plugins quote hosts, too."""
+        shown = {name: _harmless_message(one) for name, one in named.items()}
+        self._queue.send_display(method, *map(_harmless_message, texts), **shown)
+
+
+def _harmless_message(value: Any) -> Any:
+    """Return a text, or a message of ansible-core 2.19 and later, which are texts in dataclasses."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        members = {one.name: getattr(value, one.name) for one in dataclasses.fields(value) if one.init}
+        return dataclasses.replace(value, **{name: _harmless_message(one) for name, one in members.items()})
+    if isinstance(value, tuple):
+        return tuple(map(_harmless_message, value))
+    return harmless_data(value)
+
+
+@contextmanager
+def _harmless_words() -> Iterator[None]:
+    """Make harmless all that this worker displays meanwhile."""
+    display: Any = Display()
+    queue = getattr(display, "_final_q", None)
+    if queue is None:  # no worker: a test
+        yield
+        return
+    display._final_q = _HarmlessQueue(queue)
+    try:
+        yield
+    finally:
+        display._final_q = queue
