@@ -28,8 +28,8 @@ def render(template: str, **variables) -> str:
 
 
 def values(system: str) -> dict:
-    merged = yaml.safe_load((ROLE / "vars/main.yml").read_text())
-    return {**merged, **yaml.safe_load((ROLE / f"vars/{system}.yml").read_text())}
+    systems = yaml.safe_load((ROLE / "vars/main.yml").read_text())["__rsyncd_systems"]
+    return {**systems["default"], **systems[system]}
 
 
 def lines(text: str) -> list[str]:
@@ -48,7 +48,7 @@ def shell_values(text: str, tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("manage, enable", [(True, "YES"), (False, "NO")])
 def test_rc_conf_of_freebsd(tmp_path, manage, enable):
-    path = values("FreeBSD")["__rsyncd_default_config"]
+    path = values("FreeBSD")["default_config"]
     text = render("rc.conf.j2", rsyncd_manage_service=manage, __rsyncd_config_path=path)
     assert shell_values(text, tmp_path) == {"enable": enable, "configfile": "/usr/local/etc/rsync/rsyncd.conf"}
 
@@ -71,7 +71,7 @@ def test_newsyslog_of_freebsd(when):
 
 def test_the_daemon_of_freebsd_has_a_pid_file():
     """Its script of rc.d cannot stop it without one."""
-    assert values("FreeBSD")["__rsyncd_system_options"] == {"pid_file": "/var/run/rsyncd.pid"}
+    assert values("FreeBSD")["system_options"] == {"pid_file": "/var/run/rsyncd.pid"}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_logrotate_has_one_rule_for_all_files():
     assert lines(text)[:3] == ['"/var/log/a b.log"', '"/var/log/c.log" {', "    weekly"]
 
 
-@pytest.mark.parametrize("path", sorted((ROLE / "vars").glob("*.yml")), ids=lambda path: path.stem)
-def test_variables_of_a_system_are_among_those_of_all(path):
-    known = yaml.safe_load((ROLE / "vars/main.yml").read_text())
-    assert set(yaml.safe_load(path.read_text())) <= set(known)
+@pytest.mark.parametrize("role", ["rsyncd", "ssh_client"])
+def test_a_system_sets_what_the_default_sets(role):
+    systems = yaml.safe_load((ROLE.parent / role / "vars/main.yml").read_text())[f"__{role}_systems"]
+    assert len(systems) > 4 and all(set(one) <= set(systems["default"]) for one in systems.values())
