@@ -4,8 +4,9 @@
 
 """Variables that a host sets by its facts, and must not. Pure.
 
-Facts are what a host says of itself. Ansible makes variables of them, which win over the inventory and over the defaults
-of roles. So a host could choose what a role runs on another host or on the control node, or what is put into a shell.
+Facts are what a host says of itself. Ansible makes variables of them, which win over the inventory and over the
+defaults of roles. So a host could choose what a role runs on another host or on the control node, or what is put into a
+shell.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ SHELL_OPTIONS = frozenset(
 def find_set_by_facts(variables: Mapping[str, Any], *roles: str) -> list[str]:
     """Return the variables of this collection and of Ansible's shells that facts have set, by name.
 
-    ``variables`` are those of a host, with its facts as ``ansible_facts``: an action's ``task_vars`` for the host of the
-    play, or an entry of ``hostvars``. Of this collection's roles the variables of ``roles`` count, and ``longhaul_*``
-    always.
+    ``variables`` are those of a host, with its facts as ``ansible_facts``: an action's ``task_vars`` for the host of
+    the play, or an entry of ``hostvars``. Of this collection's roles the variables of ``roles`` count, and
+    ``longhaul_*`` always.
     """
     facts = variables.get("ansible_facts") or {}
     ours = re.compile(f"_*(?:{'|'.join(('longhaul', 'fleet', *roles))})_")
@@ -44,11 +45,11 @@ def find_set_by_facts(variables: Mapping[str, Any], *roles: str) -> list[str]:
 
 
 def refuse_facts(host: str, names: list[str]) -> str:
-    """Return why a host is refused whose facts set variables of these ``names``, and what to do; empty if there are none."""
+    """Return why a host is refused whose facts set these variables, and what to do; empty if there are none."""
     if not names:
         return ""
     return (
         f"{', '.join(names)}: set among the facts of {host}, which may come from that host and win over the inventory. "
-        "If a set_fact of your own with cacheable did this, remove that and set the variable in the inventory or in the "
-        f"play; otherwise find out who controls {host}. Then clear the facts: run the same command with --flush-cache"
+        "If a set_fact of your own with cacheable did this, remove that and set the variable in the inventory or in "
+        f"the play; otherwise find out who controls {host}. Then clear the facts: run the same command with --flush-cache"
     )

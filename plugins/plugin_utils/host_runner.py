@@ -132,7 +132,8 @@ class HostRunner:
         Its variables come from the inventory, so ``delegate_to``, the play's host and the peer change nothing.
         A task's or play's ``become`` keywords count for it as they do for any task, and so do passwords that the user
         was asked for; its variables win over them.
-        Raises HostFailed for a name that is not in the inventory, and for a host whose facts set variables of the roles.
+        Raises HostFailed for a name that is not in the inventory, and for a host whose facts set variables of the
+        roles.
         """
         if host not in task_vars["hostvars"]:
             raise HostFailed(
