@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterator, NamedTuple
+from collections import Counter
+from typing import Iterable, Iterator, NamedTuple
 
 MOUNTINFO = "/proc/self/mountinfo"
 
@@ -40,3 +41,28 @@ def unescaped(point: str) -> str:
 def is_on(path: str, point: str) -> bool:
     """Whether an absolute path is a mount point, or inside it."""
     return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def most_places(mounts: Iterable[Mount], root: str) -> int:
+    """Return in how many places of a tree the same file can be at most: more than one where a bind mount is inside.
+
+    ``root`` is an absolute path without symbolic links.
+    """
+    inside: Counter[str] = Counter()
+    around = ("", "")  # the device and the point of the mount that the root is on
+    for mount in mounts:
+        if is_on(root, mount.point) and len(mount.point) >= len(around[1]):
+            around = mount.device, mount.point
+        elif is_on(mount.point, root):
+            inside[mount.device] += 1
+    inside[around[0]] += 1
+    return max(inside.values())
+
+
+def places_in(root: str) -> int:
+    """Return :func:`most_places` of a tree, as far as the system says it."""
+    try:
+        with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as stream:
+            return most_places(parse_mounts(stream.read()), root)
+    except OSError:
+        return 1

@@ -17,6 +17,7 @@ from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.files import hash_and_close
+from ..._core.mounts import places_in
 from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, REGULAR, Entry, contents_of
 from ..._model.filters import Filters
@@ -65,6 +66,7 @@ class Sender:
         self._names = Names(self._settings["preserve"])
         self._unlisted: set[bytes] = set()
         self._top_device = -1
+        self._places = places_in(os.fsdecode(context.root))
         only = self._settings.get("only")
         self._only = os.fsencode(only) if only else None
 
@@ -156,7 +158,7 @@ class Sender:
             self._outcome.files_total += 1
             if entry.type == REGULAR:
                 self._outcome.bytes_total += entry.size
-            yield entry
+            yield entry if self._places == 1 else self._with_all_names(entry)
         if self._top_device == -1:
             raise TransferFailed(
                 f"the source {os.fsdecode(self._context.root)} cannot be read: {self._outcome.errors[0]['reason']}"
@@ -164,6 +166,10 @@ class Sender:
         self._outcome.warnings += staging_left_out(left_out, self._settings["id"])
         if self._only is not None and not self._outcome.files_total:
             raise TransferFailed(f"the source has no {self._settings['only']} (any more)")
+
+    def _with_all_names(self, entry: Entry) -> Entry:
+        """Return an entry with as many names as its file may have in the tree: bind mounts show some again."""
+        return entry._replace(nlink=entry.nlink * self._places) if entry.link_id else entry
 
     def _scan_error(self, path: bytes, error: OSError) -> None:
         if isinstance(error, FileNotFoundError) and path:
@@ -258,7 +264,7 @@ class Sender:
         elif now.type == REGULAR and not self._readable(now):
             pass
         else:
-            fresh.append(now)
+            fresh.append(self._with_all_names(now))
 
     def _readable(self, entry: Entry) -> bool:
         try:

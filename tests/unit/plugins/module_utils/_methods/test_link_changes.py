@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,23 @@ def test_any_change_of_who_shares_what_is_followed(trees, transfer):
                     write(folder / name, chance.choice([b"same", b"other"]), chance.choice([0o644, 0o600]))
         transfer(delete=True, checksum=chance.random() < 0.5)
         assert differences(source, dest) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+@pytest.mark.parametrize("names", [("x/f", "x/g"), ("x/f", "z/g"), ("a/f", "x/g"), ("f", "x/g")], ids=" ".join)
+def test_names_that_a_bind_mount_shows_once_more_stay_those_of_one_file(trees, transfer, names):
+    """The file has more names in the tree than its count of links says."""
+    source, dest, _work = trees
+    for folder in ("a", "x", "y", "z"):
+        (source / folder).mkdir()
+    link(source, names)
+    subprocess.run(["mount", "--bind", str(source / "x"), str(source / "y")], check=True)
+    try:
+        for _run in range(2):
+            transfer()
+            assert differences(source, dest) == []
+        (source / names[0]).chmod(0o600)
+        transfer()
+        assert differences(source, dest) == []
+    finally:
+        subprocess.run(["umount", str(source / "y")], check=True)

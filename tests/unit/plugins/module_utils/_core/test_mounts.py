@@ -1,0 +1,36 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Mounts as the kernel lists them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.mounts import most_places, parse_mounts
+
+TABLE = r"""
+22 1 8:1 / / rw - ext4 /dev/sda1 rw
+23 22 8:2 / /srv rw - ext4 /dev/sdb1 rw
+24 23 8:2 /a /srv/tree/b rw - ext4 /dev/sdb1 rw
+25 23 8:3 / /srv/tree/other rw - ext4 /dev/sdc1 rw
+26 23 8:2 /a /srv/treetop rw - ext4 /dev/sdb1 rw
+27 22 8:1 /x /srv/with\040blank rw - ext4 /dev/sda1 rw
+28 25 8:3 /p /srv/tree/other/q rw - ext4 /dev/sdc1 rw
+29 25 8:3 /p /srv/tree/other/r rw - ext4 /dev/sdc1 rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("root", "count"),
+    [
+        *(("/home", 1), ("/srv/with blank", 1), ("/srv/tree/b", 1), ("/srv/treetop", 1)),
+        *(("/srv/tree", 3), ("/srv", 3), ("/", 3), ("/srv/tree/other", 3), ("/srv/tree/other/q", 1)),
+    ],
+)
+def test_how_often_a_file_can_be_in_a_tree(root, count):
+    assert most_places(parse_mounts(TABLE), root) == count
+
+
+def test_what_the_system_does_not_say_counts_as_one_place():
+    assert most_places([], "/srv") == 1
