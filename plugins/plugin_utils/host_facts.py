@@ -51,5 +51,5 @@ def refuse_facts(host: str, names: list[str]) -> str:
     return (
         f"{', '.join(names)}: set among the facts of {host}, which may come from that host and win over the inventory. "
         "If a set_fact of your own with cacheable did this, remove that and set the variable in the inventory or in "
-        f"the play; otherwise find out who controls {host}. Then clear the facts: run the same command with --flush-cache"
+        f"the play. Otherwise find out who controls {host}. Then clear the facts: run the command with --flush-cache"
     )
