@@ -16,6 +16,7 @@ author:
 description:
   - Says whether the destination of a restore and the repository are in each other, on the host that receives the files.
   - Symbolic links are followed, and folders are compared by device and inode.
+  - Fails for a destination that leads through a symbolic link of another user to what that user does not own.
   - Part of the role P(longhaul.fleet.restore#role). Its options and what it returns may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -58,7 +59,9 @@ dest:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.overlap import overlap
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.resolve import real_path
 
 
 def main() -> None:
@@ -68,7 +71,11 @@ def main() -> None:
         supports_check_mode=True,
     )
     repository, dest = module.params["repository"], module.params["dest"]
-    module.exit_json(changed=False, overlaps=overlap(repository, dest), dest=os.path.realpath(dest))
+    try:
+        real = os.fsdecode(real_path(os.fsencode(dest)))
+    except (TransferFailed, OSError) as error:
+        module.fail_json(msg=f"Nothing was restored: {dest} cannot be the destination: {error}")
+    module.exit_json(changed=False, overlaps=overlap(repository, real), dest=real)
 
 
 if __name__ == "__main__":

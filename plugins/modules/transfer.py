@@ -57,6 +57,8 @@ options:
         inside O(dest).
       - A path that ends in V(/.) or V(/..) also means the contents of the directory that O(src_host) finds there.
       - A single file is possible if O(dest) is a directory, ends with a slash, or ends with the same name as the file.
+      - A symbolic link in the path, as in O(dest) and O(link_dest), is followed if it belongs to root or to the user as
+        whom the transfer runs there, or if all folders to which it leads belong to its owner. Any other is refused.
     type: str
     required: true
   dest_host:

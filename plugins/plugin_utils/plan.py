@@ -127,6 +127,8 @@ def make_plan(
     """
     names = (source.name, dest.name)
     roots = resolve_roots(options["src"], options["dest"], source.probe["path"], dest.probe["path"], names)
+    if dest.probe["not_followed"]:
+        raise Refusal(f"link_dest on {dest.name}: {dest.probe['not_followed']}")
     rules = filter_rules(options)
     refuse_misread_rules(options["src"], options["dest"], roots, rules)
     refuse_nesting(source, dest, roots, options["delete"])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import Described, ProbeFacts
 
 _MEMBERS: Mapping[str, type] = {
-    **dict.fromkeys(("system", "user", "machine"), str),
+    **dict.fromkeys(("system", "user", "machine", "not_followed"), str),
     **dict.fromkeys(("uid", "now_ns", "cores", "link_mbit"), int),
     **dict.fromkeys(("aes", "tls13", "zstd", "selinux"), bool),
 }

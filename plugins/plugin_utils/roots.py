@@ -46,6 +46,8 @@ def resolve_roots(src: str, dest: str, source_path: PathFacts, dest_path: PathFa
     the names of source and destination.
     """
     kind, (src_host, dest_host) = source_path["type"], hosts
+    _refuse_foreign_link("src", src_host, source_path)
+    _refuse_foreign_link("dest", dest_host, dest_path)
     if dest_path.get("no_way"):
         raise Refusal(
             f"dest is {dest}, and there is no directory {dest_path['no_way']} on {dest_host}, so what '..' behind it "
@@ -53,6 +55,7 @@ def resolve_roots(src: str, dest: str, source_path: PathFacts, dest_path: PathFa
         )
     if kind == "directory":
         target = dest_path["child"] if child_name(src) else dest_path
+        _refuse_foreign_link("dest", dest_host, target)
         return Roots(source_path["real"], _directory(target, dest_host), target)
     if kind == "file" and not src.endswith("/"):
         return _file_roots(src, dest, source_path, dest_path, hosts)
@@ -72,6 +75,11 @@ def resolve_roots(src: str, dest: str, source_path: PathFacts, dest_path: PathFa
         f"src is {src}, but {found} on {src_host}. Check the path, and that its file system is mounted",
         source_missing=kind == "missing",
     )
+
+
+def _refuse_foreign_link(option: str, host: str, found: PathFacts) -> None:
+    if found["type"] == "foreign link":
+        raise Refusal(f"{option} is {found['given']} on {host}, and {found.get('reason')}")
 
 
 def _unreachable(option: str, path: str, host: str, found: PathFacts) -> str:

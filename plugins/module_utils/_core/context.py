@@ -145,6 +145,7 @@ class Context:
         self.part = part  # "drive" or "serve"
         self.root = root  # absolute and real; the contents of the source's root arrive in the destination's
         self.root_fd = -1  # the same, where the job has opened it: see top
+        self.older_fds: list[int] | None = None  # of link_dest, where the job has opened them: see older
         self.settings = settings
         self.folder = folder  # this job's own folder, 0700
         self.peer: Peer = {} if peer is None else peer  # for the driving end
@@ -161,6 +162,13 @@ class Context:
     def top(self) -> bytes | int:
         """The root as walks and ``Root`` take it: open, so that nobody can exchange it, or its path."""
         return self.root_fd if self.root_fd >= 0 else self.root
+
+    @property
+    def older(self) -> list[bytes | int]:
+        """The folders of link_dest that there are, as ``Root`` takes them: open, or their paths."""
+        if self.older_fds is not None:
+            return [fd for fd in self.older_fds if fd >= 0]
+        return [os.fsencode(path) for path in self.settings["link_dest"] if os.path.isdir(path)]
 
     @property
     def staging(self) -> bytes:

@@ -33,20 +33,19 @@ def sync_file_system(fd: int) -> None:
 
 
 def sync_tree(root: str) -> None:
-    """Wait for all file systems that a tree is on: that of its root, and those that are mounted inside it.
+    """Wait for all file systems that a tree is on: that of its root, a real path, and those that are mounted inside it.
 
     Raises OSError as sync_file_system does, and where the root cannot be opened.
     """
-    path = os.path.realpath(root)
-    _sync_path(path)
-    for point in _mounted_inside(path):
+    _sync_path(root)
+    for point in _mounted_inside(root):
         with contextlib.suppress(FileNotFoundError):  # unmounted, and removed, by now
             _sync_path(point)
 
 
 def _sync_path(path: str) -> None:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except PermissionError:  # who may only write there cannot name its file system: wait for all of them
         os.sync()
         return

@@ -34,6 +34,6 @@ def confine_job(context: Context) -> list[str]:
     return confine(plan_process(context, chroots))
 
 
-def confine_reader(root: bytes, folder: str, xattrs: bool) -> None:
+def confine_reader(root: bytes | int, folder: str, xattrs: bool) -> None:
     """Confine a job that only reads a tree."""
     confine(plan_reader(root, folder, xattrs))

@@ -9,9 +9,10 @@ The steps of a comparison, and what is sent between the hosts, are described in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Callable, Mapping
+from typing import TYPE_CHECKING, Callable, Iterator, Mapping
 
 from .._core.errors import TransferFailed
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
@@ -20,6 +21,7 @@ from .._model.ids import IdMap
 from .._model.paths import unescape
 from .._tree.content_hash import with_contents
 from .._tree.digest import TreeDigest
+from .._tree.held_root import open_held
 from .._tree.owners import OwnerCount
 from .._tree.record import Describer
 from .._tree.record_store import Listing, RecordStore, RecordWriter
@@ -44,12 +46,28 @@ class _TooLong(Exception):
 def run_digest(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) -> int:
     """Be the job that walks the tree which the folder's request names; return the exit code."""
     request = parse_digest_request(folder.request)
-    confine_reader(os.fsencode(request["root"]), folder.path, bool({"xattrs", "acls"} & set(request["fields"])))
-    make_digest(folder, request, reporter)
+    with _held(request) as root:
+        confine_reader(root, folder.path, bool({"xattrs", "acls"} & set(request["fields"])))
+        make_digest(folder, request, root, reporter)
     return 0
 
 
-def make_digest(folder: JobFolder, request: DigestRequest, reporter: Reporter) -> None:
+@contextlib.contextmanager
+def _held(request: DigestRequest) -> Iterator[int]:
+    """Hold the root of the tree; raise TransferFailed if it cannot be opened."""
+    try:
+        fd = open_held(os.fsencode(request["root"]))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise TransferFailed(f"there is no directory {request['root']} to compare") from error
+    except OSError as error:
+        raise TransferFailed(f"{request['root']} cannot be read: {error.strerror}") from error
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def make_digest(folder: JobFolder, request: DigestRequest, root: int, reporter: Reporter) -> None:
     """Walk a tree, keep its records in the folder, and publish its digest."""
     progress = reporter.progress
     progress.phase = "reading"
@@ -60,7 +78,7 @@ def make_digest(folder: JobFolder, request: DigestRequest, reporter: Reporter) -
         progress.bytes_done += size
 
     with RecordWriter(folder.file(_STORE)) as store:
-        digest = _read(request, store, count)
+        digest = _read(request, root, store, count)
     reporter.set(state="finished", digest=digest)
 
 
@@ -77,16 +95,16 @@ def quick_digest(request: DigestRequest, seconds: float) -> Mapping[str, object]
             raise _TooLong
 
     try:
-        return _read(request, None, count)
+        with _held(request) as root:
+            return _read(request, root, None, count)
     except (TransferFailed, _TooLong):
         return None
 
 
-def _read(request: DigestRequest, store: RecordWriter | None, count: Callable[[int], None]) -> Mapping[str, object]:
-    """Walk a tree and give its digest; ``count`` is told the size of each entry."""
-    root = os.fsencode(request["root"])
-    if not os.path.isdir(root):
-        raise TransferFailed(f"there is no directory {request['root']} to compare")
+def _read(
+    request: DigestRequest, root: int, store: RecordWriter | None, count: Callable[[int], None]
+) -> Mapping[str, object]:
+    """Walk an open tree and give its digest; ``count`` is told the size of each entry."""
     fields = frozenset(request["fields"])
     try:
         filters = Filters.parse(request["rules"]) if request["rules"] else None
@@ -121,7 +139,7 @@ def _read(request: DigestRequest, store: RecordWriter | None, count: Callable[[i
             count(entry.size)
     made = dict(digest.as_dict())
     if counted is not None:
-        made["owners"] = counted.as_dict(root)
+        made["owners"] = counted.as_dict(os.fsencode(request["root"]))
     return made
 
 

@@ -10,6 +10,7 @@ import os
 
 from .._core.errors import TransferFailed
 from .._model.filters import FilterError, Filters
+from .._tree.held_root import open_held
 from .._tree.owners import OwnerCount
 from .._tree.walk import walk
 from .confine_job import confine_reader
@@ -26,7 +27,11 @@ def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     request, progress = parse_census_request(folder.request), reporter.progress
     progress.phase = "counting owners"
     root = os.fsencode(request["root"])
-    confine_reader(root, folder.path, xattrs="acls" in request["preserve"])
+    try:
+        held = open_held(root)
+    except OSError as error:
+        raise TransferFailed(f"the source {request['root']} cannot be read: {error.strerror}") from error
+    confine_reader(held, folder.path, xattrs="acls" in request["preserve"])
     reporter.set(state="running")
     try:
         filters = Filters.parse(request["rules"], root) if request["rules"] else None
@@ -34,7 +39,7 @@ def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
         raise TransferFailed(str(error)) from error
     counted = OwnerCount(request["preserve"])
     for entry in walk(
-        root,
+        held,
         filters=filters,
         one_file_system=request["one_file_system"],
         xattrs="acls" in request["preserve"],
@@ -44,5 +49,6 @@ def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
         if entry.path or not request["only"]:
             counted.add(entry)
             progress.files_done += 1
+    os.close(held)
     reporter.set(state="finished", owners=counted.as_dict(root))
     return 0

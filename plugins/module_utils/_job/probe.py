@@ -22,10 +22,12 @@ import time
 from typing import TYPE_CHECKING, Mapping, Sequence
 
 from .._core.boot import boot_id
-from .._core.files import nearest_existing
+from .._core.errors import TransferFailed
 from .._core.subprocesses import find_program, run_command
 from .._methods.detect_programs import SSH_METHODS, look_at_programs
-from .._tree.held_root import describe
+from .._tree.descent import open_root
+from .._tree.held_root import describe, open_held
+from .._tree.resolve import ForeignLink, real_path, resolve
 from .._tree.walk import walk
 from .state import JobFolder
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from .._methods.detect_programs import Programs
     from .._methods.ssh.sshd_config import SshdConfig
     from .._tree.held_root import Probed
+    from .._tree.resolve import ResolvedPath
     from . import steps
     from .request import Request
     from .state import JobStatus
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     class _Path(TypedDict):
         given: str
         real: str
-        type: str  # directory, file, other, missing, dangling (a symlink) or unreachable
+        type: str  # directory, file, other, missing, dangling (a symlink), unreachable or foreign link
         empty: bool  # a directory, or nothing
         existing: str  # the path itself, or what exists above it
         existing_is_directory: bool
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
     class PathFacts(_Path, total=False):
         """What stands at a path, and the space around it."""
 
-        reason: str  # why it is unreachable, or cannot be listed
+        reason: str  # why it is unreachable, not followed, or cannot be listed
         no_way: str  # see there
         free_bytes: int
         free_inodes: int  # -1: this file system has no such limit
@@ -67,6 +70,12 @@ if TYPE_CHECKING:
         child: PathFacts
         folder: Probed  # ``existing``, or the folder that it is in
         measured: Measured  # at the source
+
+    class Older(TypedDict):
+        """What stands at the folders of link_dest."""
+
+        no_folders: list[str]  # that are none
+        not_followed: str  # why one of them must not be used; empty if all may
 
     class Described(TypedDict):
         path: PathFacts
@@ -88,7 +97,7 @@ if TYPE_CHECKING:
         fingerprint: str  # of all the rest; see probe_fingerprint
         then: list[object]  # results of the steps that followed
 
-    class ProbeFacts(_Followed):
+    class ProbeFacts(_Followed, Older):
         """A host as one end of a transfer."""
 
         python: list[int]
@@ -106,7 +115,6 @@ if TYPE_CHECKING:
         path: PathFacts
         selinux: bool
         owners: Numbers
-        no_folders: list[str]  # of link_dest
         methods: list[str]  # that were looked at
         programs: Programs
         sshd: SshdFacts
@@ -120,11 +128,12 @@ _RSYNCD_CONFIGS = ("/etc/rsyncd.conf", "/usr/local/etc/rsync/rsyncd.conf", "/usr
 
 def probe(request: steps.Probe) -> ProbeFacts:
     """Describe this host as one end of a transfer."""
-    path = describe_with_child(request["path"], request.get("child"))
+    path, older = describe_with_child(request["path"], request.get("child")), _older(request.get("link_dest") or ())
     if request["side"] == "source" and path["type"] == "directory":
-        path["measured"] = measure(os.fsencode(path["real"]))
+        _measure_held(path)
     elif request["side"] == "source" and path["type"] == "file":
-        path["measured"] = {"entries": 1, "allocated": os.stat(path["real"]).st_blocks * 512, "complete": True}
+        allocated = os.stat(path["real"], follow_symlinks=False).st_blocks * 512
+        path["measured"] = {"entries": 1, "allocated": allocated, "complete": True}
     folder = JobFolder(request["id"], request["side"])
     status = folder.status
     own_addresses = addresses()
@@ -145,7 +154,8 @@ def probe(request: steps.Probe) -> ProbeFacts:
         "path": path,
         "selinux": os.path.exists("/sys/fs/selinux/enforce"),
         "owners": numbers_of(request.get("owners") or {}),
-        "no_folders": [other for other in request.get("link_dest") or () if not os.path.isdir(other)],
+        "no_folders": older["no_folders"],
+        "not_followed": older["not_followed"],
         "methods": request["methods"],
         "programs": look_at_programs(request["methods"]),
         "sshd": _sshd(request["ssh_ports"], ssh_addresses),
@@ -235,49 +245,78 @@ def describe_with_child(path: str, child: str | None) -> PathFacts:
 
 
 def describe_path(path: str) -> PathFacts:
-    """Return what stands at an absolute path: its real path, type, the space around it, and whether it can be used."""
+    """Return what stands at an absolute path: its real path, type, the space around it, and whether it can be used.
+
+    Where a symbolic link on the way is not followed, the type is "foreign link", and nothing is told of where it leads.
+    """
     given = os.fsencode(path).rstrip(b"/") or b"/"  # with the slash, a file would be "not a directory"
-    real = os.path.realpath(given)
-    kind, reason = "missing", ""
     try:
-        mode = os.stat(given).st_mode
-        kind = "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
-    except FileNotFoundError:
-        if os.path.islink(given):
-            kind = "dangling"
-    except OSError as error:
-        kind, reason = "unreachable", error.strerror or str(error)
-    existing = nearest_existing(real)
-    is_directory = os.path.isdir(existing)
-    folder = existing if is_directory else os.path.dirname(existing)  # files are replaced
+        place = resolve(given)
+    except ForeignLink as refused:
+        return _not_followed(path, str(refused))
+    try:
+        return _describe_place(path, place)
+    finally:
+        os.close(place.fd)
+
+
+def _not_followed(path: str, why: str) -> PathFacts:
+    return {
+        "given": path,
+        "real": path,
+        "type": "foreign link",
+        "empty": True,
+        "existing": path,
+        "existing_is_directory": False,
+        "readable": False,
+        "writable": False,
+        "reason": why,
+    }
+
+
+def _describe_place(path: str, place: ResolvedPath) -> PathFacts:
+    kind, status = "dangling" if place.dangling else "missing", place.status
+    if status is not None:
+        kind = "directory" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "other"
+    elif place.error is not None:
+        kind = "unreachable"
+    is_directory = place.existing == place.folder
+    at = b"." if is_directory else os.path.basename(place.existing)
     found: PathFacts = {
         "given": path,
-        "real": os.fsdecode(real),
+        "real": os.fsdecode(place.real),
         "type": kind,
         "empty": True,
-        "existing": os.fsdecode(existing),
+        "existing": os.fsdecode(place.existing),
         "existing_is_directory": is_directory,
-        "readable": os.access(existing, os.R_OK | os.X_OK if is_directory else os.R_OK),
-        "writable": os.access(folder, os.W_OK | os.X_OK),
+        "readable": os.access(at, os.R_OK | os.X_OK if is_directory else os.R_OK, dir_fd=place.fd),
+        "writable": os.access(b".", os.W_OK | os.X_OK, dir_fd=place.fd),  # of a file, the folder: files are replaced
+        "folder": describe(place.folder, place.fd),
     }
-    with contextlib.suppress(OSError):
-        found["folder"] = describe(folder)
-    if reason:
-        found["reason"] = reason
+    if place.error is not None:
+        found["reason"] = place.error.strerror or str(place.error)
     if kind == "missing":
         found["no_way"] = no_way(path)
     if kind == "directory":
         try:
-            with os.scandir(real) as entries:
-                found["empty"] = next(entries, None) is None
+            found["empty"] = _is_empty(place.fd)
         except OSError as error:
             found["reason"] = error.strerror or str(error)
     with contextlib.suppress(OSError):
-        space = os.statvfs(existing)
+        space = os.statvfs(place.existing)
         found["free_bytes"] = space.f_bavail * space.f_frsize
         found["free_inodes"] = space.f_favail if space.f_files else -1
         found["read_only"] = bool(space.f_flag & os.ST_RDONLY)
     return found
+
+
+def _is_empty(folder: int) -> bool:
+    fd = open_root(folder)
+    try:
+        with os.scandir(fd) as entries:
+            return next(entries, None) is None
+    finally:
+        os.close(fd)
 
 
 def no_way(path: str) -> str:
@@ -293,7 +332,32 @@ def no_way(path: str) -> str:
     return ""
 
 
-def measure(root: bytes, seconds: float = 0.5) -> Measured:
+def _older(folders: Sequence[str]) -> Older:
+    """Describe the folders of link_dest."""
+    found: Older = {"no_folders": [], "not_followed": ""}
+    for folder in folders:
+        try:
+            is_folder = os.path.isdir(real_path(os.fsencode(folder)))
+        except ForeignLink as refused:
+            return {"no_folders": [], "not_followed": str(refused)}
+        except OSError:
+            is_folder = False
+        if not is_folder:
+            found["no_folders"].append(folder)
+    return found
+
+
+def _measure_held(path: PathFacts) -> None:
+    """Count the tree that was just described, if it is still there, and can be read."""
+    with contextlib.suppress(OSError, TransferFailed):
+        fd = open_held(os.fsencode(path["real"]), path["folder"])
+        try:
+            path["measured"] = measure(fd)
+        finally:
+            os.close(fd)
+
+
+def measure(root: bytes | int, seconds: float = 0.5) -> Measured:
     """Count a tree's entries and allocated bytes for ``seconds``; ``complete`` says whether that was enough."""
     deadline = time.monotonic() + seconds
     entries = allocated = 0

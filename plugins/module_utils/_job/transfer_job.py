@@ -11,6 +11,7 @@ import functools
 import os
 import signal
 import socket
+import stat
 import time
 from typing import Any, Callable, Iterator
 
@@ -23,6 +24,7 @@ from .._core.settings import parse_settings
 from .._methods import registry
 from .._model.ticket import PAUSED
 from .._tree.held_root import Probed, open_held
+from .._tree.resolve import resolve
 from .confine_job import confine_job
 from .control import Control, obey_tickets
 from .job_log import JobLog
@@ -52,6 +54,8 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
     signal.signal(signal.SIGTERM, lambda _number, _frame: context.stop.set())
     if context.side == "source":
         context.root_fd = _open_source(context.root, request.get("probed"))
+    else:
+        context.older_fds = hold_older(context.settings["link_dest"])
     method = registry.load(context.settings["method"])
     with obey_tickets(context, reporter.set) as control:
         try:
@@ -158,11 +162,16 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                 "destination would undo each other's work: wait for it to end, or end that process"
             )
         if context.settings["check"]:
-            if not os.path.isdir(context.root):  # predicted against nothing
+            try:
+                context.root_fd = open_held(context.root, probed)
+            except (FileNotFoundError, NotADirectoryError):  # predicted against nothing
                 context.root = os.fsencode(os.path.join(folder.path, "empty"))
                 os.makedirs(context.root, exist_ok=True)
-            else:
-                context.root_fd = open_held(context.root, probed)
+            except OSError as error:
+                raise TransferFailed(
+                    f"the destination {os.fsdecode(context.root)} cannot be read: {error.strerror}. Use become, or fix "
+                    "the permissions"
+                ) from error
             yield
             return
         succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
@@ -210,8 +219,22 @@ def _root(context: Context, probed: Probed | None, succeeded: Callable[[], bool]
 
 
 def _open_source(root: bytes, probed: Probed | None) -> int:
-    """Hold the source's root, if it can be opened: who reads it says why not."""
+    """Hold the source's root."""
     try:
         return open_held(root, probed)
-    except OSError:
-        return -1
+    except OSError as error:  # by its path alone it could lead elsewhere by now
+        raise TransferFailed(f"the source {os.fsdecode(root)} cannot be read: {error.strerror}") from error
+
+
+def hold_older(folders: list[str]) -> list[int]:
+    """Open the folders of link_dest, and put their real paths into the list; -1 stands for one that is missing."""
+    held = []
+    for number, folder in enumerate(folders):
+        found = resolve(os.fsencode(folder))
+        folders[number] = os.fsdecode(found.real)
+        if found.status is None or not stat.S_ISDIR(found.status.st_mode):
+            os.close(found.fd)
+            held.append(-1)
+        else:
+            held.append(found.fd)
+    return held

@@ -12,9 +12,9 @@ import socket
 import stat
 from typing import TYPE_CHECKING
 
-from .._core.files import nearest_existing
 from .._core.mounts import is_on, unescaped
 from .._core.subprocesses import find_program, run
+from .._tree.resolve import ForeignLink, resolve
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -170,19 +170,26 @@ def discover(side: str, path: str, peer: str, port: int) -> Found:
     """
     problems, warnings = [], []
     tools = {tool: find_program(tool) for tool in TOOLS}
-    base = os.path.realpath(nearest_existing(path.rstrip("/") or "/"))
+    followed = True
+    try:
+        place = resolve(os.fsencode(path.rstrip("/") or "/"))
+    except ForeignLink as refused:
+        problems.append(f"{path} is not used: {refused}")
+        followed, place = False, resolve(b"/")
+    os.close(place.fd)
+    base = os.fsdecode(place.existing)
     room = os.statvfs(base)
     mount = mount_of(base, read_mounts())
 
-    if side == "source":
-        try:
-            found = os.stat(path)
-            if stat.S_ISDIR(found.st_mode) and not os.access(path, os.R_OK | os.X_OK):
-                problems.append(f"{path} cannot be read by the user that Ansible becomes: see ansible_become")
-        except FileNotFoundError:
+    if not followed:
+        pass
+    elif side == "source":
+        if place.error is not None:
+            problems.append(f"{path} cannot be looked at: {place.error.strerror}")
+        elif place.status is None:
             problems.append(f"{path} does not exist")
-        except OSError as error:
-            problems.append(f"{path} cannot be looked at: {error.strerror}")
+        elif stat.S_ISDIR(place.status.st_mode) and not os.access(base, os.R_OK | os.X_OK):
+            problems.append(f"{path} cannot be read by the user that Ansible becomes: see ansible_become")
     else:
         if not os.path.isdir(base):
             problems.append(f"{base} is a file where a directory is needed")
@@ -208,7 +215,7 @@ def discover(side: str, path: str, peer: str, port: int) -> Found:
     return {
         "path": path,
         "base": base,
-        "exists": os.path.exists(path),
+        "exists": followed and place.status is not None,
         "root": os.geteuid() == 0,
         "mount": mount["point"],
         "fstype": mount["type"],

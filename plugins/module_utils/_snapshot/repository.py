@@ -22,6 +22,7 @@ from typing import Callable, Iterator
 from .._core.json_shape import as_object
 from .._model.entry_codec import ManifestError
 from .._tree.dirfd import Root
+from .._tree.resolve import ForeignLink, open_folder
 from . import names
 from .atomic_io import open_directory, open_file, read_json, rename
 from .errors import Refused
@@ -49,7 +50,9 @@ class Series:
         if not os.path.isabs(repository):
             raise Refused(f"the repository {repository} is no absolute path, and could be anywhere: write it from / on")
         try:
-            self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self.fd = open_folder(os.fsencode(self.path))
+        except ForeignLink as refused:
+            raise Refused(f"the repository {self.path} is not used: {refused}") from None
         except FileNotFoundError:
             raise Refused(
                 f"there is no repository {self.path}. It is not made here, because its disk may just not be mounted: "

@@ -17,7 +17,7 @@ import re
 import stat
 from typing import Iterable, NamedTuple
 
-from .._tree.descent import DIRECTORY_FLAGS
+from .._tree.resolve import ForeignLink, open_folder
 from . import names
 from .errors import Refused
 
@@ -70,7 +70,9 @@ def open_root(root: str) -> tuple[int, list[tuple[str, int]]]:
     Gives its fd, the caller's, and (name, mtime in seconds) of every folder in it.
     """
     try:
-        fd = os.open(os.path.normpath(root), DIRECTORY_FLAGS)
+        fd = open_folder(os.fsencode(root))
+    except ForeignLink as refused:
+        raise Refused(f"rsnapshot's {root} is not used: {refused}") from None
     except OSError as error:
         raise Refused(
             f"rsnapshot's {root} cannot be opened: {error.strerror}. Name its snapshot_root, as rsnapshot.conf has it, "

@@ -39,10 +39,18 @@ _WAY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 _EXCHANGED = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)  # as Linux and FreeBSD say it of a symbolic link
 
 
-def describe(path: bytes) -> Probed:
-    """Return a directory as it is now; raise OSError."""
-    status = os.stat(path)
+def describe(path: bytes, fd: int) -> Probed:
+    """Return an open directory as it is now; ``path`` is its real path."""
+    status = os.fstat(fd)
     return {"path": os.fsdecode(path), "device": status.st_dev, "inode": status.st_ino}
+
+
+def program_path(path: bytes, fd: int) -> bytes:
+    """Return the path by which a program that inherits ``fd`` finds that folder, whatever ``path`` leads to by then.
+
+    Where the system has no such path, or the folder is not open, it is ``path``.
+    """
+    return b"/proc/self/fd/%d" % fd if fd >= 0 and os.path.isdir("/proc/self/fd") else path
 
 
 def parse_probed(value: object) -> Probed:

@@ -29,9 +29,17 @@ _PROBE = b".longhaul-probe-%s"  # a file that shows whom, and with which modes, 
 
 def take_back(made: list[bytes]) -> None:
     """Remove folders that were made for a transfer, the deepest first, as far as nothing arrived in them."""
-    with contextlib.suppress(OSError):
+    from .resolve import resolve  # here, since a transfer that succeeds never needs it
+
+    with contextlib.suppress(OSError, TransferFailed):
         for folder in made:
-            os.rmdir(folder)
+            above, name = os.path.split(folder)
+            found = resolve(above)
+            try:
+                if found.real == above:  # else somebody led it elsewhere meanwhile
+                    os.rmdir(name, dir_fd=found.fd)
+            finally:
+                os.close(found.fd)
 
 
 class Staging:

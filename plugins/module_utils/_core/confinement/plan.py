@@ -39,7 +39,7 @@ def plan_process(context: Context, chroots: bool = False) -> Plan:
     return Plan(kept, _files(context))
 
 
-def plan_reader(root: bytes, state: str, xattrs: bool) -> Plan:
+def plan_reader(root: bytes | int, state: str, xattrs: bool) -> Plan:
     """Return the plan for a job that only reads a tree."""
     files = landlock.reading(landlock.writing(None, state), root, state, _code(), ())
     return Plan(capabilities.kept_by_reader(xattrs), files)

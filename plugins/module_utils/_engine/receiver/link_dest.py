@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Container
+from typing import Container, Sequence
 
 from ..._core.files import hash_and_close
 from ..._model.entry import REGULAR, Entry
@@ -25,9 +25,9 @@ class LinkDest:
     The paths of ``exclude`` are none of theirs.
     """
 
-    def __init__(self, folders: list[str], exclude: Container[bytes], applier: Applier) -> None:
+    def __init__(self, folders: Sequence[bytes | int], exclude: Container[bytes], applier: Applier) -> None:
         self._applier, self._exclude = applier, exclude
-        self.roots = [Root(os.fsencode(folder)) for folder in folders if os.path.isdir(folder)]
+        self.roots = [Root(folder) for folder in folders]
 
     def roots_for(self, path: bytes) -> list[Root]:
         """Return the folders whose file of a path may be used."""

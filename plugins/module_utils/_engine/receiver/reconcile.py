@@ -78,7 +78,7 @@ class Reconciler:
         self._obstacles = Obstacles(self._extras, settings.get("only") is not None, self._check)
         self._staged: set[bytes] = set()  # names of files that wait until what is in their places is deleted
         self._put_off_changes: dict[object, _PutOff] = {}  # by the identity of the source's file
-        self._link_dest = LinkDest(list(settings["link_dest"]), _paths(settings.get("link_dest_exclude")), applier)
+        self._link_dest = LinkDest(context.older, _paths(settings.get("link_dest_exclude")), applier)
 
     def meet(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
         """Deal with one entry: at once, or later where its content must be compared or must be sent.

@@ -33,13 +33,14 @@ def run(
     stop: threading.Event | None = None,
     limit: float | None = None,
     watch: Watch | None = None,
+    keeps: Sequence[int] = (),
 ) -> int:
     """Run a program to its end; give its exit code, or the negative number of the signal that ended it.
 
     Both outputs are handed on in pieces as they come, and an empty piece at the end of each. ``stdin`` is all the
-    program gets to read (less than a pipe holds). When ``stop`` is set, after ``limit`` seconds, or where ``watch``
-    says that it has stalled, it is ended, and so it is when the job dies. Raises OSError if it cannot be started.
-    Call it from a thread that waits for it.
+    program gets to read (less than a pipe holds), and ``keeps`` are the descriptors that it inherits. When ``stop`` is
+    set, after ``limit`` seconds, or where ``watch`` says that it has stalled, it is ended, and so it is when the job
+    dies. Raises OSError if it cannot be started. Call it from a thread that waits for it.
     """
     process = subprocesses.start(
         argv,
@@ -49,6 +50,7 @@ def run(
         extra_environment=user_variables(),
         new_session=True,
         die_with_parent=True,
+        pass_fds=keeps,
     )
     end = None if limit is None else time.monotonic() + limit
     try:

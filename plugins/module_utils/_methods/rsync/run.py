@@ -11,19 +11,22 @@ import os
 import re
 import time
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import Callable, cast
 
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import MAX_ERRORS
+from ..._core.settings import Settings
 from ..._engine.net.ticket_file import Tickets
 from ..._model.ticket import PAUSED, paused_too_long
+from ..._tree.held_root import program_path
 from ..._tree.staging import open_staging
 from . import child as rsync_child
 from .argv import Far, Run, build_argv
 from .failure import COMPLETE, PARTIAL, PROTOCOL, VANISHED, Failure, classify
 from .leftover import adopt
 from .output import ErrorReader, Item, OutputReader, PathError
+from .server_command import older_paths
 from .tally import Tally
 from .watch import Vitals, Watch
 
@@ -103,14 +106,25 @@ class Runner:
         self.context, self.line, self.tally = context, line, tally
         self._numbers = itertools.count()
         self._prefix = f"@{context.settings['id'][:8]} "
-        self._roots = tuple(
-            root.rstrip("/") + "/" for root in (os.fsdecode(context.root), line.far_root) if root.rstrip("/")
-        )
+        self._root = os.fsdecode(context.root)
+        self._held = program_path(context.root, context.root_fd)
+        roots = (self._root, os.fsdecode(self._held), line.far_root)
+        self._roots = tuple(root.rstrip("/") + "/" for root in roots if root.rstrip("/"))
 
     def argv(self, run: Run) -> list[str]:
-        """Return the argv of a run, as it will be started."""
+        """Return the argv of a run as a person reads it: it is started with open folders in place of their paths."""
+        return build_argv(self.context.settings, self.context.side, self.context.root, self.line.far, run)
+
+    def _held_argv(self, run: Run) -> list[str]:
         settings = self.context.settings
-        return build_argv(settings, self.context.side, self.context.root, self.line.far, run)
+        if self.context.side == "dest":
+            older = [os.fsdecode(path) for path in older_paths(self.context)]
+            settings = cast(Settings, {**settings, "link_dest": older})
+        return build_argv(settings, self.context.side, self._held, self.line.far, run)
+
+    def _shown(self, text: str) -> str:
+        """Return what rsync said with the root as the user knows it."""
+        return text.replace(os.fsdecode(self._held), self._root)
 
     def run(self, run: Run, on_item: Callable[[Item], None] | None = None) -> Result:
         """Run until rsync has come to its own end, connecting again while there is progress.
@@ -151,7 +165,8 @@ class Runner:
         )
         messages = ErrorReader(lambda error: self._path_error(result, error))
         stop = self.context.stop
-        argv = self.argv(Run(**dict(vars(run), item_prefix=self._prefix)))
+        argv = self._held_argv(Run(**dict(vars(run), item_prefix=self._prefix)))
+        keeps = [fd for fd in (self.context.root_fd, *(self.context.older_fds or ())) if fd >= 0]
         limit = self.context.settings["timeout"] or PATIENCE
         may_hash = bool(self.context.settings["checksum"])
         tickets = Tickets(self.context.folder, self.context.log)
@@ -160,7 +175,7 @@ class Runner:
         )
         try:
             result.code = rsync_child.run(
-                argv, output.feed, messages.feed, stdin=self.line.stdin, stop=stop, watch=watch
+                argv, output.feed, messages.feed, stdin=self.line.stdin, stop=stop, watch=watch, keeps=keeps
             )
         except OSError as error:
             raise TransferFailed(
@@ -168,13 +183,13 @@ class Runner:
             ) from error
         result.statistics, result.deletes_skipped = output.statistics, output.deletes_skipped
         result.skipped_special = output.skipped_special
-        result.output = "\n".join([*output.remarks, *messages.tail])
+        result.output = self._shown("\n".join([*output.remarks, *messages.tail]))
         if watch.has_stalled:
             result.failure = Failure(_STALLED.format(limit, self._trap(result) or _STALLED_SOMEWHERE), False)
         elif result.code == PROTOCOL and self._trap(result):
             result.failure = Failure(_TRIPPED.format(self._trap(result)), False)
         else:
-            result.failure = self._failure(result, "\n".join([*output.remarks, *messages.general]))
+            result.failure = self._failure(result, self._shown("\n".join([*output.remarks, *messages.general])))
         if result.failure is None:
             self.tally.completed(number, result.statistics, run.dry)
         else:

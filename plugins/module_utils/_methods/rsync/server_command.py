@@ -18,6 +18,7 @@ from typing import Mapping
 from ..._core.context import Context, staging_name
 from ..._core.settings import Settings
 from ..._core.subprocesses import own_variables
+from ..._tree.held_root import program_path
 from ..._tree.staging import PARTIAL, TEMPORARY, open_staging
 from .argv import FAR_LINK, FAR_LIST, FAR_PARTIAL, FAR_TMP
 from .confinement import CHROOT, NOTHING
@@ -78,7 +79,7 @@ def own_folders(context: Context, confined: str = NOTHING) -> dict[str, bytes]:
             return {}
         names = ["only", "directories", *(f"shard-{number}" for number in range(settings["streams"]))]
         return {f"{FAR_LIST}/{name}": os.fsencode(os.path.join(context.folder, LISTS, name)) for name in names}
-    folders = {f"{FAR_LINK}/{number}": os.fsencode(path) for number, path in enumerate(settings["link_dest"])}
+    folders = {f"{FAR_LINK}/{number}": path for number, path in enumerate(older_paths(context))}
     if not settings["check"] and confined == CHROOT:
         staging = b"/" + os.fsencode(staging_name(settings["id"]))
         folders.update({FAR_TMP: staging + b"/" + TEMPORARY, FAR_PARTIAL: staging + b"/" + PARTIAL})
@@ -93,9 +94,18 @@ def own_folders(context: Context, confined: str = NOTHING) -> dict[str, bytes]:
     return folders
 
 
+def older_paths(context: Context) -> list[bytes]:
+    """Return the folders of link_dest, as a program finds them that inherits ``older_fds``."""
+    paths = [os.fsencode(path) for path in context.settings["link_dest"]]
+    return [program_path(path, fd) for path, fd in zip(paths, context.older_fds or [-1] * len(paths))]
+
+
 def own_descriptors(context: Context) -> tuple[int, ...]:
     """Name the descriptors that the paths of ``own_folders`` need."""
-    return () if context.side == "source" or context.settings["check"] else open_staging(context).descriptors
+    if context.side == "source":
+        return ()
+    older = tuple(fd for fd in context.older_fds or () if fd >= 0)
+    return older if context.settings["check"] else (*older, *open_staging(context).descriptors)
 
 
 def user_variables() -> dict[str, str]:

@@ -22,6 +22,7 @@ from ..._core.context import Context, Peer, Server
 from ..._core.errors import TransferFailed
 from ..._core.ports import ESTABLISHED, cannot_listen, has_socket
 from ..._core.subprocesses import find_program, pipe
+from ..._tree.held_root import program_path
 from ..._tree.staging import open_staging
 from ..rsync.leftover import adopt
 from ..rsync.server_command import user_variables
@@ -144,7 +145,7 @@ class OwnDaemon(Server):
         context, settings = self._context, self._context.settings
         both = [tuple(settings["rsync"][side]) for side in ("source", "dest")]
         plan = DaemonPlan(
-            path=os.fsdecode(context.root),
+            path=os.fsdecode(program_path(context.root, context.root_fd)),
             writable=context.side == "dest",
             as_root=os.geteuid() == 0,
             numeric_ids=settings["numeric_ids"],
@@ -179,6 +180,7 @@ class OwnDaemon(Server):
             extra_environment=user_variables(),
             new_session=True,
             die_with_parent=True,
+            pass_fds=[self._context.root_fd] if self._context.root_fd >= 0 else [],
         )
 
     def _tell_guard(self, what: str, pid: int) -> None:

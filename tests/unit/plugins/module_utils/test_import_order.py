@@ -52,7 +52,7 @@ ORDER = {
         *("_snapshot", "_migrate", "_rsyncd", "_tree", "_model", "_core"),
     },
     "_snapshot": {"_tree", "_model", "_core"},
-    "_migrate": {"_core"},
+    "_migrate": {"_tree", "_core"},
     "_network": {"_core"},
     "_ssh": set(),
 }

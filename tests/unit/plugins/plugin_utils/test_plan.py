@@ -84,6 +84,7 @@ def end(side, name=None, at=None, variables=None, connection="ssh", **more):
         "sshd": {"listening": [22], "config": {}, "home": "/root"},
         "rsyncd_module": None,
         "no_folders": [],
+        "not_followed": "",
         "job": {"running": False, "request": {}, "status": {}},
     }
     return make_endpoint(name or side, side, variables or {}, connection, parse_probe(dict(probe, **more)))

@@ -76,5 +76,5 @@ def test_a_destination_that_ends_in_dots_is_what_its_host_finds(zone, src, dest,
 @pytest.mark.parametrize("dest", ["zone/missing/..", "zone/missing/../out", "zone/victim/..", "zone/missing/../new"])
 @pytest.mark.parametrize("src", ["t/a", "t/a/", "t/a/.."])
 def test_back_from_a_folder_that_is_not_there_leads_nowhere(zone, src, dest):
-    with pytest.raises(Refusal, match=r"there is no directory .*(missing|victim) on new|cannot be looked at"):
+    with pytest.raises(Refusal, match=r"there is no directory .*missing on new|victim on new is not a directory"):
         roots(f"{zone}/{src}", f"{zone}/{dest}")

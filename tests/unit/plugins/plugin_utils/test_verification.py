@@ -48,7 +48,12 @@ class Host:
         folder.create()
         folder.request = step["request"]
         with Reporter(folder) as reporter:
-            digest_job.make_digest(folder, digest_job.parse_digest_request(folder.request), reporter)
+            request = digest_job.parse_digest_request(folder.request)
+            root = os.open(request["root"], os.O_RDONLY)
+            try:
+                digest_job.make_digest(folder, request, root, reporter)
+            finally:
+                os.close(root)
         return dict(folder.status, alive=False)
 
 

@@ -88,7 +88,10 @@ def stop(dest, succeeded, **changes):
 
 
 def test_the_staging_folder_of_a_dead_job_goes_where_the_transfer_succeeded(dest):
-    assert stop(dest, True, probed=describe(os.fsencode(dest))) == []
+    fd = os.open(dest, os.O_RDONLY)
+    probed = describe(os.fsencode(dest), fd)
+    os.close(fd)
+    assert stop(dest, True, probed=probed) == []
     assert list(dest.iterdir()) == []
     assert dest.stat().st_mtime == 1000
 

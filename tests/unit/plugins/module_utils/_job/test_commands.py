@@ -85,7 +85,9 @@ def test_a_quick_digest_and_a_job_see_the_same(folder, tree):
 
     said = Said()
     folder.request = request_for(tree, fields=["size", "mode", "mtime", "content"])
-    digest_job.make_digest(folder, digest_job.parse_digest_request(folder.request), said)
+    root = os.open(folder.request["root"], os.O_RDONLY)
+    digest_job.make_digest(folder, digest_job.parse_digest_request(folder.request), root, said)
+    os.close(root)
     assert said.digest == digest_job.quick_digest(folder.request, 20.0)
     assert (said.progress.files_done, said.state) == (3, "finished")
 

@@ -59,7 +59,17 @@ def test_a_second_probe_has_the_same_although_the_tree_has_grown(place: Path) ->
 def test_what_a_plan_depends_on_changes_it(place: Path) -> None:
     facts = probed(place)
     known = fingerprint(facts)
-    for name in (*STEADY, "owners", "no_folders", "methods", "programs", "sshd", "rsyncd_module", "system"):
+    for name in (
+        *STEADY,
+        "owners",
+        "no_folders",
+        "not_followed",
+        "methods",
+        "programs",
+        "sshd",
+        "rsyncd_module",
+        "system",
+    ):
         assert fingerprint(changed(facts, name)) != known, name
     for name in STEADY_OF_PATH:
         assert fingerprint(changed(facts, "path", name)) != known, name

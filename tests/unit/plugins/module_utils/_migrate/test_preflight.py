@@ -101,6 +101,18 @@ def test_what_stands_in_the_way(tmp_path, side, make, words):
     assert words in problem
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+@pytest.mark.parametrize("side", ["source", "dest"])
+def test_a_link_of_another_user_is_a_problem_and_leads_nowhere(tmp_path, side):
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "www").symlink_to("victim")
+    os.chown(tmp_path / "www", 1234, 1234, follow_symlinks=False)
+    found = preflight.discover(side, f"{tmp_path}/www/", "", 22)
+    (problem,) = found["problems"]
+    assert f"{tmp_path}/www is a symbolic link of user id 1234 to victim" in problem
+    assert (found["exists"], found["base"]) == (False, "/")
+
+
 @pytest.mark.parametrize("fstype, words", [("nfs4", "no_root_squash"), ("cifs", "POSIX extensions"), ("ext4", None)])
 def test_a_network_file_system_says_what_it_may_not_keep(tmp_path, monkeypatch, fstype, words):
     monkeypatch.setattr(preflight, "read_mounts", lambda: f"server:/export {tmp_path} {fstype} rw 0 0\n")

@@ -193,6 +193,23 @@ def test_symlinks_are_not_followed(bench, tmp_path, level):
     assert os.listdir(elsewhere) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_above_a_repository_links_are_followed_by_their_owners(bench, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "victim/repository").mkdir(parents=True)
+    os.chown(tmp_path / "home", 1234, 1234)
+    for owner, name in ((0, "roots"), (1234, "users")):
+        (tmp_path / "home" / name).symlink_to(tmp_path / "victim")
+        os.chown(tmp_path / "home" / name, owner, owner, follow_symlinks=False)
+    Series(f"{tmp_path}/home/roots/repository", "web1", "data", create=True).close()
+    assert (tmp_path / "victim/repository/web1/data").is_dir()
+    with pytest.raises(Refused, match=rf"not used: {tmp_path}/home/users is a symbolic link of user id 1234 to"):
+        Series(f"{tmp_path}/home/users/repository", "web2", "data", create=True)
+    with pytest.raises(Refused, match=r"no repository .*mount it"):
+        Series(f"{tmp_path}/home/missing/repository", "web2", "data", create=True)
+    assert os.listdir(tmp_path / "victim/repository") == ["web1"]
+
+
 def test_a_repository_that_is_not_there_or_no_folder_is_refused(tmp_path):
     with pytest.raises(Refused, match=r"no repository .*mount it"):
         Series(str(tmp_path / "none"), "web1", "data", create=True)

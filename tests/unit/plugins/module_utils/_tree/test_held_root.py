@@ -37,7 +37,11 @@ def held(root, probed=None, make=False):
 
 
 def found(path):
-    return describe(os.fsencode(path))
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return describe(os.fsencode(path), fd)
+    finally:
+        os.close(fd)
 
 
 def test_what_the_probe_found_is_opened(tree):
