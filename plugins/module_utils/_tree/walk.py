@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import errno
 import os
 from typing import Callable, Iterator
 
 from .._model.entry import DIRECTORY, Entry
 from .._model.filters import Filters
-from .._model.paths import STAGING, is_staging, join
+from .._model.paths import NAME_MAX, PATH_LIMIT, STAGING, is_staging, join
 from .descent import Descent, open_root
 from .stat_entry import stat_entry
 
 OnError = Callable[[bytes, OSError], None]
+_SHOWN = 4096  # bytes of a path that is too long
 
 
 def walk(
@@ -45,7 +47,8 @@ def walk(
 
     What cannot be read goes to ``on_error`` with its path: a directory that cannot be opened or listed (its
     entry was given before), a name that vanished after it was listed (FileNotFoundError), attributes that
-    cannot be read (the entry is given without them). A root that cannot be opened gives no entry at all.
+    cannot be read (the entry is given without them), a name or a path that is too long for an entry. A root that
+    cannot be opened gives no entry at all.
     """
     try:
         root_fd = open_root(root)
@@ -107,7 +110,9 @@ class _Reader:
         self._on_error = on_error
 
     def travelling(self, names: list[bytes], folder: bytes) -> list[bytes]:
-        """Leave out a directory's staging folders. The names are sorted."""
+        """Leave out a directory's staging folders, and what no other system can take. The names are sorted."""
+        if names and len(max(names, key=len)) > min(NAME_MAX, PATH_LIMIT - len(folder) - 1):
+            names = self._short(names, folder)
         if self._on_staging is None:
             return names
         at = bisect.bisect_left(names, STAGING)
@@ -119,6 +124,20 @@ class _Reader:
                 kept.append(name)
             elif self._allows(join(folder, name), True):
                 self._on_staging(join(folder, name))
+        return kept
+
+    def _short(self, names: list[bytes], folder: bytes) -> list[bytes]:
+        """Report the names that are longer than a name or a path may be, and return the others."""
+        kept = []
+        for name in names:
+            path = join(folder, name)
+            if len(name) <= NAME_MAX and len(path) <= PATH_LIMIT:
+                kept.append(name)
+            elif self._allows(path, False) or self._allows(path, True):
+                what, most = (name, NAME_MAX) if len(name) > NAME_MAX else (path, PATH_LIMIT)
+                kind = "name" if what is name else "path"
+                reason = f"its {kind} has {len(what)} bytes, and {most} are the most. Give it a shorter one"
+                self._on_error(path[:_SHOWN], OSError(errno.ENAMETOOLONG, reason))
         return kept
 
     def read(self, parent_fd: int, name: bytes, path: bytes, here: object = None) -> Entry | None:

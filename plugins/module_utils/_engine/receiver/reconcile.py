@@ -175,9 +175,9 @@ class Reconciler:
 
     def _look_ahead(self, entry: Entry) -> None:
         """See a directory in the way of a name whose file is not there yet, which may be so until the end."""
-        found = self._applier.entry_at(entry.path)
-        if found is not None and found.type == DIRECTORY:
-            with contextlib.suppress(InTheWay):  # it is said when the file is there
+        with contextlib.suppress(OSError):  # it is said when the file is there
+            found = self._applier.entry_at(entry.path)
+            if found is not None and found.type == DIRECTORY:
                 self._hold(entry)
 
     def _hold(self, entry: Entry) -> None:

@@ -16,7 +16,9 @@ import time
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import DIRECTORY
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.filters import Filters
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree import walk as walk_module
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.descent import Descent
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
@@ -365,3 +367,31 @@ def test_a_file_system_without_xattrs_has_none(tmp_path):
 
 def test_types_of_directories_in_a_walk_are_the_constants(tmp_path):
     assert entries(tmp_path)[0].type == DIRECTORY
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_names_that_no_other_system_can_take_are_told(tmp_path, monkeypatch, hidden):
+    """NTFS, SMB and ZFS have names of 255 characters, which may be more bytes."""
+    (tmp_path / "folder").mkdir()
+    for name in ("a", "folder/b", "z"):
+        (tmp_path / name).touch()
+    names = Descent.names
+    long = ("\N{SNOWMAN}" * 100).encode()
+    monkeypatch.setattr(Descent, "names", lambda self: sorted([*names(self), long]))
+    told = []
+    filters = Filters.parse(["- *\N{SNOWMAN}"], os.fsencode(tmp_path)) if hidden else None
+    found = walk(
+        os.fsencode(tmp_path), filters=filters, on_error=lambda path, error: told.append((path, error.strerror))
+    )
+    assert [entry.path for entry in found] == [b"", b"a", b"folder", b"folder/b", b"z"]
+    assert [path for path, _reason in told] == ([] if hidden else [long, b"folder/" + long])
+    assert all("its name has 300 bytes, and 255 are the most" in reason for _path, reason in told)
+
+
+def test_a_path_that_is_too_long_is_told(tmp_path, monkeypatch):
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    monkeypatch.setattr(walk_module, "PATH_LIMIT", 4)
+    told = []
+    found = walk(os.fsencode(tmp_path), on_error=lambda path, error: told.append((path, error.strerror)))
+    assert [entry.path for entry in found] == [b"", b"a", b"a/b"]
+    assert told == [(b"a/b/c", "its path has 5 bytes, and 4 are the most. Give it a shorter one")]
