@@ -35,6 +35,7 @@ _UNCHANGED = Verdict(NONE, " " * 11, frozenset())  # nobody is shown what did no
 _GIVEN = frozenset(["owner", "group"])
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _OWNER_WRITES = 0o755  # what of a mode lets nobody but the owner write
+_LEAST_NAMES = 32_000  # that a file can have: where the C library does not know a file system, it says 127
 _DAY_NS = 86_400 * 10**9
 _TAKEN = _GIVEN | {"permissions", "acls"}  # what decides who may write
 _ALL = frozenset(["owner", "group", "permissions", "times", "acls", "xattrs"])
@@ -53,6 +54,7 @@ class Applier(FileApplier):
         self._has_snapshots = bool(context.settings["link_dest"])
         self._keeps_links = "hardlinks" in self.preserve
         self._claims = Claims()
+        self._most_names = max(_LEAST_NAMES, os.fpathconf(root.fd, "PC_LINK_MAX"))
 
     def entry_at(self, path: bytes) -> Entry | None:
         """Return the entry at the path now, None if there is none or it cannot be reached."""
@@ -244,7 +246,7 @@ class Applier(FileApplier):
         elif found is not None and (verdict.action == ATTRIBUTES or found.nlink > 1):
             # A listener stays behind a socket, and a reader or a writer behind a FIFO, whoever owns it by now.
             is_held = entry.type != SYMLINK and self.disowns(entry, found)
-            shared = is_held or self._is_shared(found, verdict, has_own_names)
+            shared = is_held or self._is_shared(entry, found, verdict, has_own_names)
             if shared:
                 verdict = self._apart(entry, verdict)
             if shared and not self.check:
@@ -286,15 +288,21 @@ class Applier(FileApplier):
         else:
             root.make_special(path, entry, 0o600 if self._keeps_mode else entry.mode & 0o777)
 
-    def _is_shared(self, found: Entry, verdict: Verdict, has_own_names: bool) -> bool:
+    def _is_shared(self, entry: Entry, found: Entry, verdict: Verdict, has_own_names: bool) -> bool:
         """Return whether what is there belongs to another file, too, so that the entry needs an inode of its own.
 
-        That is a file in an older snapshot or elsewhere outside of the root, which must stay as it is, or another file
-        of the source.
+        That is a file in an older snapshot or elsewhere outside of the root, which must stay as it is, or has as many
+        names as there can be, or another file of the source.
         """
         if found.nlink == 1 or has_own_names:
             return False
+        if self._most_names <= found.nlink > entry.nlink > 1 and self._keeps_links:
+            return True
         return verdict.action == ATTRIBUTES or not self.claims(found.dev, found.ino)
+
+    def has_room_for_names(self, entry: Entry, shared: Entry) -> bool:
+        """Return whether a file can have all names of an entry, beside those that it has."""
+        return entry.nlink == 1 or not self._keeps_links or shared.nlink + entry.nlink <= self._most_names
 
     def claims(self, dev: int, ino: int) -> bool:
         """Return whether an inode with several names may stand for a file of the source: if no other one has it.
@@ -330,7 +338,7 @@ class Applier(FileApplier):
         Where the file is another one's, too, a copy of it takes its place: the verdict returned says so.
         ``has_own_names``: all of its names are names of this entry's file.
         """
-        shared = self._is_shared(found, verdict, has_own_names)
+        shared = self._is_shared(entry, found, verdict, has_own_names)
         if shared:
             verdict = self._apart(entry, verdict)
         if shared and not self.check:

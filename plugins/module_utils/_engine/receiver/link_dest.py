@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from typing import Container, Sequence
 
@@ -17,6 +18,8 @@ from ..._tree.dirfd import Root
 from ..._tree.inode import exchanged
 from .apply import Applier
 from .new_file import copy_file
+
+_NO_LINKS = (errno.EMLINK, errno.EXDEV)  # a file system's limit, or another mount
 
 
 class LinkDest:
@@ -52,19 +55,15 @@ class LinkDest:
     ) -> bool:
         """Put the file in place: as a hard link where everything is equal, else as a copy. False: it must be sent.
 
-        It is a copy, too, where the older tree has one file for several of the source. ``source_sum`` is the hash of
-        the source's content: a copy of another user's file, who could have changed that since, must have it.
+        It is a copy, too, where the older tree has one file for several of the source, or where that can have no more
+        names. ``source_sum`` is the hash of the source's content: a copy of another user's file, who could have changed
+        that since, must have it.
         """
         root, old = source
         folder_fd = self._applier.temporary_fd
         name = self._applier.temporary_name()
         try:
-            if self._applier.judge(entry, old).action == NONE and self._applier.claims(old.dev, old.ino):
-                parent, old_name = root.open_parent(old.path)
-                os.link(old_name, name, src_dir_fd=parent, dst_dir_fd=folder_fd, follow_symlinks=False)
-                self._applier.clear(entry, found)
-                self._applier.root.rename_into(folder_fd, name, entry.path, old)
-            else:
+            if not self._link(entry, found, source, name):
                 copy_file(root, old, folder_fd, name)
                 if source_sum and self._applier.disowns(entry, old):
                     with Root(folder_fd) as staging:
@@ -76,6 +75,24 @@ class LinkDest:
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=folder_fd)
             return False
+        return True
+
+    def _link(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], name: bytes) -> bool:
+        """Put the file in place as a hard link. False: it needs a copy, also where it cannot have so many names."""
+        root, old = source
+        if self._applier.judge(entry, old).action != NONE or not self._applier.has_room_for_names(entry, old):
+            return False
+        if not self._applier.claims(old.dev, old.ino):
+            return False
+        parent, old_name = root.open_parent(old.path)
+        try:
+            os.link(old_name, name, src_dir_fd=parent, dst_dir_fd=self._applier.temporary_fd, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return False
+        self._applier.clear(entry, found)
+        self._applier.root.rename_into(self._applier.temporary_fd, name, entry.path, old)
         return True
 
     def close(self) -> None:

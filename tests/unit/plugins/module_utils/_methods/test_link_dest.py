@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
 from ansible_collections.longhaul.fleet.tests.support import rsync_pair
 from ansible_collections.longhaul.fleet.tests.support.compare import differences, recorded
+from ansible_collections.longhaul.fleet.tests.support.disk_image import CannotMount, disk_image
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
@@ -197,3 +198,53 @@ def damage(path: Path) -> None:
     with path.open("r+b") as file:
         file.write(b"#")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+MOST = 65_000  # names of a file on ext4
+
+
+@pytest.fixture(name="full")
+def _full(tmp_path):
+    """Return a source, an empty destination, a folder for the jobs, and what uses up the links of the older file."""
+    if os.geteuid() != 0:
+        pytest.skip("cannot run here: mounts")
+    source = tmp_path / "source"
+    source.mkdir()
+    try:
+        with disk_image(tmp_path, "ext4", 256 << 20) as mounted:
+            for name in ("older", "dest", "others"):
+                (mounted / name).mkdir()
+
+            def fill(names: str, free: int) -> Path:
+                for folder in (source, mounted / "older"):
+                    (folder / "a").write_bytes(b"x" * 1000)
+                    os.utime(folder / "a", ns=(10**18, 10**18))
+                    for name in names[1:]:
+                        os.link(folder / "a", folder / name)
+                for number in range(MOST - len(names) - free):
+                    os.link(mounted / "older" / "a", mounted / "others" / str(number))
+                return mounted / "dest"
+
+            yield source, tmp_path / "work", fill
+    except CannotMount as error:
+        pytest.skip(f"cannot run here: {error}")
+
+
+@pytest.mark.parametrize(("names", "free"), [("a", 0), ("abc", 0), ("abc", 1), ("abc", 2)])
+def test_a_file_that_can_have_no_more_names_is_copied(full, names, free):
+    source, work, fill = full
+    dest = fill(names, free)
+    plan = settings("stream", encrypt=False, link_dest=[str(dest.with_name("older"))])
+    outcome = Pair(work, source, dest, plan).run()
+    assert outcome["errors"] == [] and outcome["bytes_sent"] == 0
+    assert differences(source, dest, ignore=("mtime",)) == []
+    assert not Pair(work, source, dest, plan).run()["changed"]
+    assert (dest.with_name("older") / "a").stat().st_nlink == MOST - free
+
+
+def test_one_that_an_earlier_run_left_without_its_other_names_gets_them(full):
+    source, work, fill = full
+    dest = fill("abc", 1)
+    os.link(dest.with_name("older") / "a", dest / "a")
+    outcome = Pair(work, source, dest, settings("stream", encrypt=False)).run()
+    assert outcome["errors"] == [] and differences(source, dest, ignore=("mtime",)) == []
