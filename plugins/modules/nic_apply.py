@@ -80,29 +80,16 @@ results:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    ended_sentence,
-)
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.request import Application, Request
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import Checkpoint, CheckpointError
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.request import Application
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.timer import start_service
-
-
-def _armed(checkpoint: Checkpoint) -> Request:
-    request = checkpoint.request
-    if not request:
-        raise CheckpointError(
-            f"{ended_sentence(checkpoint.name, checkpoint.last, time.time())}; without an armed checkpoint there is no way back"
-        )
-    return request
 
 
 def _finish(module: AnsibleModule, checkpoint: Checkpoint) -> list[dict[str, object]]:
     """Wait for the end of the commands, and fail where one of them failed."""
     deadline = time.monotonic() + module.params["timeout"]
     while True:
-        _armed(checkpoint)
+        checkpoint.require()
         job = checkpoint.applied
         results = [one._asdict() for one in job.results]
         failed = [one for one in job.results if one.code]
@@ -137,7 +124,7 @@ def main() -> None:
         module.exit_json(changed=module.params["state"] == "started", results=[])
     try:
         checkpoint = Checkpoint(module.params["name"])
-        request = _armed(checkpoint)
+        request = checkpoint.require()
         if module.params["state"] == "finished":
             module.exit_json(changed=False, results=_finish(module, checkpoint))
         commands = [[str(word) for word in argv] for argv in module.params["commands"]]

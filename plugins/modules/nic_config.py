@@ -35,6 +35,10 @@ options:
     description: Whether a copy of each file that is changed or removed is kept beside it.
     type: bool
     default: false
+  checkpoint:
+    description: The checkpoint that must be armed. If it has ended, nothing is written. While files are written, it does not end.
+    type: str
+    version_added: 0.2.0
 seealso:
   - module: longhaul.fleet.network_checkpoint
 """
@@ -62,9 +66,11 @@ backups:
 
 import os
 import tempfile
-from typing import NamedTuple
+from contextlib import contextmanager, nullcontext
+from typing import Iterator, NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import Checkpoint, CheckpointError
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.validate import try_files
 
 
@@ -101,6 +107,15 @@ def _place(module: AnsibleModule, file: File, fresh: bool) -> None:
         module.set_mode_if_different(file.path, file.mode, False)
 
 
+@contextmanager
+def _armed(name: str) -> Iterator[None]:
+    """Keep a checkpoint from ending. Raise CheckpointError if it has ended: nothing would put the files back."""
+    checkpoint = Checkpoint(name)
+    with checkpoint.locked():
+        checkpoint.require()
+        yield
+
+
 def main() -> None:
     """Compare, try out, write."""
     module = AnsibleModule(
@@ -108,6 +123,7 @@ def main() -> None:
             "files": {"type": "list", "elements": "dict", "required": True},
             "absent": {"type": "list", "elements": "path", "default": []},
             "backup": {"type": "bool", "default": False},
+            "checkpoint": {"type": "str"},
         },
         supports_check_mode=True,
     )
@@ -134,13 +150,18 @@ def main() -> None:
             module.fail_json(msg=f"nothing was changed: {'; '.join(problems)}")
     backups = {}
     if not module.check_mode:
-        for path, there in before.items():
-            if module.params["backup"] and there is not None:
-                backups[path] = module.backup_local(path)
-        for file in wrong:
-            _place(module, file, before[file.path] is None)
-        for path in gone:
-            os.unlink(path)
+        name = module.params["checkpoint"]
+        try:
+            with _armed(name) if name else nullcontext():
+                for path, there in before.items():
+                    if module.params["backup"] and there is not None:
+                        backups[path] = module.backup_local(path)
+                for file in wrong:
+                    _place(module, file, before[file.path] is None)
+                for path in gone:
+                    os.unlink(path)
+        except CheckpointError as error:
+            module.fail_json(msg=f"nothing was changed: {error}")
     diff = [
         {
             "before_header": path,

@@ -53,6 +53,15 @@ class Checkpoint:
         """What was armed, or None if nothing is."""
         return self._load(os.path.join(self.folder, "checkpoint.json"), parse_request)
 
+    def require(self) -> Request:
+        """Return what is armed. Raise CheckpointError if nothing is."""
+        request = self.request
+        if request is None:
+            raise CheckpointError(
+                f"{ended_sentence(self.name, self.last, time.time())}; without an armed checkpoint there is no way back"
+            )
+        return request
+
     @property
     def last(self) -> Ending | None:
         """How the last checkpoint of this name ended; None if none did."""

@@ -21,7 +21,7 @@ import os
 import signal
 import sys
 import time
-from typing import Sequence
+from typing import Iterator, Sequence
 
 from .checkpoint import Checkpoint
 from .live import bring_back, capture, way_back
@@ -66,11 +66,11 @@ def revert(checkpoint: Checkpoint, token: str, by: str, early: bool = False) -> 
 
     ``early``: the network was not started yet, so that files and MTUs are all there is to do.
     """
-    with checkpoint.locked():
+    with checkpoint.locked(), contextlib.ExitStack() as stack:
         request = checkpoint.request
         if not request or request.token != token:
             return 0  # confirmed or reverted by somebody else
-        _stop_apply(checkpoint)
+        stack.enter_context(_no_apply(checkpoint))
         errors, lost = [], False
         try:
             restore(request.files, checkpoint.files)
@@ -125,6 +125,8 @@ def _apply(checkpoint: Checkpoint, token: str, delay: float) -> int:
         with contextlib.suppress(PermissionError):  # it leads its session already where a process was started
             os.setsid()
         time.sleep(delay)
+        if not _armed(checkpoint, token):  # it was reverted while this process waited for the lock
+            return 1
         job = checkpoint.applied
         for argv in job.commands:
             if not _armed(checkpoint, token):
@@ -140,18 +142,18 @@ def _apply(checkpoint: Checkpoint, token: str, delay: float) -> int:
     return 0
 
 
-def _stop_apply(checkpoint: Checkpoint) -> None:
-    """End commands that still run: they would work against the way back."""
-    path = os.path.join(checkpoint.folder, "apply.lock")
-    with contextlib.suppress(FileNotFoundError), open(path, encoding="ascii") as lock:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for _look in range(30):
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return
-                except BlockingIOError:
-                    pass
-                lock.seek(0)
-                with contextlib.suppress(ValueError, ProcessLookupError):
-                    os.killpg(int(lock.read()), number)
-                time.sleep(0.1)
+@contextlib.contextmanager
+def _no_apply(checkpoint: Checkpoint) -> Iterator[None]:
+    """End commands that still run, and let none begin: they would work against the way back."""
+    with open(os.path.join(checkpoint.folder, "apply.lock"), "a+", encoding="ascii") as lock:
+        for number in [signal.SIGTERM] * 30 + [signal.SIGKILL] * 30:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                pass
+            lock.seek(0)
+            with contextlib.suppress(ValueError, ProcessLookupError):
+                os.killpg(int(lock.read()), number)
+            time.sleep(0.1)
+        yield

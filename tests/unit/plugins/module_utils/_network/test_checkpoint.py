@@ -6,14 +6,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._network import revert_agent
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.agent_archive import build_archive
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import (
     Checkpoint,
@@ -296,3 +300,55 @@ def test_the_program_holds_all_that_it_imports(tmp_path):
     argv = [sys.executable, "-I", path, "wait", str(tmp_path), "name", "token", "60"]  # for what is not armed
     ended = subprocess.run(argv, capture_output=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_commands_that_come_late_do_not_run_against_the_way_back(tmp_path, monkeypatch):
+    """A process that systemd starts late finds the way back at work, and must wait until it is too late for it."""
+    one = Checkpoint("one", str(tmp_path / "root"))
+    one.create()
+    one.write_request(request())
+    one.write_applied(Application([["touch", str(tmp_path / "applied")]]))
+    late = []
+
+    def restore_slowly(_records, _folder):
+        late.append(threading.Thread(target=revert_agent.main, args=(["apply", one.root, "one", "t", "0"],)))
+        late[0].start()
+        time.sleep(0.5)
+        return []
+
+    monkeypatch.setattr(revert_agent, "restore", restore_slowly)
+    monkeypatch.setattr(revert_agent, "bring_back", lambda _state, _made: [])
+    monkeypatch.setattr(revert_agent.os, "setsid", lambda: None)
+    assert revert_agent.revert(one, "t", "timer") == 0
+    late[0].join()
+    assert not (tmp_path / "applied").exists() and not os.path.exists(one.folder)
+
+
+@pytest.mark.parametrize("is_armed", [True, False])
+def test_files_are_written_only_while_the_way_back_is_armed(tmp_path, monkeypatch, is_armed):
+    """A control node that is slow writes after the host has reverted, and nothing would put the file back."""
+    root = str(tmp_path / "root")
+    one, file = Checkpoint("one", root), tmp_path / "eth0.network"
+    one.create()
+    if is_armed:
+        one.write_request(request())
+    arguments = {
+        "files": [{"path": str(file), "content": "x"}],
+        "checkpoint": "one",
+        "_ansible_remote_tmp": str(tmp_path),
+    }
+    program = (
+        "from ansible_collections.longhaul.fleet.plugins.modules import nic_config; from functools import partial; "
+        f"nic_config.Checkpoint = partial(nic_config.Checkpoint, root={root!r}); nic_config.main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    result = json.loads(ended.stdout)
+    assert file.exists() == is_armed == bool(result.get("changed")), ended
+    assert is_armed or "nothing was changed: no checkpoint one was ever armed" in result["msg"]
