@@ -106,7 +106,7 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
 
 @pytest.mark.long
 def test_damage_that_a_check_found_is_healed_by_the_next_run(hosts: Testbed, backups: Backups) -> None:
-    source = fill(hosts)
+    source = hosts.root("alpha") / "data/src"
     trusting = {"trust": "full", "method": "rsync"}
     several = {"src": ["/data/src", "/data/more"], "check_subset": "1/1"}
     fill(hosts, "more")

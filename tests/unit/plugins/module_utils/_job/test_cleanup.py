@@ -11,7 +11,7 @@ import time
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, state
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, leases, state
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.cleanup import remove_forgotten
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.held_root import describe
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
@@ -21,7 +21,8 @@ DAY = 86400
 
 @pytest.fixture(name="root", autouse=True)
 def _root(tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "state_root", lambda: str(tmp_path / "state"))
+    for module in (state, leases):  # whoever forgets one looks into the state of this machine
+        monkeypatch.setattr(module, "state_root", lambda: str(tmp_path / "state"))
     return tmp_path / "state"
 
 
