@@ -268,11 +268,37 @@ class HostRunner:
         answer = self._checked(lambda: self._try(name, arguments, steps))
         return {one: _member(answer, one, kind, self.name) for one, kind in members.items()}
 
+    def run_once(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """Run another module on the host, one that must not run twice, and return its answer, also that of a failure.
+
+        Untrusted input. It is run again only where nothing began: after a login that was turned away, or if become did
+        not answer and the module had not been sent. Raises HostFailed if the module gave no answer.
+        """
+        connection = self._action._connection
+        if self._guesses_pipelining:  # become may refuse it, as a failure of the module
+            self._guesses_pipelining = False
+            connection.set_option("pipelining", False)
+        if connection.has_option("reconnection_retries") and int(connection.get_option("reconnection_retries")):
+            self._answered(lambda: self._try("ansible.builtin.ping", {}, ()))  # logs in, and may try that again
+            connection.set_option("reconnection_retries", 0)
+        _DISPLAY.vvv(f"longhaul on {self.name}: {name}")
+        answer = self._answered(lambda: self._try(name, arguments, (name,), is_long=True))
+        if "module_stdout" in answer:
+            raise HostFailed(_reason(answer), self.name)
+        return answer
+
     def _checked(self, do: Callable[[], Mapping[str, object]]) -> Mapping[str, object]:
         """Return an answer, if it is no failure.
 
         Raises HostFailed with what the host said, and what that means.
         """
+        result = self._answered(do)
+        if result.get("failed"):
+            raise HostFailed(_reason(result), self.name)
+        return result
+
+    def _answered(self, do: Callable[[], Mapping[str, object]]) -> Mapping[str, object]:
+        """Return an answer, also that of a failure. Raises HostFailed if there was none."""
         # A worker outlives an ansible-playbook that is killed. What it did then would meet the next run's steps.
         require_controller()
         try:
@@ -281,8 +307,6 @@ class HostRunner:
             said = _with_advice(harmless(str(error)))
             unreachable = isinstance(error, AnsibleConnectionFailure)
             raise HostFailed(said, self.name, unreachable) from None  # a cause would be said twice
-        if result.get("failed"):
-            raise HostFailed(_reason(result), self.name)
         return result
 
     def _execute_with_engine(self, asked: _Arguments) -> Mapping[str, object]:
@@ -352,21 +376,27 @@ class HostRunner:
         except (AttributeError, KeyError, TypeError, ValueError):  # another ansible-core
             return False
 
-    def _turn(self) -> AbstractContextManager[None]:
-        """Wait for this host's turn, where its sshd must not be asked by too many at once."""
-        return self._pace.turn(self._has_master) if is_reached_by_ssh(self.connection) else nullcontext()
+    def _turn(self, is_long: bool = False) -> AbstractContextManager[None]:
+        """Wait for this host's turn, where its sshd must not be asked by too many at once.
+
+        What may last for hours (``is_long``) takes no session from others meanwhile.
+        """
+        has_master = (lambda: False) if is_long else self._has_master
+        return self._pace.turn(has_master) if is_reached_by_ssh(self.connection) else nullcontext()
 
     def _execute(self, arguments: _Arguments) -> Mapping[str, object]:
         """Run the module, again where that is safe and may help; return its answer. Raises AnsibleError."""
         return self._try(_MODULE, cast("Mapping[str, object]", arguments), _names(arguments["steps"]))
 
-    def _try(self, module: str, arguments: Mapping[str, object], steps: Sequence[str]) -> Mapping[str, object]:
+    def _try(
+        self, module: str, arguments: Mapping[str, object], steps: Sequence[str], is_long: bool = False
+    ) -> Mapping[str, object]:
         """Run a module, again where that is safe by its steps (none: it changes nothing) and may help."""
         left = RETRIES
         while True:
             was_late = was_full = False
             try:
-                with self._turn():
+                with self._turn(is_long):
                     return self._action.ask(module_name=module, module_args=dict(arguments), task_vars=self.variables)
             except AnsibleError as error:
                 if not left or not may_run_again(str(error), steps, self._pipelining):

@@ -2,13 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Hooks of a migration that fail: which one it was is told everywhere, and of one with no_log nothing else is."""
+"""Hooks of a migration: those that fail or do not end, and those on hosts whose answers are meant for other hosts."""
 
 from __future__ import annotations
+
+import time
+from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.integration import test_migrate
 from ansible_collections.longhaul.fleet.tests.integration.test_migrate import Migration
+from ansible_collections.longhaul.fleet.tests.support.answering_python import add_to_answers, touching
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
@@ -66,3 +70,66 @@ def test_a_failed_hook_is_named_with_its_output(hosts: Testbed, migration: Migra
         assert run.rc != 0
         told = everything_said(migration, run.output)
         assert SECRET not in told and f"log in ({when}) on alpha failed" in run.failures[-1], run.failures[-1]
+
+
+def test_the_answer_of_a_hook_sets_no_variable(hosts: Testbed, migration: Migration) -> None:
+    """Facts of the source are meant for the control node, statistics for later jobs, and colours for the terminal."""
+    canary = migration.folder.with_name("canary")
+    added = {
+        "ansible_facts": {
+            **{f"migrate_{kind}": touching(canary) for kind in ("after_cutover", "cutover_failed", "switch_failed")},
+            "ansible_remote_tmp": f"$(touch {canary})",
+        },
+        "ansible_stats": {"data": {"chosen by": "the source"}},
+        "warnings": ["\x1b[31mred"],
+    }
+    add_to_answers(hosts, migration.playbooks.inventory, "alpha", **added)
+    migration.jobs = [migration.job("data", trust="none", before_cutover=[FOR_ALL], after_cutover=[FOR_ALL])]
+    run = migration.run()
+    assert (hosts.root("alpha") / "data/marked").exists() and migration.report()["switch"]["done"]
+    assert not canary.exists() and "chosen by" not in run.output
+    ran = [one.result for one in run.results if "Run the command of the hook" in one.task]
+    assert len(ran) == 2
+    for result in ran:
+        assert not {"ansible_facts", "ansible_stats", "warnings", "deprecations", "invocation"} & set(result), result
+        assert (result["rc"], result["changed"], result["cmd"]) == (0, True, FOR_ALL["command"])
+
+
+def test_a_hook_has_the_keywords_of_its_task(hosts: Testbed, migration: Migration) -> None:
+    """Its become, and the environment of the play that uses the role; it is run once, whatever ssh would repeat."""
+    inventory = migration.playbooks.inventory
+    hosts.inventory(inventory, user="mover", extra={"ansible_pipelining": True, "ansible_ssh_retries": 2})
+    count = 'id -u; echo "$CHOSEN" "$HOME"; echo once >> /data/ran'
+    cut = "for p in /proc/[0-9]*; do grep -aq '[s]shd.*mover' $p/cmdline && kill -9 ${p#/proc/}; done; sleep 5"
+    lost = {"name": "lose the line", "host": "source", "command": ["/bin/sh", "-c", f"{count}; {cut}"]}
+    told = {"name": "tell", "host": "source", "command": ["/bin/sh", "-c", count]}
+    migration.jobs[0].update(before_cutover=[told], after_cutover=[lost])
+    role = {"hosts": "beta", "gather_facts": False, "environment": {"CHOSEN": "by the play"}}
+    given = {"migrate_jobs": migration.jobs, "migrate_phase": "cutover", "migrate_report_dir": str(migration.folder)}
+    run = migration.playbooks.run([{**role, "roles": ["longhaul.fleet.migrate"]}], **given)
+    assert run.rc != 0 and "lose the line (after_cutover) on alpha failed" in run.failures[-1], run.output
+    assert "alpha cannot be reached" in run.failures[-1], run.failures[-1]
+    result = next(one.result for one in run.results if "Run the command of the hook" in one.task)
+    assert result["stdout"].split("\n")[:2] == ["0", "by the play /root"], result
+    assert (hosts.root("alpha") / "data/ran").read_text() == "once\nonce\n"  # of both hooks, each once
+
+
+@pytest.mark.parametrize("kind", ["command", "tasks"])
+def test_a_hook_that_does_not_end_in_time_fails(hosts: Testbed, migration: Migration, kind: str) -> None:
+    hangs: dict[str, Any] = {"name": "hang", "host": "source", "timeout": 2, "command": ["/bin/sleep", "3600"]}
+    if kind == "tasks":
+        tasks = "- name: Hang\n  ansible.builtin.command: /bin/sleep 3600\n"
+        (migration.playbooks.inventory.parent / "hang.yml").write_text(tasks)
+        hangs = {"name": "hang", "host": "source", "timeout": 2, "tasks": "hang.yml"}
+    back = {"host": "source", "command": ["/usr/bin/touch", "/data/back"]}
+    migration.jobs[0].update(before_cutover=[hangs], cutover_failed=[back])
+    migration.run(migrate_phase="sync")
+    began = time.monotonic()
+    said = migration.run_into_failure()
+    assert time.monotonic() - began < 90
+    assert "hang (before_cutover) on alpha failed" in said, said
+    assert kind == "tasks" or "did not end within 2 s" in said, said
+    assert (hosts.root("alpha") / "data/back").exists() and not migration.report()["quiesced"]
+    for process in hosts.processes("alpha"):
+        if "3600" in process.argv:
+            hosts.kill("alpha", process)
