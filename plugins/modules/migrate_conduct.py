@@ -85,6 +85,10 @@ options:
     description: What names this run of Ansible. The jobs of a group switch over in the same one.
     type: str
     default: ""
+  has_hooks:
+    description: Whether there are hooks for all jobs.
+    type: bool
+    default: false
   verify_when:
     description: Whether trees are compared before or after the switch.
     type: str

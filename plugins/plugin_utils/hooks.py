@@ -61,8 +61,8 @@ def run_hook(runner: HostRunner, hook: Hook) -> HookResult:
     except DeadlinePassed:
         return HookResult(
             failed=True,
-            msg=f"it did not end within {hook.timeout:g} s, its timeout, and may still run there: end it by hand, or set "
-            "a longer timeout",
+            msg=f"it did not end within {hook.timeout:g} s, its timeout, and may still run. End it there, or set a "
+            "longer timeout",
         )
     return read_result(answer) if hook.command else HookResult()
 

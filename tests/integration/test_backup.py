@@ -16,6 +16,7 @@ from typing import Any, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
+from ansible_collections.longhaul.fleet.tests.support.answering_python import add_to_answers, touching
 from ansible_collections.longhaul.fleet.tests.support.backups import REPOSITORY, Backups
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, jobs, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
@@ -350,6 +351,44 @@ def test_a_repository_host_makes_its_own_backups_with_hooks_and_without(hosts: T
     states = {name: one["state"] for name, one in backups.health().items()}
     assert states == {"alpha/plain": "ok", "alpha/hooked": "failed", "gamma/elsewhere": "never"}
     assert not (backups.snapshots("plain")[0] / "of the hook").exists()
+
+
+def test_the_answer_of_a_hook_sets_no_variable(hosts: Testbed, backups: Backups) -> None:
+    canary = backups.folder.with_name("canary")
+    facts = {
+        "backup_before": touching(canary),
+        "backup_after": touching(canary),
+        "ansible_remote_tmp": f"$(touch {canary})",
+    }
+    add_to_answers(hosts, backups.playbooks.inventory, "alpha", ansible_facts=facts)
+    backups.jobs = [backups.job("data", before=[{"command": ["/usr/bin/touch", "/data/src/of the hook"]}])]
+    backups.run()
+    assert (backups.snapshots()[0] / "of the hook").exists() and not canary.exists()
+
+
+def test_facts_of_a_host_set_no_variable_of_the_role(hosts: Testbed, backups: Backups) -> None:
+    """Those of a client: its jobs are refused, and others run. Those of the host of the play: nothing runs."""
+    canary, inventory = backups.folder.with_name("canary"), backups.playbooks.inventory
+    facts = {"backup_after": touching(canary), "longhaul_trust": "full"}
+    add_to_answers(hosts, inventory, "alpha", ansible_facts=facts)
+    backups.jobs = [backups.job("data"), backups.job("data", host="gamma")]
+    gather = {"hosts": "alpha", "gather_facts": True, "tasks": []}
+    role = {"hosts": "beta", "gather_facts": False, "roles": ["longhaul.fleet.backup"]}
+    ran = backups.playbooks.run([gather, role], backup_jobs=backups.jobs)
+    assert ran.rc != 0 and "backup_after, longhaul_trust: set among the facts of alpha" in ran.failures[-1], ran.output
+    assert {name: one["state"] for name, one in backups.health().items()} == {
+        "alpha/data": "failed",
+        "gamma/data": "ok",
+    }
+
+    add_to_answers(hosts, inventory, "beta", ansible_facts=facts)
+    before = refusal.everything(hosts)
+    ran = backups.playbooks.run([{**role, "gather_facts": True}], backup_jobs=backups.jobs)
+    assert (
+        ran.rc != 0
+        and "Nothing was done: backup_after, longhaul_trust: set among the facts of beta" in ran.failures[-1]
+    )
+    assert "--flush-cache" in ran.failures[-1] and refusal.everything(hosts) == before and not canary.exists()
 
 
 def _size(tree: Path) -> int:

@@ -73,7 +73,7 @@ def test_a_failed_hook_is_named_with_its_output(hosts: Testbed, migration: Migra
 
 
 def test_the_answer_of_a_hook_sets_no_variable(hosts: Testbed, migration: Migration) -> None:
-    """Facts of the source are meant for the control node, statistics for later jobs, and colours for the terminal."""
+    """Facts of the source are meant for the control node, and statistics for later jobs."""
     canary = migration.folder.with_name("canary")
     added = {
         "ansible_facts": {
@@ -81,7 +81,6 @@ def test_the_answer_of_a_hook_sets_no_variable(hosts: Testbed, migration: Migrat
             "ansible_remote_tmp": f"$(touch {canary})",
         },
         "ansible_stats": {"data": {"chosen by": "the source"}},
-        "warnings": ["\x1b[31mred"],
     }
     add_to_answers(hosts, migration.playbooks.inventory, "alpha", **added)
     migration.jobs = [migration.job("data", trust="none", before_cutover=[FOR_ALL], after_cutover=[FOR_ALL])]
@@ -91,7 +90,7 @@ def test_the_answer_of_a_hook_sets_no_variable(hosts: Testbed, migration: Migrat
     ran = [one.result for one in run.results if "Run the command of the hook" in one.task]
     assert len(ran) == 2
     for result in ran:
-        assert not {"ansible_facts", "ansible_stats", "warnings", "deprecations", "invocation"} & set(result), result
+        assert not {"ansible_facts", "ansible_stats", "invocation"} & set(result), result
         assert (result["rc"], result["changed"], result["cmd"]) == (0, True, FOR_ALL["command"])
 
 
@@ -133,3 +132,44 @@ def test_a_hook_that_does_not_end_in_time_fails(hosts: Testbed, migration: Migra
     for process in hosts.processes("alpha"):
         if "3600" in process.argv:
             hosts.kill("alpha", process)
+
+
+GATHERS = """
+- name: Set a fact for a later hook
+  ansible.builtin.set_fact: {kept: here}
+  delegate_facts: false
+- name: Set a fact of the host
+  ansible.builtin.set_fact: {lost: there}
+- name: Gather the facts of the host
+  ansible.builtin.setup: {gather_subset: min}
+- name: Read them
+  ansible.builtin.assert:
+    that: hostvars[where].ansible_facts.hostname is defined and hostvars[where].lost == 'there'
+  delegate_facts: false
+"""
+LATER = """
+- name: Read what was set
+  ansible.builtin.assert: {that: kept == 'here' and lost is undefined}
+"""
+
+
+def test_what_tasks_of_a_hook_gather_belongs_to_their_host(hosts: Testbed, migration: Migration) -> None:
+    """A fact reaches a later hook if the user says so. What the destination says of itself does not change the job."""
+    folder, canary = migration.playbooks.inventory.parent, migration.folder.with_name("canary")
+    (folder / "gathers.yml").write_text(GATHERS)
+    (folder / "later.yml").write_text(LATER)
+    migration.jobs[0].update(
+        before_cutover=[{"host": "source", "tasks": "gathers.yml"}],
+        after_cutover=[{"host": "dest", "tasks": "later.yml"}],
+    )
+    migration.run(where="alpha")
+
+    facts = {f"migrate_{kind}": touching(canary) for kind in ("after_cutover", "cutover_failed", "switch_failed")}
+    add_to_answers(hosts, migration.playbooks.inventory, "beta", ansible_facts=facts)
+    gathers = {"host": "dest", "tasks": "gathers.yml"}
+    back = {"host": "source", "command": ["/usr/bin/touch", "/data/back"]}
+    migration.jobs[0].update(name="again", dest="/data/again", before_cutover=[gathers, FOR_ALL], cutover_failed=[back])
+    said = migration.run_into_failure(where="beta")
+    assert "migrate_after_cutover, migrate_cutover_failed, migrate_switch_failed: set among the facts of beta" in said
+    assert (hosts.root("alpha") / "data/back").exists() and not canary.exists()
+    assert not (hosts.root("alpha") / "data/marked").exists() and not migration.report("again")["switch"]

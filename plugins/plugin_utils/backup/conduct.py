@@ -72,7 +72,9 @@ class Conduct:
     def services(self) -> Services:
         """What the lives use of the outside."""
         return Services(
-            hosts=lambda run: Hosts(run, partial(HostRunner, self._action, task_vars=self._variables)),
+            hosts=lambda run: Hosts(
+                run, partial(HostRunner, self._action, task_vars=self._variables, roles=("backup",))
+            ),
             transfer=self._transfer,
             errors=FAILURES,
             store=self._store,

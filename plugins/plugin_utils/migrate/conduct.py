@@ -15,7 +15,6 @@ from ..fleet.queue import Waiting, rank
 from ..interruption import Interruption
 from .life import STEPS, JobLife
 from .outside import Outside
-from .stages import HOOKS
 from .steps import Phase, Step
 from .work import Options
 
@@ -112,8 +111,7 @@ class Run:
             max_passes=options["sync_max_passes"],
             takeover=options["takeover"],
             run_id=options["run_id"],
-            # As they were written: what a hook is made of may not be known before it runs.
-            has_hooks=any(self._variables.get(f"migrate_{kind}") for kind in HOOKS),
+            has_hooks=options["has_hooks"],
             compares_first=options["verify_when"] == "before_switch",
         )
 

@@ -68,7 +68,7 @@ class Outside:
         self.totals: dict[str, dict[str, int]] = {}  # of all transfers of a job, once it is reported
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
         self._teller = Teller(say, time.monotonic, total, lambda name: works[name].step.value, Publisher())
-        self._runner = partial(HostRunner, action, task_vars=variables)
+        self._runner = partial(HostRunner, action, task_vars=variables, roles=("migrate",))
         try:
             self._controller = controller_id(options["folder"], write=not check)
         except ValueError as error:
