@@ -339,6 +339,40 @@ def test_an_sshd_with_too_many_connections_is_asked_again(runner: Runner, said: 
     assert runner(full, full, [1]).run({"do": "start"}) == [1]
 
 
+LOST = AnsibleConnectionFailure("Failed to connect to the host via ssh: Connection to old closed by remote host.")
+FULL = AnsibleConnectionFailure("Failed to connect to the host via ssh: kex_exchange_identification: read: reset")
+REFUSED = {"failed": True, "rc": 1, "module_stdout": "", "module_stderr": "sudo: no", "msg": "MODULE FAILURE"}
+
+
+@pytest.mark.parametrize(
+    ("retries", "meets", "asked", "said"),
+    [
+        (0, [{"rc": 3, "failed": True}], ["command"], ""),
+        (0, [FULL, {"rc": 0}], ["command", "command"], ""),  # nobody had logged in
+        (0, [LOST, {"rc": 0}], ["command"], "closed by remote host"),
+        (0, [LATE, {"rc": 0}], ["command"], "too slow to ask for the password"),
+        (0, [REFUSED], ["command"], "sudo: no"),
+        # What ssh would repeat is the login alone.
+        (3, [{"ping": "pong"}, {"rc": 0}], ["ping", "command"], ""),
+        (3, [{"ping": "pong"}, LOST, {"rc": 0}], ["ping", "command"], "closed by remote host"),
+    ],
+)
+def test_what_must_not_run_twice_is_not_run_again_once_it_may_have_begun(
+    runner: Runner, retries: int, meets: list[Any], asked: list[str], said: str
+) -> None:
+    made = runner(*meets)
+    made.variables = {"ansible_connection": "local"}
+    made._action._connection.get_option.return_value = retries
+    if said:
+        with pytest.raises(HostFailed, match=said):
+            made.run_once("command", {"argv": ["x"]})
+    else:
+        assert made.run_once("command", {"argv": ["x"]}) == meets[-1]
+    modules = [one.kwargs["module_name"].rpartition(".")[2] for one in executions(made)]
+    assert modules == asked
+    assert made._action._connection.set_option.called == bool(retries)
+
+
 @pytest.mark.parametrize(
     ("variables", "of_task", "tried"),
     [
