@@ -133,10 +133,11 @@ class Tree:
         os.setxattr(self._any(), f"user.note{self._chance.randrange(3)}", self._chance.randbytes(20))
 
 
-def transfer(source: Path, dest: str, link_dest: list[str]) -> None:
+def transfer(source: Path, dest: str, link_dest: list[str], exclude: list[str]) -> None:
     """Transfer by both ends of the engine, each a process of its own."""
     with tempfile.TemporaryDirectory() as work:
         plan = settings("stream", encrypt=False, delete=True, max_delete=10**6, link_dest=link_dest)
+        plan["link_dest_exclude"] = exclude
         outcome = Pair(Path(work), source, Path(dest), plan).run()
     if outcome.get("errors") != [] or outcome["failure"]:
         raise RuntimeError(str(outcome))

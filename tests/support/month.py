@@ -30,7 +30,7 @@ from . import compare
 DAY = 86400
 
 Record = Dict[bytes, compare.Found]
-Transfer = Callable[[Path, str, List[str]], Any]  # source, destination, link_dest
+Transfer = Callable[[Path, str, List[str], List[str]], Any]  # source, destination, link_dest, link_dest_exclude
 
 
 class Cost(NamedTuple):
@@ -68,6 +68,7 @@ class Month:
         self.first, self.keep = first, keep
         self.folder = repository / "host" / "job"
         self.made: list[int] = []
+        self.figures = Figures()  # of the last day
         self.records: dict[str, Record] = {}  # of the days whose snapshots must still be there; so are
         self.versions: dict[str, dict[int, int]] = {}
 
@@ -92,10 +93,11 @@ class Month:
     def _backup(self, now: int) -> Figures:
         with Series(str(self.repository), "host", "job", create=True) as series, series.lock("test"):
             begun = begin(series, str(now), now)
-            self.transfer(self.source, begun.path, begun.link_dest)
+            self.transfer(self.source, begun.path, begun.link_dest, begun.link_dest_exclude)
             done = finish(series, str(now), now + 60)
             assert done.facts is not None
-            return done.facts.figures
+            self.figures = done.facts.figures
+            return self.figures
 
     def prune(self, now: int, check: bool = False) -> list[str]:
         """Prune; gives the names of those that stay."""
@@ -133,7 +135,7 @@ class Month:
     def restored_differences(self, name: str, place: str) -> list[str]:
         """Restore a snapshot to a new folder, and compare that with the source as it was on its day."""
         os.mkdir(place)
-        self.transfer(self.folder / name / "data", place, [])
+        self.transfer(self.folder / name / "data", place, [], [])
         return compare.differences(self.records[name], Path(place))
 
     def needed(self) -> Cost:

@@ -40,7 +40,10 @@ class LinkDest:
         """Return the first folder that has a file of the same path, size and time."""
         best = None
         for root in self.roots_for(entry.path):
-            old = root.lstat(entry.path, self._applier.wants_xattrs)
+            try:
+                old = root.lstat(entry.path, self._applier.wants_xattrs)
+            except OSError:  # a folder that a bad disk cannot read
+                continue
             if old is None or old.type != REGULAR:
                 continue
             action = self._applier.judge(entry, old).action

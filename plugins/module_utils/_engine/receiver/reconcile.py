@@ -262,20 +262,19 @@ class Reconciler:
         """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises OSError or ValueError."""
         entry, found = work.shard.entries[index], work.found.pop(index)
         candidate = work.candidates.get(index)
-        root, there = candidate if candidate else (self._root, found)
-        equal = bool(source_sum) and there is not None and _hash(root, there) == source_sum
         before = work.taken.pop(index, found)
         if candidate is not None:
             verdict = self._applier.judge(entry, found, equal=None)
-            self._want(work, index, found, verdict, candidate if equal else None, source_sum)
+            self._want(work, index, found, verdict, _with_content(candidate, source_sum), source_sum)
             return
+        equal = bool(source_sum) and found is not None and _hash(self._root, found) == source_sum
         verdict = self._applier.judge(entry, before, equal=equal)
         if equal and found is not None:
             self._keep(work, entry, found, verdict)
             return
         candidate = self._candidate(entry, found)
         if candidate is not None and self._must_compare(entry, candidate[1]):
-            candidate = candidate if source_sum and _hash(*candidate) == source_sum else None
+            candidate = _with_content(candidate, source_sum)
         self._want(work, index, found, verdict, candidate, source_sum)
 
     def _keep(self, work: OpenShard, entry: Entry, found: Entry, verdict: Verdict) -> None:
@@ -393,6 +392,13 @@ class Reconciler:
 
 def _hash(root: Root, there: Entry) -> str:
     return hash_and_close(root.open_file(there.path, there)).hex()
+
+
+def _with_content(candidate: tuple[Root, Entry], source_sum: str | None) -> tuple[Root, Entry] | None:
+    """Return an older file if it has the source's content; None for one that cannot be read, which must be sent."""
+    with contextlib.suppress(OSError):
+        return candidate if source_sum and _hash(*candidate) == source_sum else None
+    return None
 
 
 def _paths(escaped: list[str] | None) -> frozenset[bytes]:

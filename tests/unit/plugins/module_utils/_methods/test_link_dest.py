@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
-from ansible_collections.longhaul.fleet.tests.support import rsync_pair
+from ansible_collections.longhaul.fleet.tests.support import faulty, rsync_pair
 from ansible_collections.longhaul.fleet.tests.support.compare import differences, recorded
 from ansible_collections.longhaul.fleet.tests.support.disk_image import CannotMount, disk_image
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
@@ -153,6 +154,19 @@ def test_what_is_excluded_is_sent_whole_and_the_rest_is_linked(snapshots):
     assert differences(snapshots.source, snapshots.new) == [] == differences(before, snapshots.old)
     assert (snapshots.new / "apart").samefile(snapshots.old / "apart")
     assert (done["bytes_sent"], done["bytes_from_basis"]) == (len("small") + len(LARGE), 0)
+
+
+@pytest.mark.skipif(bool(faulty.why_not()), reason=faulty.why_not())
+def test_an_older_file_that_a_bad_disk_cannot_read_is_sent(trees):
+    snapshots = Snapshots(trees, "stream")
+    mounted = snapshots.old.with_name("mounted")
+    mounted.mkdir()
+    faults = (faulty.fault("read", "small", errno.EIO), faulty.fault("read", "large", errno.EIO, after=4096))
+    with faulty.mounted(snapshots.old, mounted, *faults):
+        snapshots.take(link_dest=[str(mounted)], checksum=True)
+        (snapshots.source / "sub" / "large").write_bytes(LARGE[:-1] + b"!")
+        snapshots.take(link_dest=[str(mounted)], checksum=True)
+    assert differences(snapshots.source, snapshots.new) == []
 
 
 @pytest.mark.parametrize(

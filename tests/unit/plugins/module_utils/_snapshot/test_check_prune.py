@@ -19,7 +19,12 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing i
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import xattr
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import DAY, NOON, contents
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import (
+    DAY,
+    NOON,
+    contents,
+    rot,
+)
 
 ONE, TWO, THREE, FOUR = (names.name_of(NOON + day * DAY) for day in range(4))
 
@@ -34,16 +39,6 @@ def found(report):
         (problem.kind, problem.path, tuple(problem.snapshots), tuple(problem.intact_in))
         for problem in report.problems.values()
     )
-
-
-def flip(path):
-    """Flip a bit as a disk does: size and times stay."""
-    status = os.stat(path)
-    with open(path, "r+b") as file:
-        byte = file.read(1)[0]
-        file.seek(0)
-        file.write(bytes([byte ^ 1]))
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 @pytest.fixture
@@ -72,8 +67,8 @@ def test_sound_snapshots_are_sound_and_shared_files_are_read_once(three):
 
 
 def test_a_flipped_bit_is_found_in_all_that_share_it_and_the_intact_copy_is_named(three):
-    flip(three.path(ONE, "data/apart"))
-    flip(three.path(TWO, "data/same"))
+    rot(three.path(ONE, "data/apart"))
+    rot(three.path(TWO, "data/same"))
     report = run(three)
     assert found(report) == [
         ("damaged", b"apart", (ONE, TWO), (THREE,)),
@@ -89,9 +84,9 @@ def test_a_flipped_bit_is_found_in_all_that_share_it_and_the_intact_copy_is_name
 def test_a_damaged_file_that_was_replaced_at_the_source_is_no_intact_copy(three):
     three.write("apart", b"newer", NOON + 2 * DAY)
     three.backup()
-    flip(three.path(THREE, "data/apart"))
+    rot(three.path(THREE, "data/apart"))
     assert found(run(three)) == [("damaged", b"apart", (THREE,), (ONE, TWO))]
-    flip(three.path(ONE, "data/apart"))
+    rot(three.path(ONE, "data/apart"))
     assert found(run(three)) == [("damaged", b"apart", (ONE, TWO, THREE), ())]
 
 
@@ -143,7 +138,7 @@ def test_shares_cover_everything_and_only_then_it_is_verified(bench):
     with bench.series() as series:
         item = listing(series, bench.now)[0]
     assert (item.verified, item.checked) == (NOON + DAY, NOON + 3 * DAY)  # since the oldest share
-    flip(bench.path(ONE, "data/07"))
+    rot(bench.path(ONE, "data/07"))
     kinds = []
     for _run in range(3):
         kinds += [(problem.kind, problem.path) for problem in run(bench, share=(1, 3)).problems.values()]
@@ -159,7 +154,7 @@ def test_what_a_check_found_is_remembered_until_a_check_of_the_same_depth(three)
         assert [item.verified for item in listing(series, three.now)] == [three.now] * 3
     verified = three.now
     three.now += DAY
-    flip(three.path(THREE, "data/apart"))
+    rot(three.path(THREE, "data/apart"))
     run(three)
     run(three, "structure")
     with three.series() as series:
@@ -179,7 +174,7 @@ def test_a_check_that_records_nothing_reads_the_same_share_again(bench):
 
 
 def test_damaged_facts_and_manifests_are_found_in_the_structure(three):
-    flip(three.path(ONE, "manifest"))
+    rot(three.path(ONE, "manifest"))
     three.path(TWO, "snapshot.json").write_text("{}")
     shutil.copy(three.path(TWO, "manifest"), three.path(THREE, "manifest"))
     three.write("more", b"1")
@@ -219,7 +214,7 @@ def test_a_snapshot_pruned_during_the_check_is_no_damage(three, monkeypatch):
 
 
 def test_only_the_named_snapshots_are_checked(three):
-    flip(three.path(THREE, "data/apart"))
+    rot(three.path(THREE, "data/apart"))
     assert found(run(three, only=[ONE])) == []
     assert found(run(three, only=[THREE])) == [("damaged", b"apart", (THREE,), ())]
     with pytest.raises(Refused, match="no snapshot nothing"):
@@ -232,7 +227,7 @@ def test_what_was_set_aside_is_checked_too(bench):
     bench.write("b", b"1")
     os.unlink(bench.source / "a")
     name = bench.backup(shrink_limit=10).name
-    flip(bench.path(name, "data/b"))
+    rot(bench.path(name, "data/b"))
     assert found(run(bench)) == [("damaged", b"b", (name,), ())]
 
 

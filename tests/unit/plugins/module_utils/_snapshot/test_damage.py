@@ -21,20 +21,11 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapsho
     DAY,
     NOON,
     contents,
+    rot,
     transfer,
 )
 
 ONE, TWO, THREE, FOUR = (names.name_of(NOON + day * DAY) for day in range(4))
-
-
-def rot(path):
-    """Change a byte as a disk does: size and times stay."""
-    status = os.stat(path)
-    with open(path, "r+b") as file:
-        byte = file.read(1)[0]
-        file.seek(0)
-        file.write(bytes([byte ^ 1]))
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def nightly_check(bench, **options):

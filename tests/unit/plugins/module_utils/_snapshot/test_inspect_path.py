@@ -15,8 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin imp
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.inspect_path import inspect_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.path_suggestions import suggest_paths
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import FIRST, SECOND
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.test_check_prune import flip
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapshot.conftest import FIRST, SECOND, rot
 
 
 @pytest.fixture
@@ -63,8 +62,8 @@ def test_what_is_at_a_path(two, path, kind, entries, files, size):
 
 
 def test_a_damaged_file_is_named_with_the_snapshots_that_have_it_intact(two):
-    flip(two.path(SECOND, "data/d/apart"))
-    flip(two.path(SECOND, "data/top"))
+    rot(two.path(SECOND, "data/d/apart"))
+    rot(two.path(SECOND, "data/top"))
     expected = ("damaged", b"d/apart", [SECOND], [FIRST])
     assert found(see(two, SECOND, b"d")) == [expected]
     assert found(see(two, SECOND)) == [expected, ("damaged", b"top", [SECOND], [])]
