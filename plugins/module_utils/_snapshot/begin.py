@@ -79,7 +79,7 @@ def begin(
     # The tree is of the time when its transfer began, which is another's where this run only continues that.
     if old and (old.run == run or holder is not None) and old.time not in taken:
         at = old.time
-    base = _base_of(series, at, complete)
+    base, is_basis = _base_of(series, at, complete)
     facts = Facts(series.host, series.job, TRANSFER, run, at, "" if base is None else names.name_of(base))
     changed = settled or facts != old
     if not check:
@@ -87,24 +87,23 @@ def begin(
     elif resumed:
         changed |= _touch(series, old, holder is not None, check=True)
     damage = known_damage(series, facts.base) if facts.base else Damage()
-    is_basis = bool(facts.base) and not damage.is_everywhere and _is_vouched_for(series, facts.base)
+    is_basis = is_basis and not damage.is_everywhere
     link_dest = [os.path.join(series.path, facts.base, names.DATA)] if is_basis else []
     exclude = sorted(map(escape, damage.paths)) if is_basis else []
     return Begun(changed, names.name_of(at), resumed, facts.base, path, link_dest, exclude)
 
 
-def _base_of(series: Series, at: int, complete: list[int]) -> int | None:
-    """Return the time of the snapshot that one of ``at`` continues.
+def _base_of(series: Series, at: int, complete: list[int]) -> tuple[int | None, bool]:
+    """Return the time of the snapshot that one of ``at`` continues, and whether files may be linked to it.
 
     That is the newest before it whose manifest is intact: nothing else says what the contents of its files must be.
     """
     left = list(complete)
-    while left:
-        base = names.base_of(at, left)
-        if base is None or _is_vouched_for(series, names.name_of(base)):
-            return base
+    while (base := names.base_of(at, left)) is not None:
+        if _is_vouched_for(series, names.name_of(base)):
+            return base, True
         left.remove(base)
-    return names.base_of(at, complete)
+    return names.base_of(at, complete), False
 
 
 def _is_vouched_for(series: Series, name: str) -> bool:
