@@ -12,6 +12,8 @@ on the host already: then only steps that change nothing are run again.
 
 An sshd that is asked by too many at once turns some away before they log in: nothing has run then.
 
+A host that never answers holds the place of others, so each question has a deadline.
+
 With pipelining, ssh may end while the module is written to it. Ansible then says why it ended, but only if the process
 is gone within a millisecond. Otherwise the next try says it, or a command without input does.
 """
@@ -19,7 +21,7 @@ is gone within a millisecond. Otherwise the next try says it, or a command witho
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from collections.abc import Iterable, Mapping
 
 RETRIES = 2
 PAUSE = 2.0  # seconds, for become and for an sshd with too many connections
@@ -27,6 +29,8 @@ PAUSE = 2.0  # seconds, for become and for an sshd with too many connections
 READING = frozenset(
     ["probe", "describe", "discover", "poll", "overview", "keep_record", "lease", "drill_down", "look_up_owners"]
 )
+LONG_STEPS = frozenset(["snapshot", "sync"])  # may read or write whole trees
+LONG = 86400.0  # seconds for these
 _TURNED_AWAY = ("kex_exchange_identification", "Exceeded MaxStartups", "Not allowed at this time")
 _BECOME = "waiting for privilege escalation prompt"
 _NOT_SENT = "Data could not be sent"
@@ -54,6 +58,21 @@ def wants_terminal(text: str) -> bool:
 def is_unexplained(text: str) -> bool:
     """Return whether ssh ended while the module was written to it, and Ansible does not say why."""
     return _NOT_SENT in text and any(words in text for words in _UNEXPLAINED)
+
+
+def longest_answer(steps: Iterable[Mapping[str, object]], short: float) -> float:
+    """Return how many seconds the answer to these steps may take, without those for which they wait on purpose.
+
+    ``short`` are the seconds for questions that are none of long work.
+    """
+    longest = short
+    for step in steps:
+        then = step.get("then")
+        inside = longest_answer(then, short) if isinstance(then, (list, tuple)) else 0.0
+        waits = [step[name] for name in ("wait", "seconds", "interval") if name in step]
+        longest += sum(one for one in waits if isinstance(one, (int, float)))
+        longest = max(longest, inside, LONG if step["do"] in LONG_STEPS else 0.0)
+    return longest
 
 
 def may_run_again(text: str, steps: Iterable[str], pipelining: bool) -> bool:

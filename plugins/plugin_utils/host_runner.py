@@ -12,6 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast
 
 from ansible import constants
@@ -24,13 +26,16 @@ from ansible.utils.path import unfrackpath
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, member
 
 from .ansible_process import ansible_pid, is_gone
+from .deadline import DeadlinePassed, ReadTooMuch, run_with_deadline
 from .endpoint import is_reached_by_ssh
 from .engine import packed_engine
 from .execution_retry import (
+    LONG,
     PAUSE,
     RETRIES,
     is_become_timeout,
     is_unexplained,
+    longest_answer,
     may_run_again,
     wants_terminal,
     was_turned_away,
@@ -41,6 +46,7 @@ from .host_text import harmless
 from .memory import Memory
 from .pacing import Pace
 from .typed_passwords import typed_passwords
+from .units import format_bytes
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Step
@@ -48,6 +54,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _DISPLAY = Display()
 _MODULE = "longhaul.fleet.endpoint"
+SHORT = 600.0  # seconds for a host to answer a question that is none of long work
+ANSWER_TIMEOUT = "longhaul_answer_timeout"  # of a host: other seconds
+MOST_BYTES = 256 * 2**20  # that are read for an answer
 _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 # The variables that say which host it is, and as which user: what is known of one counts for these alone.
 _TELLING = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
@@ -100,6 +109,24 @@ def require_controller() -> None:
         raise ControllerGone(
             "ansible-playbook was killed. What runs on the hosts goes on: run the same task again to attach"
         )
+
+
+# What an answer of a wrong shape can raise where it is used. OSError is not among them: the control node's own disk.
+OF_ANSWERS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+
+
+def unusable(error: Exception) -> str:
+    """Return why an answer cannot be used; a ValueError says it itself."""
+    is_told = isinstance(error, ValueError)
+    return str(error) if is_told else f"the answer of a host cannot be used ({type(error).__name__}: {error})"
+
+
+def fails_alone(ask: Callable[[], T]) -> T:
+    """Return what a question to hosts returns. Whatever an answer does raises HostFailed, and ends no other job."""
+    try:
+        return ask()
+    except OF_ANSWERS as error:
+        raise HostFailed(unusable(error)) from error
 
 
 class LeaseLost(HostFailed):
@@ -250,23 +277,35 @@ class HostRunner:
         """How many steps wait for an execution that they can ride along with."""
         return len(self._riders)
 
-    def run_module(self, name: str, arguments: Mapping[str, object], members: Mapping[str, type]) -> Mapping[str, Any]:
+    def run_module(
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        members: Mapping[str, type],
+        maybe: Mapping[str, type] = MappingProxyType({}),
+        more_seconds: float = 0.0,
+    ) -> Mapping[str, Any]:
         """Run another module on the host, one that changes nothing, and return these members of its answer.
 
-        Each has the type that ``members`` names. Untrusted input. Raises HostFailed.
+        Each has the type that ``members`` names, or is None and one of ``maybe``. ``more_seconds`` are those that the
+        answer may take longer than one to a short question. Untrusted input. Raises HostFailed.
         """
-        return self._ask_module(name, arguments, members, ())
+        answer = self._ask_module(name, arguments, (), more_seconds)
+        there = {one: kind for one, kind in maybe.items() if answer.get(one) is not None}
+        found: dict[str, Any] = {
+            one: _member(answer, one, kind, self.name) for one, kind in {**members, **there}.items()
+        }
+        return {**dict.fromkeys(maybe), **found}
 
     def change_by_module(self, name: str, arguments: Mapping[str, object]) -> None:
-        """Run another module on the host, one that changes it. Raises HostFailed."""
-        self._ask_module(name, arguments, {}, (name,))
+        """Run another module on the host, one that changes it and may take long. Raises HostFailed."""
+        self._ask_module(name, arguments, (name,), LONG)
 
     def _ask_module(
-        self, name: str, arguments: Mapping[str, object], members: Mapping[str, type], steps: Sequence[str]
-    ) -> Mapping[str, Any]:
+        self, name: str, arguments: Mapping[str, object], steps: Sequence[str], more_seconds: float
+    ) -> Mapping[str, object]:
         _DISPLAY.vvv(f"longhaul on {self.name}: {name}")
-        answer = self._checked(lambda: self._try(name, arguments, steps))
-        return {one: _member(answer, one, kind, self.name) for one, kind in members.items()}
+        return self._checked(lambda: self._try(name, arguments, steps, self._short + more_seconds))
 
     def run_once(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """Run another module on the host, one that must not run twice, and return its answer, also that of a failure.
@@ -279,10 +318,12 @@ class HostRunner:
             self._guesses_pipelining = False
             connection.set_option("pipelining", False)
         if connection.has_option("reconnection_retries") and int(connection.get_option("reconnection_retries")):
-            self._answered(lambda: self._try("ansible.builtin.ping", {}, ()))  # logs in, and may try that again
+            self._answered(
+                lambda: self._try("ansible.builtin.ping", {}, (), self._short)
+            )  # logs in, and may try that again
             connection.set_option("reconnection_retries", 0)
         _DISPLAY.vvv(f"longhaul on {self.name}: {name}")
-        answer = self._answered(lambda: self._try(name, arguments, (name,), is_long=True))
+        answer = self._answered(lambda: self._try(name, arguments, (name,), None))
         if "module_stdout" in answer:
             raise HostFailed(_reason(answer), self.name)
         return answer
@@ -386,18 +427,48 @@ class HostRunner:
 
     def _execute(self, arguments: _Arguments) -> Mapping[str, object]:
         """Run the module, again where that is safe and may help; return its answer. Raises AnsibleError."""
-        return self._try(_MODULE, cast("Mapping[str, object]", arguments), _names(arguments["steps"]))
+        steps = cast("Sequence[Mapping[str, object]]", arguments["steps"])
+        seconds = longest_answer(steps, self._short)
+        return self._try(_MODULE, cast("Mapping[str, object]", arguments), _names(steps), seconds)
+
+    @property
+    def _short(self) -> float:
+        """How many seconds a host may take to answer a question that is none of long work. Raises HostFailed."""
+        given = self.variables.get(ANSWER_TIMEOUT, SHORT)
+        try:
+            seconds = float(given)
+        except (TypeError, ValueError):
+            seconds = 0.0
+        if not 0 < seconds <= LONG:
+            raise HostFailed(f"{ANSWER_TIMEOUT} is {given!r}: give seconds, {LONG:.0f} at most", self.name)
+        return seconds
+
+    def _ask(self, module: str, arguments: Mapping[str, object], seconds: float | None) -> Mapping[str, object]:
+        """Run a module once, and return its answer. Raises AnsibleError, also if the answer does not end."""
+        ask = partial(self._action.ask, module_name=module, module_args=dict(arguments), task_vars=self.variables)
+        try:
+            return run_with_deadline(ask, seconds, MOST_BYTES)
+        except DeadlinePassed:
+            raise AnsibleError(
+                f"it gave no answer within {seconds:.0f} s, so it is not waited for any longer. Look at its load and "
+                f"its disks; if it really needs more time, raise {ANSWER_TIMEOUT} of this host"
+            ) from None
+        except ReadTooMuch:
+            raise AnsibleError(f"its answer is longer than {format_bytes(MOST_BYTES)}, so it is not read") from None
 
     def _try(
-        self, module: str, arguments: Mapping[str, object], steps: Sequence[str], is_long: bool = False
+        self, module: str, arguments: Mapping[str, object], steps: Sequence[str], seconds: float | None
     ) -> Mapping[str, object]:
-        """Run a module, again where that is safe by its steps (none: it changes nothing) and may help."""
+        """Run a module, again where that is safe by its steps (none: it changes nothing) and may help.
+
+        Without ``seconds`` it may take as long as it likes.
+        """
         left = RETRIES
         while True:
             was_late = was_full = False
             try:
-                with self._turn(is_long):
-                    return self._action.ask(module_name=module, module_args=dict(arguments), task_vars=self.variables)
+                with self._turn(is_long=seconds is None):
+                    return self._ask(module, arguments, seconds)
             except AnsibleError as error:
                 if not left or not may_run_again(str(error), steps, self._pipelining):
                     if is_unexplained(str(error)):

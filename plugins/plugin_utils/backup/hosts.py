@@ -13,29 +13,15 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     WrongShape,
     as_object,
     optional,
-    texts,
 )
 
 from ..fleet.pair_hosts import PairHosts
 from ..host_runner import HostFailed, HostRunner
+from ..snapshot_answers import parse_answer
 from .jobs import Run
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import SnapshotStep
-
-_KEPT = (
-    "path",
-    "link_dest",
-    "link_dest_exclude",
-    "resumed",
-    "name",
-    "figures",
-    "snapshots",
-    "kept",
-    "removed",
-    "checked",
-    "sound",
-)
 
 
 class Hosts(PairHosts):
@@ -64,7 +50,7 @@ class Hosts(PairHosts):
                 said = as_object(answer, "its answer")
                 refused = optional(said, "refused", str)
                 if refused is None:
-                    found[action] = _part_of(said)
+                    found[action] = {**parse_answer(said), "diff": said.get("diff")}
                 elif found:
                     break
                 else:
@@ -72,10 +58,3 @@ class Hosts(PairHosts):
         except WrongShape as error:
             raise HostFailed(f"what it says of the snapshots cannot be read: {error}", repository.name) from error
         return found
-
-
-def _part_of(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what is kept of an answer. Raises WrongShape."""
-    kept = {name: said[name] for name in _KEPT if name in said}
-    warnings = texts(said, "warnings")
-    return {**kept, "changed": bool(said.get("changed")), "warnings": warnings, "diff": said.get("diff")}

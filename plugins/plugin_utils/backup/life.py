@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..fleet.claims import Held, Process, claim, release
 from ..fleet.conductor import Call, Life
-from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
+from ..fleet.life import Stopped, Transfer, persist, stop_alone, transfer_to_end
 from ..fleet.source_changes import tell_changes
 from ..host_runner import HostFailed
 from ..units import seconds_of
@@ -105,7 +105,7 @@ class BackupLife:
                     self.step = step
                     self.progress.stage = _STAGES.get(step, self.progress.stage)
                     try:
-                        yield from self._make(step)
+                        yield from stop_alone(self._make(step))
                     except Stopped as stopped:
                         self._note_failure(step, str(stopped))
         finally:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 
 from ansible.errors import AnsibleError
 
-from ..host_runner import ControllerGone, HostRunner
+from ..host_runner import ControllerGone, HostRunner, fails_alone
 from ..host_text import one_line
 from .answers import Answer, parse_answer
 
@@ -47,7 +48,8 @@ class Asked:
                 except AnsibleError as error:
                     self.failed[host] = _reason(error)
                 else:
-                    begun[pool.submit(contextvars.copy_context().run, self._one, runner)] = host
+                    ask = partial(self._one, runner)
+                    begun[pool.submit(contextvars.copy_context().run, fails_alone, ask)] = host
             while begun:
                 self._take(begun)
 
@@ -65,7 +67,7 @@ class Asked:
             error = future.exception()
             if error is None:
                 self.answers[host] = future.result()
-            elif isinstance(error, ControllerGone) or not isinstance(error, (AnsibleError, ValueError)):
+            elif isinstance(error, ControllerGone) or not isinstance(error, AnsibleError):
                 raise error
             else:
                 self.failed[host] = _reason(error)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, Union
 
-from ..host_runner import ControllerGone
+from ..host_runner import ControllerGone, fails_alone
 from ..status import Status
 from .keeper import Keeper
 from .looks import Looks, Watch
@@ -102,7 +102,7 @@ class Conductor:
             heapq.heappush(self._timers, (time.monotonic() + wanted.seconds, name))
 
     def _submit(self, name: str, do: Callable[[], Any]) -> None:
-        future = self._pool.submit(contextvars.copy_context().run, do)
+        future = self._pool.submit(contextvars.copy_context().run, fails_alone, do)
         future.add_done_callback(lambda done: self._events.put((name, done)))
 
     def _take_event(self) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from ..host_runner import OF_ANSWERS, unusable
+from ..host_text import harmless
 from ..session import Place
 from ..status import Status
 from .conductor import Call, Life, Pause
@@ -76,6 +78,14 @@ def transfer_to_end(
     except errors as error:
         result = {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}
         return Ended(result, begun, bool(getattr(error, "may_pass", False)))
+
+
+def stop_alone(steps: Life) -> Life:
+    """Make steps of a job. Whatever an answer of a host does in them stops this job alone: raises Stopped."""
+    try:
+        return (yield from steps)
+    except OF_ANSWERS as error:
+        raise Stopped(harmless(unusable(error))) from error
 
 
 def persist(name: str, step: Callable[[], Life], tell: Callable[[str], None], most: int | None = None) -> Life:

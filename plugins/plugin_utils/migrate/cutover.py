@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..fleet.conductor import Call, Life
-from ..fleet.life import Stopped
+from ..fleet.life import Stopped, stop_alone
 from ..hooks import Told
 from .advice import advice
 from .comparisons import places
@@ -107,7 +107,7 @@ class Cutover(JobWork):
             for act in self._asked.acts:
                 waits = acts[act]()
                 if waits is not None:
-                    yield from waits
+                    yield from stop_alone(waits)
             yield from self._keep_record()
         except Stopped as stopped:
             self.stopped = self._lost or str(stopped)

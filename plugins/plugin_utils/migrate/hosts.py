@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 
 from ..endpoint import inventory_address, ssh_port
 from ..fleet.lease import RENEWED, Lease, Terms, find_holder, guard
@@ -19,6 +19,7 @@ from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..host_text import one_line
 from ..parallel import run_parallel
 from ..steps import keep_record
+from .preflight import parse_discovered
 from .programs import MANAGERS, packages_of
 from .record import record_id
 
@@ -131,7 +132,7 @@ class Hosts(PairHosts):
                 "port": ssh_port(peer.variables, peer.connection),
                 "transfer_id": self._record if side == "dest" else "",
             }
-            return as_object(runner.run(step, guarded=False)[0], "what it says of itself")
+            return parse_discovered(runner.run(step, guarded=False)[0])
         except WrongShape as error:
             return HostFailed(str(error))
         except ControllerGone:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from ..fleet.conductor import Call, Life
-from ..fleet.life import Stopped
+from ..fleet.life import Stopped, stop_alone
 from ..host_runner import HostFailed
 from .advice import advice, begin_again
 from .deletions import agreement, tell_deletions
@@ -84,7 +84,7 @@ class JobLife(JobWork):
                 f"begin it again: {begin_again(self._job['name'])}"
             )
         try:
-            yield from self._make_steps()
+            yield from stop_alone(self._make_steps())
             if self.left and not self._options.check_mode:
                 yield from self._hold()
         except Stopped as stopped:

@@ -10,9 +10,33 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object, member, optional, texts
 
+from ..host_text import harmless_data
 from ..owner_problems import owner_problems
 from ..units import format_bytes
+
+_MEMBERS: Mapping[str, type] = {
+    **dict.fromkeys(("path", "base", "mount", "fstype", "peer"), str),
+    **dict.fromkeys(("exists", "root", "case_insensitive"), bool),
+    "bytes_free": int,
+    "tools": dict,
+    "zfs": dict,
+}
+_MAYBE: Mapping[str, type] = {"files_free": int, "largest_file": int, "xattrs": bool, "acls": bool}
+_READ_ELSEWHERE = ("record", "lease")  # by parsers of their own
+
+
+def parse_discovered(value: object) -> dict[str, Any]:
+    """Return the answer to the step discover. Untrusted input. Raises WrongShape.
+
+    Its texts are only shown, so they are harmless, without those of the record and the lease of the job.
+    """
+    values = as_object(value, "what it says of itself")
+    found: dict[str, Any] = {name: member(values, name, kind) for name, kind in _MEMBERS.items()}
+    found.update({name: optional(values, name, kind) for name, kind in _MAYBE.items()})
+    found.update({name: texts(values, name) for name in ("problems", "warnings")})
+    return {**harmless_data(found), **{name: values[name] for name in _READ_ELSEWHERE if name in values}}
 
 
 def judge_preflight(

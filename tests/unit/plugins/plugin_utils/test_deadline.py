@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +15,11 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.deadline import DeadlinePassed, run_with_deadline
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.deadline import (
+    DeadlinePassed,
+    ReadTooMuch,
+    run_with_deadline,
+)
 
 TASK: ContextVar[str] = ContextVar("task")
 
@@ -56,6 +61,35 @@ def test_a_process_that_does_not_end_is_ended_with_those_that_it_started(tmp_pat
     finally:
         other.kill()
         other.wait()
+
+
+def test_a_process_that_prints_too_much_is_ended() -> None:
+    """It is read in pieces, and all of them are kept, as connection plugins do."""
+
+    def read() -> bytes:
+        process = subprocess.Popen(["sh", "-c", "head -c 8000000 /dev/zero; exec sleep 60"], stdout=subprocess.PIPE)
+        return process.communicate()[0]
+
+    began = time.monotonic()
+    with pytest.raises(ReadTooMuch):
+        run_with_deadline(read, None, most_bytes=4_000_000)
+    with pytest.raises(ReadTooMuch):
+        run_with_deadline(read, 50, most_bytes=4_000_000)
+    assert time.monotonic() - began < 20
+    assert run_with_deadline(lambda: subprocess.check_output(["echo", "x"]), 50, most_bytes=4_000_000) == b"x\n"
+
+
+def test_a_process_is_ended_by_the_outer_of_two_deadlines() -> None:
+    began, ended = time.monotonic(), []
+
+    def wait() -> None:
+        process = subprocess.Popen(["sleep", "60"])
+        process.wait()
+        ended.append(process.returncode)
+
+    with pytest.raises(DeadlinePassed):
+        run_with_deadline(lambda: run_with_deadline(wait, None, most_bytes=10**9), 0.5)
+    assert ended == [-signal.SIGKILL] and time.monotonic() - began < 20
 
 
 def test_what_waits_for_no_process_is_given_up() -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -480,3 +481,24 @@ def test_the_task_that_failed_is_no_variable_of_a_host() -> None:
         hostvars={"new": hostvars}, inventory_hostname="new", ansible_failed_task={"vars": "{{ gone }}"}
     )
     assert "ansible_failed_task" not in host_runner._variables("new", task_vars)
+
+
+def test_a_host_that_never_answers_is_a_failure_that_says_how_to_wait_longer(runner: Runner) -> None:
+    released = threading.Event()
+    made = runner([1])
+    made.variables = {"longhaul_answer_timeout": "0.05"}
+    made._action.ask.side_effect = lambda **_given: released.wait()
+    with pytest.raises(
+        HostFailed, match=r"^old: it gave no answer within 0 s.* raise longhaul_answer_timeout"
+    ) as failed:
+        made.run({"do": "probe"})
+    assert not failed.value.unreachable and made._action.ask.call_count == 1
+    released.set()
+
+
+@pytest.mark.parametrize("given", ["no", None, 0, -1, "inf", "nan", 10**9])
+def test_a_time_that_is_none_is_refused(runner: Runner, given: object) -> None:
+    made = runner([1])
+    made.variables = {"longhaul_answer_timeout": given}
+    with pytest.raises(HostFailed, match="old: longhaul_answer_timeout is .*give seconds"):
+        made.run({"do": "probe"})

@@ -34,8 +34,8 @@ def ask(answer: object) -> tuple[Any, Any]:
 
 
 def test_the_repository_host_is_asked_for_the_snapshots_of_the_run():
-    said, steps = ask({"changed": True, "name": "20260101T000000Z", "warnings": ["so small"], "diff": {}, "more": 1})
-    kept = {"changed": True, "name": "20260101T000000Z", "warnings": ["so small"], "diff": {}}
+    said, steps = ask({"changed": True, "name": "2026-01-01T000000Z", "warnings": ["so small"], "diff": {}, "more": 1})
+    kept = {"changed": True, "name": "2026-01-01T000000Z", "warnings": ["so small"], "diff": {}}
     assert said == {"finish": kept, "list": kept}
     assert [(step["action"], step["options"]) for step in steps] == [("finish", {"run": "first"}), ("list", {})]
     for step in steps:

@@ -6,16 +6,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import looking
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Conductor, Life, Pause
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.life import Stopped, stop_alone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Queue, Waiting, rank
@@ -95,8 +98,8 @@ def test_a_life_gets_the_result_of_each_call_and_what_it_raises():
     def live() -> Life:
         seen.append((yield Call(lambda: 1)))
         try:
-            yield Call(lambda: 1 // 0)
-        except ZeroDivisionError:
+            yield Call(lambda: int("x"))
+        except HostFailed:
             seen.append("caught")
         seen.append((yield Call(lambda: 2)))
 
@@ -106,10 +109,39 @@ def test_a_life_gets_the_result_of_each_call_and_what_it_raises():
 
 def test_what_a_life_does_not_expect_ends_the_run():
     def live() -> Life:
-        yield Call(lambda: 1 // 0)
+        yield Call(Path("/none/at/all").read_bytes)
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(FileNotFoundError):
         drive({"a": live}, {"a": Pair("s", "d")}, Limits())
+
+
+def deep() -> object:
+    return json.loads("[" * 200_000)
+
+
+@pytest.mark.parametrize(
+    "answer", [deep, lambda: len(1), lambda: {}["x"], lambda: None.x, lambda: 2.0**10_000, lambda: [][1]]
+)
+@pytest.mark.parametrize("is_asked", [True, False], ids=["where it is asked", "where it is used"])
+def test_whatever_an_answer_does_ends_its_job_alone(answer, is_asked):
+    ended = []
+
+    def steps() -> Life:
+        yield Call(answer if is_asked else lambda: None)
+        answer()
+
+    def hostile() -> Life:
+        try:
+            yield from stop_alone(steps())
+        except (HostFailed, Stopped) as error:
+            ended.append(str(error))
+
+    def other() -> Life:
+        yield Pause(0.05)
+        ended.append((yield Call(lambda: "other")))
+
+    drive({"a": hostile, "b": other}, {"a": Pair("s", "d"), "b": Pair("t", "u")}, Limits())
+    assert len(ended) == 2 and ended[1] == "other" and "the answer of a host cannot be used" in ended[0]
 
 
 def test_who_pauses_lets_others_go_first():
