@@ -6,26 +6,54 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
+from typing import Any
 
-from ansible.plugins.action import ActionBase
+from ansible_collections.longhaul.fleet.plugins.modules.snapshot import DOCUMENTATION, RETURN
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import returned_names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet_action import FleetAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_action import read_answer
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_text import harmless_data
+
+_KEPT = (
+    *("changed", "failed", "msg", "diff", "module_stdout", "module_stderr"),
+    *("ansible_job_id", "started", "finished", "results_file", "_ansible_suppress_tmpdir_delete"),  # with async
+    *returned_names(RETURN),
+)
 
 
-class ActionModule(ActionBase):
-    """Run the module."""
+class ActionModule(FleetAction):
+    """Run the module, and take out of its answer what it documents."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
+    documentation = DOCUMENTATION
     _supports_async = True
+    _requires_connection = True
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, object] | None = None) -> dict[str, object]:
+    def work(self, _options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Run the module with the arguments of the task and ``control_time``."""
-        result: dict[str, object] = super().run(tmp, task_vars)
         wrap_async = bool(self._task.async_val) and not self._connection.has_native_async
         arguments = {**self._task.args, "control_time": int(time.time())}
-        result.update(
-            self._execute_module("longhaul.fleet.snapshot", arguments, task_vars=task_vars, wrap_async=wrap_async)
+        said: Mapping[str, Any] = self._execute_module(
+            "longhaul.fleet.snapshot", arguments, task_vars=variables, wrap_async=wrap_async
         )
         if not wrap_async:
             self._remove_tmp_path(self._connection._shell.tmpdir)
-        return result
+        paths = [said.get("path"), said.get("link_dest"), [one.get("path") for one in said.get("snapshots") or ()]]
+        if harmless_data(paths) != paths:
+            return {
+                "failed": True,
+                "msg": "the path of the repository has control characters. A result cannot show such a path as it "
+                "is, and a shown one would be another: rename the folder",
+            }
+        return said
+
+    def _parse_returned_data(self, res: Mapping[str, Any], *profile: Any) -> Any:
+        """Give ansible-core what the module documents, and nothing else of the answer."""
+        said = read_answer(str(res.get("stdout") or ""), str(res.get("stderr") or ""))
+        kept = {name: said[name] for name in _KEPT if name in said}
+        warnings = said.get("warnings")
+        if isinstance(warnings, list):
+            kept["warnings"] = [harmless_data(one) for one in warnings if isinstance(one, str)]
+        return super()._parse_returned_data({**res, "stdout": json.dumps(kept), "stderr": ""}, *profile)

@@ -19,10 +19,17 @@ description:
   - Tests the direction from this host to the other one. The answer may be fragmented on its way back, so run it on both
     hosts.
   - Needs C(ping) (that of iputils on Linux), and that ICMP echo is not blocked.
+  - Its action reads nothing of the host's answer but the values below.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.info
 options:
+  from_host:
+    description:
+      - The inventory host that sends the packets, by default the host of the task.
+      - Where one is named that cannot be asked, and O(required) is false, RV(verdict) is V(untested).
+    type: str
+    version_added: 0.2.0
   address:
     description: Address of the other host, IPv4 or IPv6.
     type: str
@@ -70,7 +77,7 @@ passed:
 verdict:
   description:
     - V(passed), V(local) (the MTU of this host's link is too small), V(router) (that of a router on the path is),
-      V(black_hole) (only small packets pass) or V(unreachable) (nothing passes).
+      V(black_hole) (only small packets pass), V(unreachable) (nothing passes) or V(untested) (see O(from_host)).
   returned: success
   type: str
   sample: black_hole
@@ -126,6 +133,7 @@ def main() -> None:
     """Test the path."""
     module = AnsibleModule(
         argument_spec={
+            "from_host": {"type": "str"},  # for the action
             "address": {"type": "str", "required": True},
             "mtu": {"type": "int"},
             "count": {"type": "int", "default": 3},

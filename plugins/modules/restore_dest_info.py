@@ -17,6 +17,7 @@ description:
   - Says whether the destination of a restore and the repository are in each other, on the host that receives the files.
   - Symbolic links are followed, and folders are compared by device and inode.
   - Fails for a destination that leads through a symbolic link of another user to what that user does not own.
+  - The action asks the host of the play, whatever C(delegate_to) says, and reads nothing of its answer but the values below.
   - Part of the role P(longhaul.fleet.restore#role). Its options and what it returns may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -25,12 +26,17 @@ options:
   repository:
     description:
       - The folder of all backups. It need not exist on this host.
-    type: path
+    type: str
     required: true
   dest:
     description:
       - The folder in which the files would arrive. It need not exist.
-    type: path
+    type: str
+    required: true
+  occupies:
+    description:
+      - What must not be there yet.
+    type: str
     required: true
 seealso:
   - module: longhaul.fleet.restore_info
@@ -41,6 +47,7 @@ EXAMPLES = r"""
   longhaul.fleet.restore_dest_info:
     repository: /srv/backup
     dest: /home/data
+    occupies: /home/data
 """
 
 RETURN = r"""
@@ -54,6 +61,11 @@ dest:
   returned: success
   type: str
   sample: /home/data
+free:
+  description: Whether nothing, or an empty folder, is at O(occupies).
+  returned: success
+  type: bool
+  sample: true
 """
 
 import os
@@ -64,18 +76,28 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.overlap i
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.resolve import real_path
 
 
+def is_free(path: str) -> bool:
+    """Return whether nothing is at a path, or an empty folder. Symbolic links are followed."""
+    if not os.path.exists(path):
+        return True
+    if not os.path.isdir(path):
+        return False
+    with os.scandir(path) as entries:
+        return next(entries, None) is None
+
+
 def main() -> None:
     """Look, and say what was found."""
     module = AnsibleModule(
-        argument_spec={"repository": {"type": "path", "required": True}, "dest": {"type": "path", "required": True}},
+        argument_spec={name: {"type": "str", "required": True} for name in ("repository", "dest", "occupies")},
         supports_check_mode=True,
     )
-    repository, dest = module.params["repository"], module.params["dest"]
+    repository, dest, occupies = (module.params[name] for name in ("repository", "dest", "occupies"))
     try:
         real = os.fsdecode(real_path(os.fsencode(dest)))
     except (TransferFailed, OSError) as error:
         module.fail_json(msg=f"Nothing was restored: {dest} cannot be the destination: {error}")
-    module.exit_json(changed=False, overlaps=overlap(repository, real), dest=real)
+    module.exit_json(changed=False, overlaps=overlap(repository, real), dest=real, free=is_free(occupies))
 
 
 if __name__ == "__main__":

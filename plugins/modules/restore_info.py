@@ -9,13 +9,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: restore_info
-short_description: "Internal: check a path of a snapshot before it is restored"
+short_description: "Internal: list snapshots, or check a path of one before it is restored"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Says what a path in a snapshot is and how much it holds, and compares it with the manifest. For what is damaged it names the
-    snapshots that have it intact.
+  - Lists the snapshots of a job. With O(name) it says what a path in a snapshot is, and compares it with the manifest. For what is
+    damaged it names the snapshots that have it intact.
+  - The action asks O(repository_host), and reads nothing of its answer but the values below.
   - No prune removes the snapshot while it is looked at.
   - Fails for a snapshot or a path that is not there, and says which there are.
   - Part of the role P(longhaul.fleet.restore#role). Its options and what it returns may change in any release.
@@ -23,10 +24,15 @@ extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.info
 options:
+  repository_host:
+    description:
+      - The inventory host that has the repository.
+    type: str
+    required: true
   repository:
     description:
       - The folder of all backups.
-    type: path
+    type: str
     required: true
   host:
     description:
@@ -40,9 +46,10 @@ options:
     required: true
   name:
     description:
-      - The snapshot, as RV(longhaul.fleet.snapshot#module:snapshots[].name) says, or V(unfinished).
+      - The snapshot to look at, as RV(longhaul.fleet.snapshot#module:snapshots[].name) says, or V(unfinished).
+      - Without it the snapshots are listed.
     type: str
-    required: true
+    default: ""
   path:
     description:
       - The path from the root of the tree that was backed up. Empty for all of it.
@@ -67,49 +74,40 @@ EXAMPLES = r"""
     job: data
     name: 2026-11-21T173009Z
     path: photos/2026
-  delegate_to: vault
+    repository_host: vault
 """
 
 RETURN = r"""
+snapshots:
+  description: The snapshots, each with C(name), C(state), C(time), C(age) and C(reason).
+  returned: without O(name)
+  type: list
+  elements: dict
+  sample: []
 kind:
   description: V(file), V(directory) or V(other), which is a symbolic link or a special file.
-  returned: success
+  returned: with O(name)
   type: str
   sample: directory
-entries:
-  description: The path and all that is below it. V(null) where there is no manifest that tells.
-  returned: success
-  type: int
-  sample: 543
-files:
-  description: The regular files among them.
-  returned: success
-  type: int
-  sample: 500
-bytes:
-  description: The bytes in these.
-  returned: success
-  type: int
-  sample: 26843545
 checked:
   description: Depth of the check, as in O(level). Empty if there is no manifest to compare with.
-  returned: success
+  returned: with O(name)
   type: str
   sample: contents
 not_permitted:
   description: The files and folders that this user may not read.
-  returned: success
+  returned: with O(name)
   type: int
   sample: 0
 problems:
   description: What is not as it was, as in RV(longhaul.fleet.snapshot#module:problems). At most 200 are listed.
-  returned: success
+  returned: with O(name)
   type: list
   elements: dict
   sample: []
 problems_total:
   description: How many there are.
-  returned: success
+  returned: with O(name)
   type: int
   sample: 0
 """
@@ -128,10 +126,11 @@ def main() -> None:
     """Look, and say what was found."""
     module = AnsibleModule(
         argument_spec={
-            "repository": {"type": "path", "required": True},
+            "repository_host": {"type": "str"},  # for the action
+            "repository": {"type": "str", "required": True},
             "host": {"type": "str", "required": True},
             "job": {"type": "str", "required": True},
-            "name": {"type": "str", "required": True},
+            "name": {"type": "str", "required": True},  # the action itself lists snapshots
             "path": {"type": "str", "default": ""},
             "level": {"type": "str", "choices": ["structure", "files", "contents"], "default": "contents"},
         },
@@ -150,9 +149,6 @@ def main() -> None:
     module.exit_json(
         changed=False,
         kind=found.kind,
-        entries=found.entries,
-        files=found.files,
-        bytes=found.bytes,
         checked=found.checked,
         not_permitted=report.not_permitted,
         problems=[problem.dump() for problem in list(report.problems.values())[:MAX_LISTED]],

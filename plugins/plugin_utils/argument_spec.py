@@ -78,6 +78,11 @@ def documented_options(documentation: str) -> Mapping[str, Documented]:
     return {**options, **parsed["options"]}
 
 
+def returned_names(returned: str) -> list[str]:
+    """Return the names of the values that a RETURN string describes."""
+    return list(_load(returned))
+
+
 def _load(text: str) -> Any:
     return yaml.load(text, Loader=_LOADER)  # either is a safe one
 

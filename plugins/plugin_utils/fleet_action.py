@@ -10,9 +10,9 @@ action is one of these.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -22,6 +22,8 @@ from ansible.utils.display import Display
 from .ansible_process import end_orphan, watch_for_end
 from .argument_spec import spec_from_documentation
 from .host_text import harmless, harmless_data
+
+_WARNINGS = ("warning", "deprecated")  # of the display
 
 
 class FleetAction(ActionBase):
@@ -69,30 +71,29 @@ class _HarmlessQueue:
 
     def send_display(self, method: str, *texts: Any, **named: Any) -> None:
         """Hand on what is displayed, whoever displays it: ansible-core and connection plugins quote hosts, too."""
-        shown = {name: _harmless_message(one) for name, one in named.items()}
-        self._queue.send_display(method, *map(_harmless_message, texts), **shown)
-
-
-def _harmless_message(value: Any) -> Any:
-    """Return a text, or a message of ansible-core 2.19 and later, which are texts in dataclasses."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        members = {one.name: getattr(value, one.name) for one in dataclasses.fields(value) if one.init}
-        return dataclasses.replace(value, **{name: _harmless_message(one) for name, one in members.items()})
-    if isinstance(value, tuple):
-        return tuple(map(_harmless_message, value))
-    return harmless_data(value)
+        self._queue.send_display(method, *harmless_data(list(texts)), **harmless_data(named))
 
 
 @contextmanager
 def _harmless_words() -> Iterator[None]:
-    """Make harmless all that this worker displays meanwhile."""
+    """Make harmless all that this worker displays meanwhile.
+
+    Since ansible-core 2.19 warnings do not pass the queue: they become a part of the result.
+    """
     display: Any = Display()
     queue = getattr(display, "_final_q", None)
-    if queue is None:  # no worker: a test
-        yield
-        return
-    display._final_q = _HarmlessQueue(queue)
+    if queue is not None:
+        display._final_q = _HarmlessQueue(queue)
+    for name in _WARNINGS:
+        setattr(display, name, partial(_warn, getattr(display, name)))
     try:
         yield
     finally:
-        display._final_q = queue
+        for name in _WARNINGS:
+            delattr(display, name)
+        if queue is not None:
+            display._final_q = queue
+
+
+def _warn(display: Callable[..., None], *texts: Any, **named: Any) -> None:
+    display(*harmless_data(list(texts)), **harmless_data(named))

@@ -9,6 +9,7 @@ The ends of lines and tabs stay. A harmless text is to be shown, and never to be
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from typing import TypeVar, cast
@@ -27,7 +28,10 @@ def harmless(text: str) -> str:
 
 
 def harmless_data(value: T) -> T:
-    """Return plain data with all its texts harmless, the names of its members included."""
+    """Return plain data with all its texts harmless, the names of its members included.
+
+    Messages of ansible-core 2.19 and later are dataclasses.
+    """
     return cast(T, _harmless_data(value))
 
 
@@ -36,7 +40,13 @@ def _harmless_data(value: object) -> object:
         return harmless(value)
     if isinstance(value, Mapping):
         return {_harmless_data(name): _harmless_data(member) for name, member in value.items()}
-    return [_harmless_data(item) for item in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        shown = [_harmless_data(item) for item in value]
+        return shown if isinstance(value, list) or hasattr(value, "_fields") else tuple(shown)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        members = {one.name: _harmless_data(getattr(value, one.name)) for one in dataclasses.fields(value) if one.init}
+        return dataclasses.replace(value, **members)
+    return value
 
 
 def one_line(text: str) -> str:

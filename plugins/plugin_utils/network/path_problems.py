@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..host_runner import HostFailed, HostRunner
+
 
 class _Test(NamedTuple):
     """What a test in one direction came to."""
@@ -18,6 +20,25 @@ class _Test(NamedTuple):
     passed: bool
     message: str
     largest: int | None  # bytes of the largest packet that passes
+
+
+_VERDICTS = ("passed", "local", "router", "black_hole", "unreachable")
+_MEMBERS: Mapping[str, type] = {
+    "passed": bool,
+    **dict.fromkeys(("verdict", "message"), str),
+    **dict.fromkeys(("mtu", "sent", "received"), int),
+}
+_MAYBE: Mapping[str, type] = {"largest": int, "link": str, "link_mtu": int, "source": str}
+
+
+def ask_path(runner: HostRunner, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Send packets from a host, and return what the module nic_path_info found. Raises HostFailed."""
+    asked = {name: options[name] for name in ("address", "mtu", "count", "patience") if options[name] is not None}
+    waits = options["patience"] + options["count"]
+    found = runner.run_module("longhaul.fleet.nic_path_info", {**asked, "required": False}, _MEMBERS, _MAYBE, waits)
+    if found["verdict"] not in _VERDICTS or found["passed"] != (found["verdict"] == "passed"):
+        raise HostFailed(f"its answer cannot be read: the verdict {found['verdict']!r}", runner.name)
+    return dict(found)
 
 
 def find_path_problems(

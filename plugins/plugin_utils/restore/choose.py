@@ -39,7 +39,7 @@ def choose_snapshot(
         found, why = _find(snapshots, as_text(when), timezone, int(time.time() if now is None else now))
     except Refused as refused:
         return {"name": "", "path": "", "state": "", "why": "", "problem": str(refused)}
-    return {"name": found["name"], "path": found["path"], "state": found["state"], "why": why, "problem": ""}
+    return {"name": found["name"], "path": found.get("path", ""), "state": found["state"], "why": why, "problem": ""}
 
 
 def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str, now: int) -> tuple[Mapping[str, Any], str]:

@@ -30,7 +30,6 @@ class Known(Enum):
 class Place(Enum):
     """What is there already."""
 
-    UNSEEN = "unseen"  # nobody has looked
     FREE = "free"  # nothing, or an empty folder
     BEGUN = "begun"  # what an interrupted run of this same restore left
     OCCUPIED = "occupied"  # something; nobody has compared it
@@ -41,7 +40,6 @@ class Place(Enum):
 class Step(Enum):
     """What is left to do, in this order."""
 
-    STAT = "stat"
     PREDICT = "predict"  # compares what is there with the snapshot
     TRANSFER = "transfer"
 
@@ -56,7 +54,6 @@ class Decision(NamedTuple):
 # None: the run refuses the place. Over what is there, nothing has to be known of it.
 TABLE: Mapping[Wish, Mapping[Place, tuple[Step, ...] | None]] = {
     Wish.BESIDE: {
-        Place.UNSEEN: (Step.STAT, Step.PREDICT, Step.TRANSFER),
         Place.FREE: (Step.TRANSFER,),
         Place.BEGUN: (Step.TRANSFER,),
         Place.OCCUPIED: (Step.PREDICT, Step.TRANSFER),
@@ -70,11 +67,9 @@ TABLE: Mapping[Wish, Mapping[Place, tuple[Step, ...] | None]] = {
 def place_of(state: Mapping[str, Any]) -> Place:
     """Return what is at the place.
 
-    ``state`` has ``is_free`` (None: nobody has looked), ``known``, a value of Known, and ``would_change``, how many
-    entries there the restore would change (None: nobody has compared).
+    ``state`` has ``is_free``, ``known``, a value of Known, and ``would_change``, how many entries there the restore
+    would change (None: nobody has compared).
     """
-    if state["is_free"] is None:
-        return Place.UNSEEN
     if state["is_free"]:
         return Place.FREE
     if Known(state["known"]) in (Known.BEGUN, Known.FAILED):

@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import DATA
+
 from ..folders import within
 from .request import Request
 
@@ -60,7 +62,9 @@ def find_target(
                 f"{dest} and the repository {path} are in each other, and a restore there could spoil the snapshots. "
                 "Name another folder in restore_dest"
             )
-    src = os.path.join(snapshot["path"], request["path"]) if request["path"] else snapshot["path"]
+    # Made here of the name: what the repository host says is shown, and a shown path may be another path.
+    tree = os.path.join(repository["path"], request["from"], request["job"], snapshot["name"], DATA)
+    src = os.path.join(tree, request["path"]) if request["path"] else tree
     is_file = kind == "file"
     return {
         "src": src if is_file else src + "/",

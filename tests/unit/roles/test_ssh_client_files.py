@@ -16,7 +16,8 @@ import yaml
 from ansible.plugins.filter.core import FilterModule
 
 ROLE = Path(__file__).resolve().parents[3] / "roles/ssh_client"
-SYSTEMS = sorted(path.stem for path in (ROLE / "vars").glob("*.yml") if path.stem != "main")
+VARIABLES = yaml.safe_load((ROLE / "vars/main.yml").read_text())
+SYSTEMS = sorted(VARIABLES["__ssh_client_systems"])
 CIPHERS = ["aes128-ctr", "aes256-ctr"]
 PLAN = {
     "blocks": [
@@ -31,10 +32,10 @@ PLAN = {
 
 
 def variables(system: str, **changes) -> dict:
-    found = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
-    for name in ("main", system):
-        found.update(yaml.safe_load((ROLE / f"vars/{name}.yml").read_text()) or {})
-    return {**found, "ansible_managed": "Ansible managed", "__ssh_client_plan": PLAN, **changes}
+    found = {**yaml.safe_load((ROLE / "defaults/main.yml").read_text()), **VARIABLES}
+    systems = VARIABLES["__ssh_client_systems"]
+    of_system = {f"__ssh_client_{name}": value for name, value in {**systems["default"], **systems[system]}.items()}
+    return {**found, **of_system, "ansible_managed": "Ansible managed", "__ssh_client_plan": PLAN, **changes}
 
 
 def render(template: str, values: dict) -> str:

@@ -25,13 +25,12 @@ ROLE = Path(__file__).resolve().parents[5] / "roles/restore"
 EVERY = list(itertools.product(Wish, Place))
 
 
-def state(is_free=None, known=Known.NEVER, would_change=None) -> dict:
+def state(is_free, known=Known.NEVER, would_change=None) -> dict:
     """Return what the role has found, as it keeps it."""
     return {"is_free": is_free, "known": known.value, "would_change": would_change}
 
 
 STATES = {
-    Place.UNSEEN: [state(), state(known=Known.FAILED)],
     Place.FREE: [state(True, known, change) for known in Known for change in (None, 0, 1)],
     Place.BEGUN: [state(False, known, change) for known in (Known.BEGUN, Known.FAILED) for change in (None, 0, 1)],
     Place.OCCUPIED: [state(False), state(False, Known.RESTORED)],
@@ -58,8 +57,7 @@ def test_what_holds_for_every_row(wish, place):
     assert list(steps) == [step for step in Step if step in steps], "in their order, none twice"
     assert steps[-1] is Step.TRANSFER
     if wish is Wish.BESIDE:
-        assert (Step.STAT in steps) == (place is Place.UNSEEN), "it is looked at once"
-        assert (Step.PREDICT in steps) == (place in (Place.UNSEEN, Place.OCCUPIED)), "and compared where something is"
+        assert (Step.PREDICT in steps) == (place is Place.OCCUPIED), "it is compared where something is"
     else:
         assert steps == (Step.TRANSFER,)
 
