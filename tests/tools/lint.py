@@ -27,6 +27,7 @@ ONLY_FOR = {
     "documentation": ("plugins/*/*", "roles/*/meta/*", "meta/*", "galaxy.yml", "docs/docsite/*"),
     "galaxy": ("galaxy.yml", "meta/*", "README.md", "CHANGELOG.md"),
     "mypy": ("plugins/*", "mypy.ini"),
+    "trusted files": ("roles/*", "playbooks/*"),
     "site": ("*.md", "docs/site/*", "plugins/*/*", "roles/*/meta/*", "galaxy.yml"),
 }
 
@@ -45,6 +46,7 @@ def checks(python: str, copied: Path) -> dict[str, list[list[str]]]:
         "yamllint": [[str(programs / "yamllint"), "--strict", "."]],
         "codespell": [[str(programs / "codespell")]],
         "prose": [[python, "tests/tools/prose.py"]],
+        "trusted files": [[python, "tests/tools/trusted_files.py"]],
         # in the repository, not in its copy: what mypy remembers goes by the path
         "mypy": [[str(programs / "mypy"), "--config-file", str(REPOSITORY / "mypy.ini")]],
         "ansible-lint": [[str(programs / "ansible-lint"), "--offline", "--profile", "production"]],
