@@ -228,7 +228,7 @@ class Applier(FileApplier):
         return verdict
 
     def _take_directory(self, entry: Entry, found: Entry) -> None:
-        """Give a directory its owner before anything arrives in it, which the owner before could exchange."""
+        """Set the owner of a directory before anything arrives in it, which the former owner could exchange."""
         parent, name = self.root.open_parent(entry.path)
         given = self.preserve & _TAKEN
         self.note(entry.path, metadata.apply(parent, name, entry, found, given, self.ids, powers=self.powers))

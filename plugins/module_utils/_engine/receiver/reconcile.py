@@ -230,8 +230,8 @@ class Reconciler:
         if self._in_place and found.nlink == 1 and not bundles.fits(entry):
             raise OSError(
                 errno.ETXTBSY,
-                f"it is to be kept for inplace, but user id {found.uid}, to whom it belongs, may have it open for "
-                "writing. End the program that has (`fuser -v` names it), or transfer it without inplace",
+                f"inplace must keep this file, and its owner, user id {found.uid}, may have it open for writing. End "
+                "the program that has (`fuser -v FILE` names it), or transfer it without inplace",
             )
         self._want(work, index, found, self._applier.judge(entry, found, equal=False), None)
 

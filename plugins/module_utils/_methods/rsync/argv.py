@@ -57,6 +57,7 @@ class Run:
     links: bool = True  # to what link_dest names
     exclude_from: str = ""  # NUL-separated patterns in a file here, of what this run leaves to a later one
     item_prefix: str = ""
+    left_out: tuple[str, ...] = ()  # paths at which rsync would wait for ever
 
 
 def versions(settings: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -113,6 +114,7 @@ def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -
     argv += ["--filter=-! */"] if run.directories_only else []
     # A source on the serving end is not to send more than what was asked for.
     argv += only_options(settings) if run.files_from and side == "dest" else []
+    argv += [f"--filter=- /{pattern_of(path)}" for path in run.left_out]
     argv += [f"--filter={rule}" for rule in withheld_rules(settings, side)]
     argv += ["--from0", f"--exclude-from={run.exclude_from}"] if run.exclude_from else []
     argv += filter_options(settings)

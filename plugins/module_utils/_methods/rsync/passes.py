@@ -61,6 +61,7 @@ class _Transfer:
         self._divide_far = None if self._here else divide_far
         self._folder = ""  # for lists of names
         self._excluded = ""  # the list of those that are not linked; empty if there are none
+        self._deletions: set[int] = set()  # that a trial has named, as hashes of their paths
 
     def run(self) -> Outcome:
         self._folder = tempfile.mkdtemp(prefix="lists-", dir=self.context.folder)
@@ -138,12 +139,21 @@ class _Transfer:
 
     def _predicted(self, item: Item) -> None:
         """Count what would be done. A root that is missing is made before rsync begins: it only gets its attributes."""
+        if item.kind == "deleted" and self._is_counted(item):
+            return
         if item.path or item.kind != "created":
             self.tally.item(item)
         elif "times" in self.settings["preserve"]:
             self.tally.item(item._replace(flags=_NEW_ROOT))
 
     # deletions
+
+    def _is_counted(self, item: Item) -> bool:
+        """Return whether a trial named a deletion before: it does so for each name of a file in whose place it is."""
+        path = hash(item.path)
+        is_counted = path in self._deletions
+        self._deletions.add(path)
+        return is_counted
 
     def _delete_after(self, first: Result) -> None:
         if not first.complete_but_for_obstacles or first.deletes_skipped:
@@ -168,10 +178,11 @@ class _Transfer:
             self._nothing_deleted()
 
     def _refused_deletions(self, trial: Run, first: Result) -> str:
-        counted: list[int] = [0]
+        self._deletions.clear()
 
         def count(item: Item) -> None:
-            counted[0] += item.kind == "deleted"
+            if item.kind == "deleted":
+                self._is_counted(item)
 
         silent = Tally(Outcome(), type(self.context.progress)(), 0)
         result = Runner(self.context, self.runner.line, silent).run(trial, count)
@@ -179,7 +190,7 @@ class _Transfer:
             return result.failure.text
         if not result.complete_but_for_obstacles:
             return "the deletions could not be counted, so nothing was deleted:\n" + result.output
-        return self._too_many(counted[0], first)
+        return self._too_many(len(self._deletions), first)
 
     def _too_many(self, deletions: int, result: Result) -> str:
         """Return why so many deletions are not made; empty if they may be."""

@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable, cast
 
 from ..._core.context import Context
@@ -87,6 +87,18 @@ class Result:
     failure: Failure | None = None
     output: str = ""  # the last lines of messages
     connections: int = 1
+    is_trapped: bool = False  # it waited for ever, or gave up, at a directory in the way of a file with hard links
+
+    @property
+    def obstacles(self) -> dict[str, PathError]:
+        """The directories in the way, by path: rsync names one for each name of a file."""
+        return {error.path: error for error in self.errors if error.kind == "in the way"}
+
+    def add(self, obstacles: list[PathError]) -> None:
+        """Take over what runs before this one met, which left it out."""
+        self.errors = [*obstacles, *self.errors][:MAX_ERRORS]
+        self.errors_total += len(obstacles)
+        self.in_the_way += len(obstacles)
 
     @property
     def complete(self) -> bool:
@@ -133,11 +145,20 @@ class Runner:
         Where nothing ever happened, the first failure counts: it is a mistake, not an accident.
         """
         on_item = on_item or self.tally.item
+        obstacles: list[PathError] = []
         limit = self.context.settings["timeout"] or PATIENCE
         pause, known_activity = FIRST_PAUSE, self.tally.activity
         for connections in itertools.count(1):
             result = self._once(run, on_item)
             result.connections = connections
+            stuck = result.obstacles if result.is_trapped else {}
+            if stuck and not self.context.stop.is_set():
+                obstacles += stuck.values()
+                run = replace(run, left_out=(*run.left_out, *stuck))
+                self.context.log(f"rsync waits for {len(stuck)} files that have a directory in the way: again without")
+                self._adopt(run)
+                continue
+            result.add(obstacles)
             failure = result.failure
             if failure is None or not failure.transient or self.context.stop.is_set():
                 return result
@@ -151,10 +172,14 @@ class Runner:
             self.context.log(f"the connection was lost and is made again: {failure.text}")
             if self.context.stop.wait(pause):
                 return result
-            if self.context.side == "dest" and run.shares == 1 and not run.dry:
-                adopt(open_staging(self.context))
+            self._adopt(run)
             pause = min(LONGEST_PAUSE, pause * 2)
         raise AssertionError("unreachable")
+
+    def _adopt(self, run: Run) -> None:
+        """Let the next run use the partial files of one that was interrupted, where they are here."""
+        if self.context.side == "dest" and run.shares == 1 and not run.dry:
+            adopt(open_staging(self.context))
 
     def _once(self, run: Run, on_item: Callable[[Item], None]) -> Result:
         number, result = next(self._numbers), Result(deletes=run.delete)
@@ -184,9 +209,10 @@ class Runner:
         result.statistics, result.deletes_skipped = output.statistics, output.deletes_skipped
         result.skipped_special = output.skipped_special
         result.output = self._shown("\n".join([*output.remarks, *messages.tail]))
+        result.is_trapped = bool(self._trap(result)) and (watch.has_stalled or result.code == PROTOCOL)
         if watch.has_stalled:
             result.failure = Failure(_STALLED.format(limit, self._trap(result) or _STALLED_SOMEWHERE), False)
-        elif result.code == PROTOCOL and self._trap(result):
+        elif result.is_trapped:
             result.failure = Failure(_TRIPPED.format(self._trap(result)), False)
         else:
             result.failure = self._failure(result, self._shown("\n".join([*output.remarks, *messages.general])))
@@ -223,6 +249,8 @@ class Runner:
     def _path_error(self, result: Result, error: PathError) -> None:
         if error.kind == "vanished":
             result.vanished += 1
+            return
+        if error.kind == "in the way" and self._named(error.path) in result.obstacles:
             return
         result.errors_total += 1
         result.unstable += error.kind == "unstable"

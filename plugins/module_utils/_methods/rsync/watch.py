@@ -22,6 +22,7 @@ NOISE_BYTES = 512  # of each process within the limit: rsync's signs of life com
 NOISE_TICKS = 2  # of processor time, a hundredth of a second each
 ON_ITS_WORD = 24 * 3600.0  # seconds for which only what the peer says of itself keeps a run: one huge file is hashed so
 UNSEEN = 3600.0  # the least for a peer that cannot be asked, and compares no contents
+TRAPPED, UNASKED = 5.0, 30.0  # seconds where a run has met what rsync waits for, and the peer can tell, or cannot
 _OFTEN, _SELDOM = 0.2, 2.0  # seconds between looks at the processes here
 _ASKS = 10  # times the peer is asked within the limit
 
@@ -87,7 +88,8 @@ class Watch:
     """Detects when a run of rsync has made no progress for ``limit`` seconds, on either side.
 
     ``ask_far`` looks on the peer; where that cannot tell (None), or nobody can here, the run counts as stalled
-    only while ``is_suspect`` says that it has met what rsync is known to wait for. That a peer says that it is at work,
+    only while ``is_suspect`` says that it has met what rsync is known to wait for; where both can tell, that takes less
+    time. That a peer says that it is at work,
     or cannot be asked and sends signs of life, does not keep a run for ever in which nothing happens here: a hostile
     one could. ``may_hash``: whether the peer may have contents to compare. A run that ``is_paused`` waits for nothing
     but that.
@@ -132,21 +134,24 @@ class Watch:
             self._near = near
             self.heard()
             return False
-        if now - self._near_at < self.limit / _ASKS:
+        is_suspect = self._is_suspect()
+        limit = min(self.limit, TRAPPED) if is_suspect else self.limit
+        if now - self._near_at < limit / _ASKS:
             return False
-        far_idle = self._far_idle()
+        far_idle = self._far_idle(limit)
         far_knows = self._far is not None and near is not None
         idle = min(time.monotonic() - self._near_at, far_idle if far_knows else self.limit)
         trusts = far_knows or near is None or self._may_hash
         longest = max(10 * self.limit, ON_ITS_WORD if trusts else UNSEEN)
-        self.has_stalled = (idle >= self.limit and (far_knows or self._is_suspect())) or now - self._near_at >= longest
+        enough = limit if far_knows else min(self.limit, UNASKED) if is_suspect else self.limit
+        self.has_stalled = (idle >= enough and (far_knows or is_suspect)) or now - self._near_at >= longest
         return self.has_stalled
 
-    def _far_idle(self) -> float:
-        """Return for how many seconds the peer has shown no life, as far as it was asked."""
+    def _far_idle(self, limit: float) -> float:
+        """Return for how many seconds the peer has shown no life, as far as it was asked within the limit."""
         now = time.monotonic()
         if now >= self._next_ask:
-            self._next_ask = now + max(self._pause, self.limit / _ASKS)
+            self._next_ask = now + max(self._pause, limit / _ASKS)
             far = self._ask_far()
             if far is None or self._far is None or far.is_life_since(self._far):
                 self._far, self._far_at = far, time.monotonic()

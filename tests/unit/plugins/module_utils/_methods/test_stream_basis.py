@@ -286,7 +286,7 @@ large_files.StreamSource._send_range = say_done
 
 
 def run_patched(trees, side, patch, **changes):
-    """Transfer, with an end that was changed by some statements."""
+    """Transfer, with one end changed by some statements."""
     pair = make_pair(trees, **changes)
     program = trees[2] / "patched.py"
     trees[2].mkdir(exist_ok=True)

@@ -15,6 +15,7 @@ import time
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import watch as rsync_watch
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.watch import Vitals, Watch, decode, encode
+from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair
 
 needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="as only Linux tells what a process moves")
@@ -53,30 +54,34 @@ def rsyncs_at(pair: Pair) -> list[str]:
 @pytest.mark.parametrize(
     ("method", "connect"), [("rsync", "push"), ("rsync", "pull"), ("rsyncd", "push"), ("rsyncd", "pull")]
 )
+@pytest.mark.parametrize("delete", [False, True])
 @pytest.mark.parametrize("check", [False, True])
-def test_a_run_that_waits_for_ever_is_ended(pair, method, connect, check):
+def test_a_run_that_waits_for_ever_is_made_again_without_what_it_waits_for(pair, method, connect, check, delete):
     put_a_folder_in_the_way(pair)
-    outcome = pair.over(method, connect, timeout=3, check=check)
-    if not outcome.failure:  # another version of rsync, which goes on
-        assert [error["path"] for error in outcome.errors] == ["a"]
-        pytest.skip("this rsync does not wait")
-    assert "made no progress for 3 seconds (timeout)" in outcome.failure
-    assert '"a" may be' in outcome.failure and "Move that directory away, or use method stream" in outcome.failure
+    (pair.source / "z").write_text("z")
+    outcome = pair.over(method, connect, timeout=3, check=check, delete=delete)
+    assert not outcome.failure and outcome.files_deleted == delete
+    assert [(error["path"], "Set delete: true" in error["reason"]) for error in outcome.errors] == (
+        [] if delete else [("a", True)]
+    )
     deadline = time.monotonic() + 60
     while rsyncs_at(pair) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert rsyncs_at(pair) == []
-    assert (pair.dest / "a" / "kept").read_text() == "x"
+    if check or not delete:
+        assert (pair.dest / "a" / "kept").read_text() == "x"
+    else:
+        assert differences(pair.source, pair.dest) == []
+    assert (pair.dest / "z").exists() != check
 
 
-def test_a_run_that_breaks_its_own_protocol_says_what_is_in_the_way(pair):
+def test_a_run_that_breaks_its_own_protocol_is_made_again(pair):
     """What the same version makes of the same, where there are more files."""
     put_a_folder_in_the_way(pair)
     (pair.source / "c").write_text("more")
     outcome = pair.over_shell(timeout=3)
-    if outcome.failure:
-        assert '"a" may be' in outcome.failure and "Move that directory away, or use method stream" in outcome.failure
-    assert [error["path"] for error in outcome.errors][:1] == ["a"]
+    assert not outcome.failure and [error["path"] for error in outcome.errors] == ["a"]
+    assert (pair.dest / "b").read_text() == "f" and (pair.dest / "c").read_text() == "more"
 
 
 @needs_proc
