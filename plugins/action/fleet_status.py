@@ -144,6 +144,8 @@ def _as_data(overview: Overview) -> Mapping[str, object]:
             "states": dict(sums.states),
             "bytes_done": sums.bytes_done,
             "bytes_total": sums.bytes_total,
+            "bytes_sent": sums.bytes_sent,
+            "bytes_apparent": sums.bytes_apparent,
             "unknown_sizes": sums.unknown,
             "rate": int(sums.rate),
             "eta": None if sums.eta is None else int(sums.eta),

@@ -132,7 +132,8 @@ def make_plan(
     rules = filter_rules(options)
     refuse_misread_rules(options["src"], options["dest"], roots, rules)
     refuse_nesting(source, dest, roots, options["delete"])
-    refuse_unusable(source, dest, roots, bool(rules) or _has_links(options, dest))
+    keeps_holes = options["preserve"] is None or "sparse" in options["preserve"]
+    refuse_unusable(source, dest, roots, bool(rules) or _has_links(options, dest), keeps_holes)
     if options["delete"] and not rules:
         refuse_empty_source(source, dest, roots, options["max_delete"])
     unfit = {**_ruled_out(options, source, dest), **(avoid or {})}

@@ -40,7 +40,7 @@ _MAYBE_PATH: Mapping[str, type] = {
     **dict.fromkeys(("free_bytes", "free_inodes"), int),
     "read_only": bool,
 }
-_MEASURED: Mapping[str, type] = {"entries": int, "allocated": int, "complete": bool}
+_MEASURED: Mapping[str, type] = {"entries": int, "content": int, "apparent": int, "complete": bool}
 _PROGRAMS: Mapping[str, Mapping[str, type]] = {
     "rsync": {"version": list, "compress": list, "acls": bool, "xattrs": bool, "holes": list},
     "tar": {"text": str},

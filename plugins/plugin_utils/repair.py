@@ -72,8 +72,9 @@ def add_repair(result: Result, outcome: Outcome, listed: int) -> None:
     result["files_updated"] += outcome.files_updated
     result["files_deleted"] += outcome.files_deleted
     result["attributes_changed"] += outcome.attributes_changed
+    result["bytes_content"] += outcome.bytes_content
     result["bytes_sent"] += outcome.bytes_sent
-    result["bytes_matched"] = max(0, result["bytes_total"] - result["bytes_sent"])
+    result["bytes_matched"] = max(0, result["bytes_total"] - result["bytes_content"])
     result["files_unchanged"] = max(0, result["files_unchanged"] - outcome.files_updated)
     result["changed"] = result["changed"] or outcome.changed
     result["changes"] = [*result["changes"], *outcome.changes][:listed]

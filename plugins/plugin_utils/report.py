@@ -43,14 +43,22 @@ def shape_result(plan: Plan, status: Status, state: str, phases: Mapping[str, fl
 
     ``ready`` is what the serving end said when it was.
     """
-    outcome = status.outcome or Outcome(bytes_sent=status.progress.bytes_done)
-    bytes_total = outcome.bytes_total if status.outcome else status.progress.bytes_total
+    outcome, progress = status.outcome, status.progress
+    if outcome is None:  # it runs
+        outcome = Outcome(
+            bytes_apparent=progress.bytes_apparent,
+            bytes_total=progress.bytes_total,
+            bytes_content=progress.bytes_done,
+            bytes_sent=progress.bytes_sent,
+        )
     seconds = max(phases.get("transfer", 0.0), status.ran)  # who attached to it has seen a part only
     result: Result = {
-        "bytes_total": bytes_total,
+        "bytes_apparent": outcome.bytes_apparent,
+        "bytes_total": outcome.bytes_total,
+        "bytes_content": outcome.bytes_content,
         "bytes_sent": outcome.bytes_sent,
         # Unchanged files are the destination's already, whether or not a program counts them as matched.
-        "bytes_matched": max(0, outcome.bytes_total - outcome.bytes_sent),
+        "bytes_matched": max(0, outcome.bytes_total - outcome.bytes_content) if status.outcome else 0,
         "bytes_from_basis": outcome.bytes_from_basis,
         "bytes_shared": outcome.bytes_shared,
         "files_total": outcome.files_total,
@@ -125,6 +133,7 @@ def with_earlier(status: Status, earlier: Outcome | None) -> Status:
     merged.files_updated += earlier.files_updated
     merged.files_deleted += earlier.files_deleted
     merged.attributes_changed += earlier.attributes_changed
+    merged.bytes_content += earlier.bytes_content
     merged.bytes_sent += earlier.bytes_sent
     merged.bytes_from_basis += earlier.bytes_from_basis
     merged.bytes_shared += earlier.bytes_shared

@@ -16,7 +16,9 @@ from .bottleneck import Bottleneck
 
 
 class _Counts(TypedDict):
+    bytes_apparent: int
     bytes_total: int
+    bytes_content: int
     bytes_sent: int
     bytes_matched: int
     bytes_from_basis: int

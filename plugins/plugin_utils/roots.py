@@ -148,10 +148,10 @@ def refuse_empty_source(source: Endpoint, dest: Endpoint, roots: Roots, max_dele
         )
 
 
-def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, partly: bool) -> None:
+def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, partly: bool, keeps_holes: bool) -> None:
     """Refuse a source that cannot be read, and a destination that cannot be written or is too small to begin with.
 
-    ``partly``: not all that the source holds needs room at the destination.
+    ``partly``: not all that the source holds needs room at the destination. ``keeps_holes``: holes need none.
     """
     origin, target = source.probe["path"], roots.target
     if not origin["readable"]:
@@ -167,7 +167,8 @@ def refuse_unusable(source: Endpoint, dest: Endpoint, roots: Roots, partly: bool
         )
     size = origin.get("measured")
     if size and not partly and nothing_there(roots, dest.probe["path"]):
-        _refuse_no_space(size, target, dest.name, roots.dest)
+        needed = size["content"] if keeps_holes else size["apparent"]
+        _refuse_no_space(size, needed, target, dest.name, roots.dest)
 
 
 def nothing_there(roots: Roots, dest_path: PathFacts) -> bool:
@@ -179,11 +180,11 @@ def nothing_there(roots: Roots, dest_path: PathFacts) -> bool:
     return at is not None and at["type"] == "missing"
 
 
-def _refuse_no_space(size: Measured, target: PathFacts, host: str, root: str) -> None:
+def _refuse_no_space(size: Measured, needed: int, target: PathFacts, host: str, root: str) -> None:
     least = "" if size["complete"] else "at least "
-    if size["allocated"] > target.get("free_bytes", size["allocated"]):
+    if needed > target.get("free_bytes", needed):
         raise Refusal(
-            f"the source holds {least}{format_bytes(size['allocated'])}, and {root} on {host} has room for "
+            f"the source holds {least}{format_bytes(needed)}, and {root} on {host} has room for "
             f"{format_bytes(target['free_bytes'])}. Make room, or choose another destination; nothing was written"
         )
     if 0 <= target.get("free_inodes", -1) < size["entries"]:

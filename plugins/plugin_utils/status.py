@@ -58,7 +58,7 @@ def parse_status(value: object) -> Status:
             progress=parse_progress(values.get("progress", {})),
             paused=optional(values, "paused", bool) or False,
             ready=parse_peer(values.get("ready", {})),
-            outcome=Outcome.from_json(values["outcome"]) if values.get("outcome") else None,
+            outcome=_outcome(values["outcome"]) if values.get("outcome") else None,
             digest=values.get("digest"),
             owners=values.get("owners"),
             then=optional(values, "then", list),
@@ -67,6 +67,15 @@ def parse_status(value: object) -> Status:
         )
     except WrongShape as error:
         raise ValueError(f"a host returned no status of a job ({error}): run the task again") from error
+
+
+def _outcome(value: object) -> Outcome:
+    """Return what a transfer did; a job of an earlier version knew of no holes."""
+    values = as_object(value, "an outcome")
+    outcome = Outcome.from_json(values)
+    if "bytes_content" not in values:
+        outcome.bytes_content, outcome.bytes_apparent = outcome.bytes_sent, outcome.bytes_total
+    return outcome
 
 
 def _ran(values: Mapping[str, Any]) -> float:

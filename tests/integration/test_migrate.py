@@ -17,6 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METH
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files
+from ansible_collections.longhaul.fleet.tests.support.loop_disk import loop_disk
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks, Run, Running
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
@@ -528,3 +529,30 @@ def test_a_mistake_in_the_variables(
     said = migration.run_into_failure(**variables)
     assert [word for word in words if word not in said] == [], said
     assert refusal.everything(hosts) == before and not migration.folder.exists()
+
+
+def test_a_sparse_image_that_is_larger_than_its_new_disk(hosts: Testbed, migration: Migration, tmp_path: Path) -> None:
+    """Neither the preflight nor the transfer asks for room for holes, and no figure of the report has them."""
+    source = hosts.root("alpha") / "data" / "src"
+    source.mkdir(parents=True)
+    with open(source / "disk.img", "wb") as image:
+        image.truncate(1024 * MIB)
+        for number in range(3):
+            os.pwrite(image.fileno(), os.urandom(4 * MIB), number * 300 * MIB)
+    migration.jobs[0].update(dest="/data/disk/dest")
+    with loop_disk(hosts, "ext4", tmp_path, 96 * MIB, ("beta", "/data/disk")):
+        migration.run("--check")
+        predicted = migration.run(migrate_phase="preflight").output
+        assert "make room" not in predicted
+        migration.run(migrate_phase="seed")
+        seed = migration.report()["phases"]["seed"]
+        assert [seed[f"bytes_{name}"] for name in ("apparent", "total", "content", "sent")] == [
+            1024 * MIB,
+            *[12 * MIB] * 3,
+        ]
+        assert "12.0 MiB (1.0 GiB with holes)" in migration.text()
+        # A copy without holes finds no room, and that is said before anything is written.
+        migration.jobs[0].update(dest="/data/disk/dense", preserve=["times"])
+        refused = migration.run_into_failure(migrate_phase="seed")
+        assert "1.0 GiB" in refused and "room" in refused, refused
+        assert not os.listdir(hosts.root("beta") / "data" / "disk" / "dense")

@@ -51,7 +51,7 @@ _MAKERS: dict[FrameKind, Callable[[int], Said]] = {
     FrameKind.BLOCKS: lambda shard: messages.BlockSums(shard, 0, 0, bytes(8), is_last=True),
     FrameKind.FEWER: lambda _shard: messages.Fewer([2]),
     FrameKind.PACE: lambda _shard: messages.Pace(Ticket(True, False, 1000)),
-    FrameKind.TOTAL: lambda _shard: messages.Total(1, 5),
+    FrameKind.TOTAL: lambda _shard: messages.Total(1, 5, 6),
     FrameKind.BEGIN: lambda shard: messages.Begin(shard, tar=True),
     FrameKind.RAW: lambda _shard: messages.Raw(0),
     FrameKind.END: lambda shard: messages.End(shard, 5, 7),

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
         phase: str
         bytes_done: int
         bytes_total: int
+        bytes_sent: int
+        bytes_apparent: int
         files_done: int
         files_total: int
         current: str
@@ -103,12 +105,18 @@ def _print(text: str) -> None:
 
 
 class Progress:
-    """How far an end is; the job writes it to the status file once a second."""
+    """How far an end is; the job writes it to the status file once a second.
+
+    ``bytes_done`` of ``bytes_total`` are contents without holes, sent or there already. ``bytes_sent`` went over the
+    wire for them, as far as known, and ``bytes_apparent`` is the size of all files.
+    """
 
     def __init__(self) -> None:
         self.phase = "starting"
         self.bytes_done = 0
         self.bytes_total = 0  # 0: not known yet
+        self.bytes_sent = 0
+        self.bytes_apparent = 0  # 0: not known yet
         self.files_done = 0
         self.files_total = 0
         self.current = ""  # the path at work, escaped

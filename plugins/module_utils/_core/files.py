@@ -2,17 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What several packages ask of files: the hash of one, and what exists of a path."""
+"""What several packages ask of files: the hash of one, where its holes are, and what exists of a path."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-from typing import AnyStr
+from typing import AnyStr, Iterator
 
 ALGORITHMS = ("blake2b", "sha256")  # 32 bytes each; which is faster depends on the processor
 BUFFER = 1 << 20  # bytes that are read at once
 _LEAST = 4096
+_NO_HOLES = (errno.EINVAL, errno.ENOTSUP)  # a file system that cannot tell
 
 
 def new_hash(algorithm: str) -> hashlib.blake2b | hashlib._Hash:
@@ -41,6 +43,26 @@ def hash_and_close(fd: int, algorithm: str = "blake2b", buffer: bytearray | None
             digest.update(view[:count])
     finally:
         os.close(fd)
+
+
+def segments(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield the stretches from ``start`` to ``end`` in their order, with whether there are contents. Raises OSError."""
+    while start < end:
+        data, hole = start, end
+        if hasattr(os, "SEEK_DATA"):
+            try:
+                data = min(end, os.lseek(fd, start, os.SEEK_DATA))
+                hole = min(end, os.lseek(fd, data, os.SEEK_HOLE)) if data < end else end
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nothing but a hole up to the end
+                    data, hole = end, end
+                elif error.errno not in _NO_HOLES:
+                    raise
+        if data > start:
+            yield start, data, False
+        if hole > data:
+            yield data, hole, True
+        start = hole
 
 
 def missing_of(path: AnyStr) -> list[AnyStr]:

@@ -55,16 +55,19 @@ def parse_path_errors(value: object) -> list[PathError]:
 class Outcome:
     """What one run of a method accounts for. "Files" are entries of every type, as rsync counts them.
 
-    Bytes are those of file contents: ``bytes_total`` all that the tree holds (within the filters),
-    ``bytes_sent`` what travelled (before compression), ``bytes_matched`` what the destination had already. Of these,
-    ``bytes_from_basis`` were taken from old versions of changed files, and ``bytes_shared`` of them take no space of
-    their own on the disk.
+    Bytes are those of file contents within the filters: ``bytes_apparent`` the sizes of all files, ``bytes_total`` the
+    same without holes. Of these ``bytes_matched`` were at the destination already, and ``bytes_content`` were sent,
+    for which ``bytes_sent`` went over the wire: after compression, without the overhead of protocols.
+    ``bytes_from_basis`` of the matched ones were taken from old versions of changed files, and ``bytes_shared`` of
+    them take no space of their own on the disk.
     """
 
     # No dataclass: to import what makes those would be a sixth of the time in which a job starts.
     def __init__(self, **given: Any) -> None:
         """Take values by their names; all others are nothing. Raise TypeError for an unknown name."""
+        self.bytes_apparent = 0
         self.bytes_total = 0
+        self.bytes_content = 0
         self.bytes_sent = 0
         self.bytes_matched = 0
         self.bytes_from_basis = 0

@@ -25,8 +25,11 @@ from .._core.boot import boot_id
 from .._core.errors import TransferFailed
 from .._core.subprocesses import find_program, run_command
 from .._methods.detect_programs import SSH_METHODS, look_at_programs
+from .._model.entry import REGULAR
 from .._tree.descent import open_root
+from .._tree.dirfd import Root
 from .._tree.held_root import describe, open_held
+from .._tree.holes import count_holes
 from .._tree.resolve import ForeignLink, real_path, resolve
 from .._tree.walk import walk
 from .state import JobFolder
@@ -46,7 +49,8 @@ if TYPE_CHECKING:
         """What a tree takes, as far as could be counted."""
 
         entries: int
-        allocated: int  # bytes
+        content: int  # bytes without holes
+        apparent: int  # bytes with them
         complete: bool
 
     class _Path(TypedDict):
@@ -132,8 +136,7 @@ def probe(request: steps.Probe) -> ProbeFacts:
     if request["side"] == "source" and path["type"] == "directory":
         _measure_held(path)
     elif request["side"] == "source" and path["type"] == "file":
-        allocated = os.stat(path["real"], follow_symlinks=False).st_blocks * 512
-        path["measured"] = {"entries": 1, "allocated": allocated, "complete": True}
+        _measure_held_file(path)
     folder = JobFolder(request["id"], request["side"])
     status = folder.status
     own_addresses = addresses()
@@ -357,16 +360,41 @@ def _measure_held(path: PathFacts) -> None:
             os.close(fd)
 
 
+def _measure_held_file(path: PathFacts) -> None:
+    """Count the file that was just described, if it is still there."""
+    folder, name = os.path.split(os.fsencode(path["real"]))
+    with contextlib.suppress(OSError, TransferFailed):
+        fd = open_held(folder, path["folder"])
+        try:
+            with Root(fd) as parent:
+                entry = parent.lstat(name)
+                if entry is not None:
+                    content = count_holes(parent, entry).content
+                    path["measured"] = {"entries": 1, "content": content, "apparent": entry.size, "complete": True}
+        finally:
+            os.close(fd)
+
+
 def measure(root: bytes | int, seconds: float = 0.5) -> Measured:
-    """Count a tree's entries and allocated bytes for ``seconds``; ``complete`` says whether that was enough."""
+    """Count a tree's entries and contents for ``seconds``; ``complete`` says whether that was enough.
+
+    A file with several names counts once.
+    """
     deadline = time.monotonic() + seconds
-    entries = allocated = 0
-    for entry in walk(root, on_error=lambda _path, _error: None):
-        entries += 1
-        allocated += entry.blocks * 512 // (entry.nlink if entry.link_id else 1)
-        if entries % 256 == 0 and time.monotonic() > deadline:
-            return {"entries": entries, "allocated": allocated, "complete": False}
-    return {"entries": entries, "allocated": allocated, "complete": True}
+    found: Measured = {"entries": 0, "content": 0, "apparent": 0, "complete": True}
+    seen: set[object] = set()
+    with contextlib.suppress(OSError), Root(root) as tree:
+        for entry in walk(root, on_error=lambda _path, _error: None):
+            found["entries"] += 1
+            if entry.type == REGULAR and (entry.link_id is None or entry.link_id not in seen):
+                if entry.link_id is not None:
+                    seen.add(entry.link_id)
+                found["content"] += count_holes(tree, entry).content
+                found["apparent"] += entry.size
+            if (found["entries"] % 256 == 0 or entry.has_large_holes) and time.monotonic() > deadline:
+                found["complete"] = False
+                break
+    return found
 
 
 def _sshd(ports: list[int], own_addresses: list[str]) -> SshdFacts:

@@ -21,6 +21,9 @@ _TYPES = {
     stat.S_IFBLK: BLOCK,
     stat.S_IFCHR: CHARACTER,
 }
+BLOCK_BYTES = 512  # of lstat's blocks, whatever the file system's are
+WHOLE_BYTES = 256 << 10  # up to this a file counts, and travels in a bundle, with its holes
+
 _FORMAT = 0o170000  # S_IFMT
 _new_tuple = tuple.__new__
 
@@ -61,7 +64,20 @@ class Entry(NamedTuple):
     @property
     def is_sparse(self) -> bool:
         """Whether fewer blocks are allocated than the size needs."""
-        return self.type == REGULAR and self.blocks * 512 < self.size
+        return self.type == REGULAR and self.blocks * BLOCK_BYTES < self.size
+
+    @property
+    def has_large_holes(self) -> bool:
+        """Whether a file is sparse, and large enough for its holes to count."""
+        return self.size > WHOLE_BYTES and self.is_sparse
+
+    @property
+    def content(self) -> int:
+        """Bytes of a file without its holes, by its blocks (of a file system that compresses: after count_holes)."""
+        if not self.has_large_holes:
+            return self.size
+        missing = -(-self.size // BLOCK_BYTES) - self.blocks
+        return self.size if missing == 1 else max(0, self.size - missing * BLOCK_BYTES)
 
     @property
     def link_id(self) -> tuple[int, int] | None:
@@ -103,5 +119,5 @@ def entry_from_stat(
 
 
 def contents_of(entries: Iterable[Entry]) -> int:
-    """Return the bytes in all the files."""
-    return sum(entry.size for entry in entries if entry.type == REGULAR)
+    """Return the bytes in all the files, without holes."""
+    return sum(entry.content for entry in entries if entry.type == REGULAR)

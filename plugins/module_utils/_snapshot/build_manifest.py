@@ -24,6 +24,7 @@ from .._model.entry_codec import ManifestError
 from .._model.paths import escape
 from .._tree.content_hash import with_contents
 from .._tree.dirfd import Root
+from .._tree.holes import count_holes
 from .._tree.record import Record
 from .._tree.walk import walk
 from .errors import Refused
@@ -38,13 +39,13 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 @dataclass
 class Totals:
-    """What a snapshot holds. Sizes are bytes of contents, a file with several names once for each."""
+    """What a snapshot holds. Sizes are bytes with holes, a file with several names once for each."""
 
     entries: int = 0
     files: int = 0  # regular ones
     bytes: int = 0
     new_files: int = 0  # regular ones that the snapshot before has not
-    new_bytes: int = 0  # in them, a file with several names once
+    new_bytes: int = 0  # in them without holes, a file with several names once
     link_bytes: int = 0  # in the targets of symbolic links, which rsync counts among the bytes of a tree
     gone: int = 0  # names of the snapshot before that are no directories and are not in this one
     before: int = 0  # names of the snapshot before that are no directories
@@ -60,9 +61,9 @@ class Totals:
 class Before:
     """The snapshot before, as a stream beside the walk of the new one. Close it when done."""
 
-    def __init__(self, snapshot: Snapshot | None, algorithm: str, totals: Totals) -> None:
+    def __init__(self, snapshot: Snapshot | None, algorithm: str, totals: Totals, new: Root) -> None:
         self._stack = contextlib.ExitStack()
-        self._totals = totals
+        self._totals, self._new = totals, new
         self._root: Root | None = None
         self._records: Iterator[Record] = iter(())
         self._same_algorithm = False
@@ -94,7 +95,7 @@ class Before:
             return record.content if self._same_algorithm else b""
         if self._is_first_name(entry):
             self._totals.new_files += 1
-            self._totals.new_bytes += entry.size
+            self._totals.new_bytes += count_holes(self._new, entry).content
         return b""
 
     def finish(self) -> None:
@@ -176,8 +177,8 @@ def build_manifest(
     def fail(path: bytes, error: OSError) -> None:
         raise _broken(path, error)
 
-    totals = Totals()
-    beside = Before(before, algorithm, totals)
+    totals, tree = Totals(), Root(data_fd)
+    beside = Before(before, algorithm, totals, tree)
     try:
         entries = walk(data_fd, xattrs=True, on_error=fail)
         if writer is None:
@@ -198,6 +199,7 @@ def build_manifest(
         beside.finish()
     finally:
         beside.close()
+        tree.close()
     return totals, beside.problem
 
 

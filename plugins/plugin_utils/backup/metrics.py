@@ -42,6 +42,11 @@ def _newest(entry: Mapping[str, Any]) -> int | None:
     return seconds_of(entry.get("newest")) if entry.get("age") is not None else None
 
 
+def _sent(entry: Mapping[str, Any]) -> int | None:
+    sent = [one["bytes_sent"] for one in entry.get("transfers") or () if "bytes_sent" in one]
+    return sum(sent) if sent else None
+
+
 _METRICS = (
     (
         "healthy",
@@ -52,8 +57,9 @@ _METRICS = (
     ("newest_timestamp_seconds", "When the newest complete snapshot was begun", _newest),
     ("duration_seconds", "How long the last run took", lambda e: e.get("duration")),
     ("snapshots", "How many complete snapshots there are", lambda e: e.get("snapshots")),
-    ("size_bytes", "The bytes of the last run's snapshot", _figure("bytes")),
-    ("new_bytes", "The bytes in it that it does not share with the one before", _figure("new_bytes")),
+    ("size_bytes", "The bytes of the last run's snapshot, with holes", _figure("bytes")),
+    ("new_bytes", "The bytes in it without holes that it does not share with the one before", _figure("new_bytes")),
+    ("sent_bytes", "The bytes that the last run sent over the wire for contents", _sent),
     ("entries", "The entries of the last run's snapshot", _figure("entries")),
     ("gone", "The entries of the snapshot before that are not in it", _figure("gone")),
 )

@@ -22,7 +22,9 @@ KEPT = (
     "method",
     "streams",
     "encrypted",
+    "bytes_apparent",
     "bytes_total",
+    "bytes_content",
     "bytes_sent",
     "bytes_from_basis",
     "bytes_shared",
@@ -36,7 +38,8 @@ KEPT = (
     "throughput",
     "changed",
 )
-NOTHING = {"unstable": 0, "vanished": 0, "files_total": 0, "bytes_total": 0, "bytes_sent": 0, "method": "none"}
+_BYTES = dict.fromkeys(("bytes_apparent", "bytes_total", "bytes_content", "bytes_sent"), 0)
+NOTHING = {"unstable": 0, "vanished": 0, "files_total": 0, **_BYTES, "method": "none"}
 
 
 class Account(NamedTuple):
@@ -109,4 +112,5 @@ def expect(transfers: Sequence[Mapping[str, Any]], paths: int, verify: str, chec
     if check_mode or any(one["vanished"] + one["unstable"] for one in transfers):
         return Expected(-1, -1)
     entries = sum(one["files_total"] for one in transfers) + (1 if paths > 1 else 0)
-    return Expected(entries, sum(one["bytes_total"] for one in transfers) if verify == "none" else -1)
+    size = sum(one["bytes_apparent"] for one in transfers)
+    return Expected(entries, size if verify == "none" else -1)

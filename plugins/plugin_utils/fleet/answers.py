@@ -51,6 +51,8 @@ class Seen:
     age: float  # seconds since it reported this, by the clock of the host
     bytes_done: int
     bytes_total: int  # 0: not known
+    bytes_sent: int
+    bytes_apparent: int  # 0: not known
     files_done: int
     files_total: int
     rate: float | None  # bytes a second
@@ -104,6 +106,8 @@ def _parse_one(host: str, now: float, values: Mapping[str, Any]) -> Seen:
         age=max(0.0, now - updated) if updated else 0.0,
         bytes_done=_count(progress, "bytes_done"),
         bytes_total=_count(progress, "bytes_total"),
+        bytes_sent=_count(progress, "bytes_sent"),
+        bytes_apparent=_count(progress, "bytes_apparent"),
         files_done=_count(progress, "files_done"),
         files_total=_count(progress, "files_total"),
         rate=None if rate is None else min(max(0.0, rate), float(_LARGEST)),

@@ -19,10 +19,16 @@ def render_metrics(rows: Sequence[Row], sums: Sums, unreachable: int) -> str:
     """Return the whole file; ``unreachable`` is how many hosts did not answer."""
     fleet = (
         ("jobs", "Jobs and other transfers by state", [Sample({"state": s.value}, _count(sums, s)) for s in State]),
-        ("done_bytes", "Bytes of file content that are done", [Sample({}, sums.bytes_done)]),
-        ("size_bytes", "Bytes of file content in all trees of known size", [Sample({}, sums.bytes_total)]),
+        ("done_bytes", "Bytes of file content without holes that are done", [Sample({}, sums.bytes_done)]),
+        ("size_bytes", "Bytes of file content without holes in all known trees", [Sample({}, sums.bytes_total)]),
+        ("apparent_bytes", "Sizes of all files in all known trees, with holes", [Sample({}, sums.bytes_apparent)]),
+        ("sent_bytes", "Bytes that the last transfers sent over the wire for contents", [Sample({}, sums.bytes_sent)]),
         ("unknown_sizes", "Trees whose size is not known yet", [Sample({}, sums.unknown)]),
-        ("rate_bytes_per_second", "Sum of the rates of all running transfers", [Sample({}, sums.rate)]),
+        (
+            "rate_bytes_per_second",
+            "Bytes of file content without holes that all running transfers do in a second",
+            [Sample({}, sums.rate)],
+        ),
         ("eta_seconds", "Estimated time until the known rest is sent", [Sample({}, sums.eta)]),
         ("unreachable_hosts", "Hosts that did not answer", [Sample({}, unreachable)]),
     )
@@ -34,15 +40,29 @@ def render_metrics(rows: Sequence[Row], sums: Sums, unreachable: int) -> str:
             "Phase and state of a job, as labels",
             [Sample({**to, "phase": row.phase, "state": row.state.value}, 1) for to, row in named],
         ),
-        ("job_done_bytes", "Bytes of file content that are done", [Sample(to, row.bytes_done) for to, row in named]),
+        (
+            "job_done_bytes",
+            "Bytes of file content without holes that are done",
+            [Sample(to, row.bytes_done) for to, row in named],
+        ),
         (
             "job_size_bytes",
-            "Bytes of file content in the tree",
+            "Bytes of file content without holes in the tree",
             [Sample(to, row.bytes_total or None) for to, row in named],
         ),
         (
+            "job_apparent_bytes",
+            "Sizes of all files in the tree, with holes",
+            [Sample(to, row.bytes_apparent or None) for to, row in named],
+        ),
+        (
+            "job_sent_bytes",
+            "Bytes that the last transfer sent over the wire for contents",
+            [Sample(to, row.bytes_sent) for to, row in named],
+        ),
+        (
             "job_rate_bytes_per_second",
-            "Rate of the running transfer",
+            "Bytes of file content without holes that the running transfer does in a second",
             [Sample(to, row.rate) for to, row in named],
         ),
         ("job_eta_seconds", "Estimated time until the transfer ends", [Sample(to, row.eta) for to, row in named]),

@@ -47,6 +47,8 @@ class Standing:
     running_phase: str = ""  # the phase of a transfer that runs now
     bytes_done: int = 0
     bytes_total: int = 0  # 0: not known
+    bytes_sent: int = 0  # by the last transfer
+    bytes_apparent: int = 0
     age: float | None = None  # seconds since it was written; None: nothing is kept
     error: str = ""
     next: str = ""  # what to do about the error
@@ -81,6 +83,8 @@ class Row:
     method: str = ""
     bytes_done: int = 0
     bytes_total: int = 0
+    bytes_sent: int = 0
+    bytes_apparent: int = 0
     files_done: int = 0
     files_total: int = 0
     rate: float | None = None  # bytes a second; None: not known, or nothing runs
@@ -102,6 +106,8 @@ class Sums:
     states: Mapping[str, int]  # how many rows are in each state, without those that none is in
     bytes_done: int
     bytes_total: int
+    bytes_sent: int
+    bytes_apparent: int
     unknown: int  # rows whose size is not known yet, and that are not done: the total lacks them
     rate: float
     eta: float | None  # seconds until the known rest has been sent at this rate; None if nothing runs
@@ -154,6 +160,8 @@ def sum_up(rows: Sequence[Row]) -> Sums:
         states={state.value: states[state.value] for state in State if state.value in states},
         bytes_done=sum(row.bytes_done for row in rows),
         bytes_total=sum(row.bytes_total for row in rows),
+        bytes_sent=sum(row.bytes_sent for row in rows),
+        bytes_apparent=sum(row.bytes_apparent for row in rows),
         unknown=sum(not row.bytes_total for row in left),
         rate=rate,
         eta=max(rest / rate, longest) if rate else None,
@@ -181,6 +189,8 @@ def _row(job: Job, seen: Mapping[str, Sequence[Seen]], failed: Mapping[str, str]
         *(job.name, job.src_host, job.src, job.dest_host, job.dest, standing.phase, standing.state),
         bytes_done=standing.bytes_done,
         bytes_total=standing.bytes_total,
+        bytes_sent=standing.bytes_sent,
+        bytes_apparent=standing.bytes_apparent,
         age=standing.age,
         error=standing.error,
         next=standing.next,
@@ -216,6 +226,8 @@ def _with_sides(row: Row, sides: Sequence[Seen]) -> Row:
         method=best.method,
         bytes_done=best.bytes_done,
         bytes_total=best.bytes_total or row.bytes_total,
+        bytes_sent=best.bytes_sent or row.bytes_sent,
+        bytes_apparent=best.bytes_apparent or row.bytes_apparent,
         files_done=best.files_done,
         files_total=best.files_total,
         rate=rates[0] if running and rates else None,

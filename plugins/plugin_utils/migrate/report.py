@@ -20,7 +20,8 @@ class Totals(TypedDict, total=False):
     """What all transfers of a job came to; empty before the first one."""
 
     entries: int
-    bytes: int
+    bytes: int  # without holes
+    bytes_apparent: int  # with them
     bytes_sent: int
     files_deleted: int
 
@@ -76,6 +77,7 @@ def _totals(passes: Sequence[Mapping[str, Any]]) -> Totals:
     return {
         "entries": passes[-1].get("files_total", 0),
         "bytes": passes[-1].get("bytes_total", 0),
+        "bytes_apparent": passes[-1].get("bytes_apparent", 0),
         "bytes_sent": sum(one.get("bytes_sent", 0) for one in passes),
         "files_deleted": sum(one.get("files_deleted", 0) for one in passes),
     }
@@ -111,8 +113,14 @@ def _comparison_of(state: Mapping[str, Any], passes: Sequence[Mapping[str, Any]]
         return float(found["duration"])
     if wanted == "size":
         return float(passes[-1]["duration"])
-    rate = max((float(one.get("throughput") or 0) for one in passes), default=0.0)
+    rate = max((_content_rate(one) for one in passes), default=0.0)
     return float(passes[-1].get("bytes_total", 0)) / rate if wanted == "checksum" and rate else 0.0
+
+
+def _content_rate(one: Mapping[str, Any]) -> float:
+    """Return how many bytes of contents a pass sent in a second, which may be more than went over the wire."""
+    rate, sent = float(one.get("throughput") or 0), float(one.get("bytes_sent") or 0)
+    return rate * float(one.get("bytes_content", sent)) / sent if sent else 0.0
 
 
 def _in_words(seconds: float) -> str:

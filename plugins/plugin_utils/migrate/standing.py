@@ -66,7 +66,7 @@ def merged(kept: Standing, recorded: Standing, host: str) -> Standing:
 def _standing(state: Mapping[str, Any], age: float) -> Standing:
     failure, stage = state["failure"], stage_of(state)
     phase, word = _of_stage(state, stage)
-    done, total = _size(state)
+    done, last = _last(state)
     if stage in (Stage.SWITCHING, Stage.SWITCHED):
         running = "verify"
     elif stage is Stage.STOPPED:
@@ -79,8 +79,10 @@ def _standing(state: Mapping[str, Any], age: float) -> Standing:
         phase=phase,
         state=word,
         running_phase=running,
-        bytes_done=done,
-        bytes_total=total,
+        bytes_done=int(last.get("bytes_total", 0)) if done else 0,
+        bytes_total=int(last.get("bytes_total", 0)),
+        bytes_sent=int(last.get("bytes_sent", 0)) if done else 0,
+        bytes_apparent=int(last.get("bytes_apparent", 0)),
         age=age,
         error=one_line(str(failure["reason"])) if failure else "",
         next=one_line(advice(state)) if failure else "",
@@ -101,11 +103,9 @@ def _of_stage(state: Mapping[str, Any], stage: Stage) -> tuple[str, State]:
     return (made[-1], State.WAITING) if made else ("", State.NOT_BEGUN)
 
 
-def _size(state: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many bytes of the tree are at the destination, and how many there are, by the last transfer."""
+def _last(state: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any]]:
+    """Return whether a transfer was made, and the figures of the last one, or what the first would do."""
     passes = passes_of(state)
     if passes:
-        total = int(passes[-1].get("bytes_total", 0))
-        return total, total
-    predicted = state["phases"].get("preflight", {}).get("predicted", {})
-    return 0, int(predicted.get("bytes_total", 0))
+        return True, passes[-1]
+    return False, state["phases"].get("preflight", {}).get("predicted", {})

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from ..fleet.failures import Failed, Kept, keep_failures, read_failures
 
-_SUMS = ("entries", "bytes", "bytes_sent", "files_deleted")
+_SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
 
 
 class Summary(TypedDict):
@@ -27,6 +27,7 @@ class Summary(TypedDict):
     failed: int
     entries: int
     bytes: int
+    bytes_apparent: int
     bytes_sent: int
     files_deleted: int
     failed_jobs: list[Kept]
@@ -83,6 +84,7 @@ def summarize(
         "failed": len(failures),
         "entries": sums["entries"],
         "bytes": sums["bytes"],
+        "bytes_apparent": sums["bytes_apparent"],
         "bytes_sent": sums["bytes_sent"],
         "files_deleted": sums["files_deleted"],
         "failed_jobs": keep_failures(failures),

@@ -13,14 +13,14 @@ import struct
 from typing import Collection, Iterator
 
 from ..._core.settings import Compression
-from ..._model.entry import Entry
+from ..._model.entry import WHOLE_BYTES, Entry
 from ..wire.frames import MAX_DATA, Frame, FrameError, FrameKind, Payload
 from ..wire.messages import inflate
 from . import zstd
 from .algorithm import Algorithm
 from .compression_gain import Gain
 
-SMALL_BYTES = 256 << 10  # up to this a file is sent in a bundle
+SMALL_BYTES = WHOLE_BYTES  # up to this a file is sent in a bundle
 BUNDLE_BYTES = MAX_DATA
 BESIDE_BYTES = 256 << 10  # of a shard's small files: from so many on the data connections are worth while
 SHARD_BYTES = 8 << 20  # of contents, and one file more: the destination holds each shard's small files in memory

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files with holes: where they are, how they are copied, made and taken away."""
+"""Files with holes: how they are copied, made and taken away."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import errno
 import os
 from typing import Iterator
 
+from ..._core.files import segments
 from .clone import punch
 
 _CHUNK = 1 << 20
@@ -95,26 +96,6 @@ def _filled(data: bytes) -> Iterator[tuple[int, int]]:
             start = at
     if start >= 0:
         yield start, len(data)
-
-
-def segments(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield the stretches from ``start`` to ``end`` in their order, with whether there are contents. Raises OSError."""
-    while start < end:
-        data, hole = start, end
-        if hasattr(os, "SEEK_DATA"):
-            try:
-                data = min(end, os.lseek(fd, start, os.SEEK_DATA))
-                hole = min(end, os.lseek(fd, data, os.SEEK_HOLE)) if data < end else end
-            except OSError as error:
-                if error.errno == errno.ENXIO:  # nothing but a hole up to the end
-                    data, hole = end, end
-                elif error.errno not in _CANNOT:
-                    raise
-        if data > start:
-            yield start, data, False
-        if hole > data:
-            yield data, hole, True
-        start = hole
 
 
 def write_zeros(fd: int, offset: int, count: int) -> None:

@@ -30,6 +30,12 @@ class Wanted(NamedTuple):
     )
     known: Any = None  # what the destination says of an old version, from which parts can be taken
 
+    @property
+    def missing(self) -> int:
+        """Bytes without holes that the destination lacks of it, at most."""
+        ranges = [(self.have, self.entry.size)] if self.ranges is None else self.ranges
+        return min(self.entry.content, sum(end - start for start, end in ranges))
+
 
 class Offered(NamedTuple):
     """One file whose content is about to be asked for, and what is in its place."""
@@ -43,27 +49,37 @@ class Offered(NamedTuple):
 class Sending:
     """What became of a shard's contents at the source."""
 
-    def __init__(self, count: int = 0) -> None:
-        self.bytes = count  # of file contents that travelled
+    def __init__(self, content: int = 0, count: int = 0) -> None:
+        self.content = content  # bytes of file contents that travelled, without holes
+        self.bytes = count  # that went over the wire for them, packed if they were
         self.problems: dict[int, str] = {}  # by index: why a file could not be read
         self.doubtful = False  # the program complained: the contents are compared by their hashes
 
 
 class Meter:
-    """Counts the bytes of one shard into the progress while they are sent, and no more than its files hold."""
+    """Counts the contents of a file, or of a shard's files, into the progress while they are sent, and no more.
 
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress, self._left = progress, total
+    ``carried``: bytes that go by for them, if holes are among those.
+    """
+
+    def __init__(self, progress: Progress, content: int, carried: int | None = None) -> None:
+        self._progress, self._content = progress, content
+        self._carried = content if carried is None else carried
+        self._seen = self._counted = 0
 
     def moved(self, count: int) -> None:
         """So many bytes went by, packed or not."""
-        count = min(count, self._left)
-        self._left -= count
-        self._progress.moved(count)
+        self._seen = min(self._carried, self._seen + count)
+        self._count(self._content * self._seen // self._carried if self._carried else 0)
 
     def end(self) -> None:
         """All of it went by."""
-        self.moved(self._left)
+        self._seen = self._carried
+        self._count(self._content)
+
+    def _count(self, content: int) -> None:
+        self._progress.moved(content - self._counted)
+        self._counted = content
 
 
 class _Carrier:

@@ -162,7 +162,7 @@ class Receiver:
 
     def _total(self, total: Total) -> None:
         progress = self._context.progress
-        progress.files_total, progress.bytes_total = total.files, total.size
+        progress.files_total, progress.bytes_total, progress.bytes_apparent = total.files, total.size, total.apparent
 
     # comparing
 
@@ -224,7 +224,8 @@ class Receiver:
         work.have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
         ranges = self._carrier.ranges(work.shard.id)
         for index, needed in ranges.items():
-            matched = entries[index].size - sum(end - start for start, end in needed)
+            content = entries[index].content
+            matched = content - min(content, sum(end - start for start, end in needed))
             work.matched += matched
             self._context.progress.bytes_done += matched
         message = Want(work.shard.id, work.wanted, work.have, ranges)
@@ -234,6 +235,7 @@ class Receiver:
 
     def _sent(self, sent: Sent) -> None:
         work = self._open.pop(sent.id)
+        self._context.progress.bytes_sent += sent.size
         arrived = self._carrier.collect(work.shard.id)
         small: list[tuple[int, memoryview]] = []
         try:
@@ -254,7 +256,7 @@ class Receiver:
         finally:
             small.clear()
             arrived.close()
-        work.matched += arrived.matched
+        self._outcome.bytes_matched += arrived.matched
         self._outcome.bytes_from_basis += arrived.from_basis
         self._outcome.bytes_shared += arrived.shared
         self._acknowledge(work)
@@ -320,10 +322,10 @@ class Receiver:
             folder_fd, name = arrived.locate(index)
             status = arrived.status(index, folder_fd, name)
         except OSError:
-            self._refuse_full(entry, entry.size)
+            self._refuse_full(entry, entry.content)
             return f"it did not arrive{': ' + arrived.trouble if arrived.trouble else ''}"
         if (status.st_mode & 0o170000) != 0o100000 or status.st_size != entry.size:
-            self._refuse_full(entry, entry.size - status.st_size)
+            self._refuse_full(entry, min(entry.content, entry.size - status.st_size))
             return f"{status.st_size} of {entry.size} bytes arrived{': ' + arrived.trouble if arrived.trouble else ''}"
         if arrived.owners and (status.st_uid not in arrived.owners or status.st_nlink != 1):
             return "what arrived is not a file that this transfer made"

@@ -18,7 +18,7 @@ from typing import Callable, NamedTuple
 
 from ..._core.context import Context
 from ..._core.files import hash_and_close
-from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
+from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, WHOLE_BYTES, Entry, special_types
 from ..._model.paths import unescape
 from ..._tree.compare import ATTRIBUTES, NONE, Verdict
 from ..._tree.dirfd import InTheWay, Root
@@ -70,6 +70,7 @@ class Reconciler:
         self._by_time = not self._checksum and not self._suspects  # size and time say whether a content is right
         self._in_place = bool(settings.get("inplace"))
         self._keeps_times = "times" in settings["preserve"]
+        self._keeps_holes = "sparse" in settings["preserve"]
         self._keeps_links = "hardlinks" in settings["preserve"]
         self._kept = {REGULAR, SYMLINK, *special_types(settings["preserve"])}  # of what is no directory
         self._has_snapshots = bool(settings["link_dest"])
@@ -89,7 +90,7 @@ class Reconciler:
         level = self._extras.see(entry) if first else None
         is_new = level is not None and level.is_new
         if self._by_time and not is_new and self._is_unchanged(entry):
-            work.matched += entry.size
+            work.matched += entry.size if entry.size <= WHOLE_BYTES else entry.content
             work.accounted += 1
             return
         if entry.type == DIRECTORY:
@@ -107,7 +108,7 @@ class Reconciler:
         follower = self._links.meet(entry) if entry.nlink > 1 and self._keeps_links else None
         if follower is not None:
             if entry.type == REGULAR:
-                work.matched += entry.size
+                work.matched += entry.content
             if follower.is_ready:
                 self._link(follower)
             elif not is_new:
@@ -282,7 +283,7 @@ class Reconciler:
         is_put_off = self._put_off(entry, found, verdict, partial(self._applier.attributes, entry, found, verdict))
         if not is_put_off and (verdict.action == ATTRIBUTES or found.nlink > 1):
             verdict = self._applier.attributes(entry, found, verdict)
-        work.matched += entry.size
+        work.matched += entry.content
         work.accounted += 1
         if not is_put_off:
             self.placed(entry, verdict)
@@ -305,11 +306,11 @@ class Reconciler:
             if self._check:
                 self._applier.clear(entry, found)
             self._applier.count(entry, verdict)
-            work.matched += entry.size
+            work.matched += entry.content
             work.accounted += 1
             self.placed(entry, verdict)
         elif self._check:
-            self._applier.outcome.bytes_sent += entry.size  # predicted
+            self._predict_sent(entry)
             work.accounted += 1
             if self.holds(entry, found):
                 self._obstacles.wait(entry, partial(self._made, entry, verdict))
@@ -319,6 +320,11 @@ class Reconciler:
         else:
             work.found[index], work.verdicts[index] = found, verdict
             work.wanted.append(index)
+
+    def _predict_sent(self, entry: Entry) -> None:
+        """Count what a file will take at the destination."""
+        self._applier.outcome.bytes_content += entry.content
+        self._applier.outcome.bytes_sent += entry.content if self._keeps_holes else entry.size
 
     def holds(self, entry: Entry, found: Entry | None) -> bool:
         """Return whether a directory with contents, which is deleted at the end, is in the place of a file."""

@@ -13,7 +13,7 @@ import threading
 from typing import Any, Callable, Sequence
 
 from ..._core import time_accounting
-from ..._core.context import Context
+from ..._core.context import Context, Progress
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
@@ -22,7 +22,7 @@ from ..._tree.staging import open_staging
 from ..content import bundles, delta
 from ..content.compression import decompress as inflate
 from ..content.sparse import write_zeros
-from ..net.carrier import Arrived, DestCarrier, Offered, Send
+from ..net.carrier import Arrived, DestCarrier, Meter, Offered, Send, Wanted
 from ..net.data_connection import OUTRUN, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.session import Session
@@ -47,14 +47,22 @@ _ZEROS = bytes(1 << 20)
 class _Incoming:
     """A large file that is being received, or a bundle."""
 
-    def __init__(self, partial: IncomingFile) -> None:
-        self.partial = partial
+    def __init__(self, partial: IncomingFile, lacks: int, progress: Progress) -> None:
+        """``lacks``: bytes of contents without holes that are not there yet, at most."""
+        self.partial, self.lacks = partial, lacks
+        self.meter = Meter(progress, lacks)
         self.users: set[DataConnection] = set()  # whose contents are being written to it
         self.basis: Basis | None = None
         self.same: dict[int, int] = {}  # by offset: how many bytes were taken from the basis
         self.complete: set[int] = set()  # the offsets of the ranges that the source has sent, as it says
         self.written = 0  # bytes of these
         self.arrived: list[Range] = []  # those of which everything came
+        self.received: dict[int, int] = {}  # by offset: bytes of contents that came
+
+    @property
+    def taken(self) -> int:
+        """Bytes of contents without holes that were taken from the basis, as far as the holes in it are known."""
+        return min(sum(self.same.values()), self.lacks - min(self.lacks, sum(self.received.values())))
 
     @property
     def missing(self) -> list[Range]:
@@ -162,11 +170,13 @@ class StreamDest(DestCarrier):
             except OSError as error:
                 batch.trouble[index] = error.strerror or str(error)
                 continue
-            batch.large[index] = item = _Incoming(partial)
-            item.basis = batch.bases.get(index)
+            needed = None
             if partial.have:
-                batch.needed[index] = at_most(MAX_RANGES, missing(partial.have, entry.size))
+                batch.needed[index] = needed = at_most(MAX_RANGES, missing(partial.have, entry.size))
                 self.resumed = True
+            lacks = Wanted(index, entry, 0, needed).missing
+            batch.large[index] = item = _Incoming(partial, lacks, self._context.progress)
+            item.basis = batch.bases.get(index)
         if batch.large and self._syncer is None:
             self._syncer = threading.Thread(target=self._sync, daemon=True)
             self._syncer.start()
@@ -258,6 +268,8 @@ class StreamDest(DestCarrier):
             batch.hasher.join()
         if batch.bundle is None:
             self._context.progress.moved(batch.announced)
+        for item in batch.incoming():
+            item.meter.end()
         try:
             return _Received(batch, self._context.top, self._reuse, self._hasher)
         except FrameError as error:
@@ -309,7 +321,8 @@ class StreamDest(DestCarrier):
         """Return what a record is for: the small files of a shard come under the position of the first one."""
         if batch.small and index == batch.small[0][0]:
             if batch.bundle is None:
-                batch.bundle = _Incoming(IncomingBundle(batch.announced, self._context.folder))
+                bundle = IncomingBundle(batch.announced, self._context.folder)
+                batch.bundle = _Incoming(bundle, batch.announced, self._context.progress)
             return batch.bundle
         return batch.large.get(index)
 
@@ -323,7 +336,8 @@ class StreamDest(DestCarrier):
         if record.offset + record.length > partial.size:
             raise FrameError("contents arrived from behind the end of a file")
         if record.kind == RecordKind.RAW:
-            link.receive_file(partial.fd, record.offset, record.length, self._context.progress.moved)
+            link.receive_file(partial.fd, record.offset, record.length, item.meter.moved)
+            item.received[record.offset] = record.length
             run.add(item, record)
             return
         if record.kind == RecordKind.ZERO:
@@ -352,8 +366,10 @@ class StreamDest(DestCarrier):
             while data:
                 written = os.pwrite(partial.fd, data, offset)
                 data, offset = data[written:], offset + written
+            item.received[record.offset] = record.length
         run.add(item, record)
-        self._context.progress.moved(record.length)
+        if record.kind != RecordKind.ZERO:
+            item.meter.moved(record.length)
 
     def _take_done(self, item: _Incoming, piece: Range, is_whole: bool, has_same: bool) -> None:
         """Count a range that the source calls complete, where all of it came: it may have been unable to read it.
@@ -415,7 +431,7 @@ class _Received(Arrived):
         self._small = dict(bundles.contents(batch.frames + _beside(batch), batch.small))
         self._bases = batch.bases
         self._trouble = batch.trouble
-        self.matched = sum(sum(item.same.values()) for item in batch.large.values())
+        self.matched = sum(item.taken for item in batch.large.values())
 
     def content(self, index: int) -> memoryview | None:
         return self._small.get(index)
@@ -461,9 +477,8 @@ class _Received(Arrived):
         return partial.status() if isinstance(partial, InPlace) else super().status(index, folder_fd, name)
 
     def _count(self, item: _Incoming) -> None:
-        same = sum(item.same.values())
-        self.from_basis += same
-        self.shared += same if item.partial.is_cloned else 0
+        self.from_basis += item.taken
+        self.shared += item.taken if item.partial.is_cloned else 0
 
     def close(self) -> None:
         self._small.clear()

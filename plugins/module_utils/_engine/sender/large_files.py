@@ -10,17 +10,18 @@ import contextlib
 import os
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Collection
 
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..._core.files import segments
 from ..._model.congestion import NONE
 from ..._model.entry import REGULAR, Entry
 from ..._tree.dirfd import Root
 from ..content import bundles, delta
 from ..content.compression import PIECE_BYTES, Compressor
-from ..content.sparse import segments
 from ..net.carrier import Send, Sending, SourceCarrier, Wanted
 from ..net.data_connection import OUTRUN, ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
@@ -116,8 +117,8 @@ class StreamSource(SourceCarrier):
 
         ``bundle``: the shard's small files, where they are sent in the same way. Its memory is freed.
         """
-        sent = Sending()
-        outgoing = [OutgoingFile(shard, bundle, bundle.memory.fd, self._count)] if bundle is not None else []
+        sent, progress = Sending(), self._context.progress
+        outgoing = [OutgoingFile(shard, bundle, bundle.memory.fd, self._count, progress)] if bundle is not None else []
         with Root(self._context.top) as root:
             for file in files:
                 try:
@@ -131,7 +132,7 @@ class StreamSource(SourceCarrier):
                     continue
                 with contextlib.suppress(AttributeError, OSError):  # not on every system: it only makes it quicker
                     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-                outgoing.append(OutgoingFile(shard, file, fd, self._count))
+                outgoing.append(OutgoingFile(shard, file, fd, self._count, progress))
         try:
             self._travel(outgoing)
         finally:
@@ -149,7 +150,9 @@ class StreamSource(SourceCarrier):
             if bundle is not None:
                 bundle.memory.close()
         for item in outgoing:
-            sent.bytes += item.bytes - sum(item.same.values())
+            item.meter.end()
+            sent.content += min(item.content, sum(content for content, _packed in item.sent.values()))
+            sent.bytes += sum(packed for _content, packed in item.sent.values())
             if item.problem and item.is_bundle:
                 raise TransferFailed(f"what was read of small files {item.problem}: run it again")
             if item.problem:
@@ -284,6 +287,7 @@ class StreamSource(SourceCarrier):
         return is_too_slow(self._shares[link].rate, [self._shares[one].rate for one in others], left)
 
     def _send_range(self, link: DataConnection, item: OutgoingFile, piece: Range) -> None:
+        self._local.sent = (0, 0)
         try:
             if item.known is not None:
                 self._send_changed(link, item, piece, item.known)
@@ -294,6 +298,7 @@ class StreamSource(SourceCarrier):
         except OSError as error:
             # The range stays without contents; the destination will be asked to take the file again, or not at all.
             item.problem = f"cannot be read: {error.strerror}"
+        item.sent[piece] = self._local.sent
         link.send_head(Record(RecordKind.DONE, item.shard, item.index, piece[0], piece[1] - piece[0]))
 
     def _send_sparse(self, link: DataConnection, item: OutgoingFile, start: int, end: int) -> None:
@@ -305,7 +310,7 @@ class StreamSource(SourceCarrier):
 
     def _send_changed(self, link: DataConnection, item: OutgoingFile, piece: Range, known: delta.Known) -> None:
         """Send the blocks that the destination's old version does not have; runs of the others go as one."""
-        blocks, at, same = known.blocks, piece[0], 0  # up to where all was sent, and bytes that need not be
+        blocks, at = known.blocks, piece[0]  # up to where all was sent
         run = range(0)  # of blocks that are the same, and are not said to be yet
         rests: list[bytes] = []
 
@@ -330,25 +335,23 @@ class StreamSource(SourceCarrier):
                         rests += own.rests[part.start - numbers.start : part.stop - numbers.start]
                         at = part.stop * blocks.size
                         continue
-                    same += self._send_same(link, item, blocks, run, rests)
+                    self._send_same(link, item, blocks, run, rests)
                     run = range(0)
                     self._send_run(link, item, at, part.stop * blocks.size)
                     at = part.stop * blocks.size
-        same += self._send_same(link, item, blocks, run, rests)
+        self._send_same(link, item, blocks, run, rests)
         self._send_run(link, item, at, piece[1])
-        item.same[piece] = same
 
     def _send_same(
         self, link: DataConnection, item: OutgoingFile, blocks: delta.Blocks, run: range, rests: list[bytes]
-    ) -> int:
-        """Say that a run of blocks is the same, and prove it; return how many bytes these are."""
+    ) -> None:
+        """Say that a run of blocks is the same, and prove it."""
         length = len(run) * blocks.size
         if run:
             start, proof = run.start * blocks.size, blocks.prove(rests)
             link.send_head(Record(RecordKind.SAME, item.shard, item.index, start, length, len(proof)))
             link.send(memoryview(proof))
-            self._context.progress.moved(length)
-        return length
+            item.meter.moved(length)
 
     def _send_run(self, link: DataConnection, item: OutgoingFile, start: int, end: int) -> None:
         if start == end:
@@ -371,17 +374,24 @@ class StreamSource(SourceCarrier):
                 self._bucket.take(len(data))
                 link.send_head(Record(kind, item.shard, item.index, start, count, len(data)))
                 link.send(memoryview(data))
-                self._context.progress.moved(count)
+                item.meter.moved(count)
+                self._count_sent(count, len(data))
             else:
                 self._bucket.take(count)
                 link.send_head(Record(RecordKind.RAW, item.shard, item.index, start, count, count))
-                link.send_file(item.fd, start, count, self._moved)
+                link.send_file(item.fd, start, count, partial(self._moved, item))
+                self._count_sent(count, count)
             compressor.gain.record(packed is not None, count, time.monotonic() - started)
             start += count
 
-    def _moved(self, count: int) -> None:
+    def _count_sent(self, content: int, packed: int) -> None:
+        """Count what was sent of the range at which this connection is."""
+        before = self._local.sent
+        self._local.sent = (before[0] + content, before[1] + packed)
+
+    def _moved(self, item: OutgoingFile, count: int) -> None:
         """So many bytes of a record went: a slow line takes long for a record, and a pause must not wait for that."""
-        self._context.progress.moved(count)
+        item.meter.moved(count)
         self._bucket.hold()
 
     def close(self) -> None:

@@ -13,9 +13,10 @@ import time
 from collections import deque
 from typing import Callable, Collection, NamedTuple
 
+from ..._core.context import Progress
 from ..._core.memory_file import MemoryFile
 from ..content import delta
-from ..net.carrier import Wanted
+from ..net.carrier import Meter, Wanted
 from ..net.data_connection import DataConnection
 from ..wire.ranges import BUNDLE_RANGE, STEP, Range, cut, first_part, length, unit
 
@@ -31,25 +32,26 @@ class Bundle(NamedTuple):
 class OutgoingFile:
     """One large file on its way, or a bundle, and the open file that it is read from.
 
-    ``streams`` connections may send of a large file.
+    ``streams`` connections may send of a large file. ``content``: bytes without holes that the destination lacks.
     """
 
-    def __init__(self, shard: int, file: Wanted | Bundle, fd: int, streams: int) -> None:
+    def __init__(self, shard: int, file: Wanted | Bundle, fd: int, streams: int, progress: Progress) -> None:
         self.shard, self.index, self.fd = shard, file.index, fd
         self.known: delta.Known | None = None
         self.is_bundle, self.is_sparse = isinstance(file, Bundle), False
         if isinstance(file, Bundle):
-            self.size, longest = file.size, BUNDLE_RANGE
+            self.size = self.content = file.size
+            longest = BUNDLE_RANGE
             needed = [(0, self.size)]
         else:
-            self.size, longest = file.entry.size, unit(file.entry.size, streams)
+            self.size, self.content, longest = file.entry.size, file.missing, unit(file.entry.size, streams)
             needed = [(file.have, self.size)] if file.ranges is None else file.ranges
             self.known, self.is_sparse = file.known, file.entry.is_sparse
         block = self.known.blocks.size if self.known else 0
         self.step = block * max(1, STEP // block) if block else STEP  # a connection is given no less at once
         self.waiting = set(cut(needed, max(longest, block)))  # ranges that are not confirmed
-        self.bytes = length(self.waiting)
-        self.same: dict[Range, int] = {}  # bytes of each range that the destination has already
+        self.sent: dict[Range, tuple[int, int]] = {}  # of each range: bytes of contents, and on the wire
+        self.meter = Meter(progress, self.content)
         self.problem = ""
 
 

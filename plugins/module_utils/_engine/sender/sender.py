@@ -23,6 +23,7 @@ from ..._model.entry import DIRECTORY, REGULAR, Entry, contents_of
 from ..._model.filters import Filters
 from ..._model.paths import escape
 from ..._tree.dirfd import Root
+from ..._tree.holes import count_holes
 from ..._tree.owners import Names
 from ..._tree.walk import walk
 from ..net.carrier import Sending, SourceCarrier, Wanted
@@ -60,7 +61,7 @@ class Sender:
         self._open: dict[int, Shard] = {}
         self._again: list[tuple[list[Entry], int]] = []  # files to be offered once more, and which attempt that is
         self._problems: dict[int, dict[int, str]] = {}  # of open shards, as the workers found them
-        self._bytes_sent = earlier.bytes_sent if earlier is not None else 0
+        self._sent = Sending(earlier.bytes_content, earlier.bytes_sent) if earlier is not None else Sending()
         self._lock = threading.Lock()
         self._next_id = 0
         self._names = Names(self._settings["preserve"])
@@ -73,7 +74,7 @@ class Sender:
     @property
     def counted(self) -> Outcome:
         """What is counted so far."""
-        return Outcome(bytes_sent=self._bytes_sent)
+        return Outcome(bytes_content=self._sent.content, bytes_sent=self._sent.bytes)
 
     def run(self) -> Outcome:
         """Hold the conversation; raises TransferFailed."""
@@ -109,9 +110,11 @@ class Sender:
             self._offer_again()
             self._offer(entries)
         self._outcome.phases["scan"] = round(time.monotonic() - started, 3)
+        self._outcome.bytes_total += self._outcome.bytes_apparent
         self._context.progress.bytes_total = self._outcome.bytes_total
+        self._context.progress.bytes_apparent = self._outcome.bytes_apparent
         totals = self._outcome.files_total, self._outcome.bytes_total
-        self._session.send(Total(*totals))
+        self._session.send(Total(*totals, self._outcome.bytes_apparent))
         scan_is_clean = not self._outcome.errors_total
         while self._open or self._again:
             self._offer_again()
@@ -121,7 +124,7 @@ class Sender:
         self._session.send(Scanned(*totals, is_clean))
         self._context.progress.phase = "finishing"
         account: Summary = self._session.next_event()
-        self._outcome.bytes_sent = self._bytes_sent
+        self._outcome.bytes_content, self._outcome.bytes_sent = self._sent.content, self._sent.bytes
         self._outcome.spent = {"source": self._account()}
         self._outcome.stderr = self._carrier.said
         self._outcome.cmd = {"source": list(self._carrier.argv)} if self._carrier.argv else {}
@@ -140,6 +143,7 @@ class Sender:
         return gather(entries)
 
     def _entries(self) -> Iterator[Entry]:
+        """Yield the source's entries; ``bytes_total`` counts their holes, below zero."""
         preserve = self._settings["preserve"]
         left_out: list[bytes] = []
         for entry in walk(
@@ -157,7 +161,10 @@ class Sender:
                     continue
             self._outcome.files_total += 1
             if entry.type == REGULAR:
-                self._outcome.bytes_total += entry.size
+                self._outcome.bytes_apparent += entry.size
+                if entry.has_large_holes:
+                    entry = self._with_holes(entry)
+                    self._outcome.bytes_total -= entry.size - entry.content
             yield entry if self._places == 1 else self._with_all_names(entry)
         if self._top_device == -1:
             raise TransferFailed(
@@ -170,6 +177,10 @@ class Sender:
     def _with_all_names(self, entry: Entry) -> Entry:
         """Return an entry with as many names as its file may have in the tree: bind mounts show some again."""
         return entry._replace(nlink=entry.nlink * self._places) if entry.link_id else entry
+
+    def _with_holes(self, entry: Entry) -> Entry:
+        with Root(self._context.top) as root:
+            return count_holes(root, entry)
 
     def _scan_error(self, path: bytes, error: OSError) -> None:
         if isinstance(error, FileNotFoundError) and path:
@@ -264,7 +275,7 @@ class Sender:
         elif now.type == REGULAR and not self._readable(now):
             pass
         else:
-            fresh.append(self._with_all_names(now))
+            fresh.append(self._with_holes(self._with_all_names(now)))
 
     def _readable(self, entry: Entry) -> bool:
         try:
@@ -324,15 +335,17 @@ class Sender:
                         sums[file.index] = hash_and_close(root.open_file(file.entry.path)).hex()
                 except OSError as error:
                     problems[file.index] = f"cannot be read: {error.strerror}"
-        self._tell_sent(shard, problems, sums, sent.bytes, stream)
+        self._tell_sent(shard, problems, sums, sent, stream)
 
     def _tell_sent(
-        self, shard: Shard, problems: dict[int, str], sums: dict[int, str], count: int, stream: int = 0
+        self, shard: Shard, problems: dict[int, str], sums: dict[int, str], sent: Sending, stream: int = 0
     ) -> None:
         self._problems[shard.id] = problems
         with self._lock:
-            self._bytes_sent += count
-        self._session.send(Sent(shard.id, problems, sums, count), stream)
+            self._sent.content += sent.content
+            self._sent.bytes += sent.bytes
+            self._context.progress.bytes_sent = self._sent.bytes
+        self._session.send(Sent(shard.id, problems, sums, sent.bytes), stream)
 
     def _wanted(self, shard: Shard, want: Want) -> list[Wanted]:
         found = [Wanted(index, shard.entries[index], want.have.get(index, 0)) for index in want.indexes]

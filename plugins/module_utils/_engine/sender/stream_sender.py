@@ -25,7 +25,7 @@ from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from ..content import bundles
-from ..net.carrier import Wanted
+from ..net.carrier import Sending, Wanted
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..net.session import Session
@@ -106,7 +106,7 @@ class StreamSender(Sender):
         wanted = want.indexes
         small = [(index, entries[index]) for index in wanted if bundles.fits(entries[index])]
         problems: dict[int, str] = {}
-        count, bundle = 0, None
+        sent, bundle = Sending(), None
         if small:
             size = sum([entry.size for _index, entry in small])
             if self._ranges.takes_bundle(size):
@@ -114,16 +114,15 @@ class StreamSender(Sender):
                 self._read_small(small, problems, bundle.memory.write_all)
             else:
                 self._session.send(Begin(shard.id))
-                self._read_small(small, problems, self._send_bundle)
-                count = size
+                self._read_small(small, problems, partial(self._send_bundle, sent))
         if bundle is not None or len(small) < len(wanted):
             want.indexes = [index for index in wanted if not bundles.fits(entries[index])]
             large = self._wanted(shard, want)
             self._employ(MAX_BUNDLES if bundle is not None else min(self._ranges.connections, MAX_BUNDLES))
-            send = partial(self._send_ranges, shard=shard, files=large, bundle=bundle, problems=problems, count=count)
+            send = partial(self._send_ranges, shard=shard, files=large, bundle=bundle, problems=problems, before=sent)
             self._work.put(send)
         else:
-            self._tell_sent(shard, problems, {}, count)
+            self._tell_sent(shard, problems, {}, sent)
 
     def _send_ranges(
         self,
@@ -134,12 +133,14 @@ class StreamSender(Sender):
         files: list[Wanted],
         bundle: Bundle | None,
         problems: dict[int, str],
-        count: int,
+        before: Sending,
     ) -> None:
-        """In a worker: send what goes in ranges, then account for the shard, with ``count`` bytes that went before."""
+        """In a worker: send what goes in ranges, then account for the shard, with what went ``before``."""
         sent = self._ranges.send(stream, shard.id, files, self._session.send, bundle)
         problems.update(self._changed(root, files, sent))
-        self._tell_sent(shard, problems, {}, sent.bytes + count)
+        sent.content += before.content
+        sent.bytes += before.bytes
+        self._tell_sent(shard, problems, {}, sent)
 
     def _read_small(
         self, files: list[tuple[int, Entry]], problems: dict[int, str], take: Callable[[memoryview], None]
@@ -168,7 +169,7 @@ class StreamSender(Sender):
         take(bundle[:size])
         self._ahead.was_read(len(files))
 
-    def _send_bundle(self, data: memoryview) -> None:
+    def _send_bundle(self, sent: Sending, data: memoryview) -> None:
         if not data:
             return
         started = time.monotonic()
@@ -177,6 +178,8 @@ class StreamSender(Sender):
         self._session.send(Frame(kind, payload))
         self._packer.gain.record(kind != FrameKind.DATA, len(data), time.monotonic() - started)
         self._context.progress.moved(len(data))
+        sent.content += len(data)
+        sent.bytes += len(payload)
 
     def _read(self, path: bytes, room: memoryview, identity: list[int]) -> bool:
         """Read a small file; False if it is no longer what its entry says. Raises OSError.

@@ -138,17 +138,18 @@ class Shard(OfShard):
 class Total(Message):
     """TOTAL: what the source has found in all."""
 
-    __slots__ = ("files", "size")
+    __slots__ = ("apparent", "files", "size")
     kind = FrameKind.TOTAL
-    _KEYS = (("files", "files"), ("size", "bytes"))
+    _KEYS = (("files", "files"), ("size", "bytes"), ("apparent", "apparent"))
 
-    def __init__(self, files: int, size: int) -> None:
-        self.files, self.size = files, size
+    def __init__(self, files: int, size: int, apparent: int) -> None:
+        self.files = files
+        self.size, self.apparent = size, apparent  # bytes of contents without holes, and with them
 
     @classmethod
     def parse(cls, payload: Payload) -> Total:
         values = parse_message(payload)
-        return cls(number(values, "files"), number(values, "bytes"))
+        return cls(number(values, "files"), number(values, "bytes"), number(values, "apparent"))
 
 
 class Scanned(Message):

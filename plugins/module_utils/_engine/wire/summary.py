@@ -38,7 +38,9 @@ class Summary(Message):
 def merge(source: Outcome, dest: Outcome) -> Outcome:
     """Add up what only the source and what only the destination counts."""
     return Outcome(
+        bytes_apparent=source.bytes_apparent,
         bytes_total=source.bytes_total,
+        bytes_content=source.bytes_content + dest.bytes_content,
         bytes_sent=source.bytes_sent + dest.bytes_sent,
         bytes_matched=dest.bytes_matched,
         bytes_from_basis=dest.bytes_from_basis,
@@ -75,6 +77,7 @@ def continue_from(outcome: Outcome, earlier: Outcome) -> None:
     outcome.files_updated = earlier.files_updated
     outcome.files_deleted = earlier.files_deleted
     outcome.attributes_changed = earlier.attributes_changed
+    outcome.bytes_content = earlier.bytes_content
     outcome.bytes_sent = earlier.bytes_sent
     outcome.bytes_from_basis = earlier.bytes_from_basis
     outcome.bytes_shared = earlier.bytes_shared

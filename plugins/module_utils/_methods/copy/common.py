@@ -19,7 +19,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-from typing import Callable, Collection
+from typing import Callable, Collection, Sequence
 
 from ..._core import subprocesses, time_accounting
 from ..._core.context import Context
@@ -33,7 +33,7 @@ from ..._engine.receiver.receiver import Receiver
 from ..._engine.sender.sender import Sender
 from ..._engine.wire.conversation import Contents
 from ..._engine.wire.messages import Ready
-from ..._model.entry import Entry, entry_from_stat
+from ..._model.entry import Entry, contents_of, entry_from_stat
 from ..._tree import metadata
 from ..._tree.dirfd import Root
 from ..._tree.staging import Staging, open_staging
@@ -68,6 +68,11 @@ def failure(program: str, code: int, said: str) -> str | None:
     if code and (code == 255 or _LOST.search(said)):
         return f"the connection was lost: {said or f'it ended with code {code}'}. {_RERUN}"
     return None
+
+
+def _meter(context: Context, files: Sequence[Entry]) -> Meter:
+    """Return what counts files into the progress; their holes are sent, too."""
+    return Meter(context.progress, contents_of(files), sum(entry.size for entry in files))
 
 
 def _shows_io(pid: int) -> bool:
@@ -188,8 +193,8 @@ class CopySource(SourceCarrier):
 
     def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
         """Push the files, or offer them and wait until they were fetched."""
-        sent = Sending(sum(file.entry.size - file.have for file in files))
-        meter = Meter(self._context.progress, sum(file.entry.size for file in files))
+        sent = Sending(sum(file.missing for file in files), sum(file.entry.size - file.have for file in files))
+        meter = _meter(self._context, [file.entry for file in files])
         if self._lists is not None:
             self._fetched[shard] = event = threading.Event()
             self._offer(self._lists, shard, files, sent)
@@ -269,7 +274,7 @@ class CopyDest(DestCarrier):
                 have[index] = size
                 self.resumed = True
         self._files[shard] = [Wanted(index, entry, have.get(index, 0)) for index, entry in files]
-        self._meters[shard] = Meter(self._context.progress, sum(entry.size for _index, entry in files))
+        self._meters[shard] = _meter(self._context, [entry for _index, entry in files])
         if self._lists is not None:
             self._await(self._lists, shard, files)
         return have

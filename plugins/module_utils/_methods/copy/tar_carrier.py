@@ -16,7 +16,7 @@ import os
 import subprocess
 import tempfile
 import zlib
-from typing import IO, Any
+from typing import IO, Any, Sequence
 
 from ..._core import subprocesses
 from ..._core.confinement.confine import Confinement
@@ -32,7 +32,7 @@ from ..._engine.receiver.disk_full import full
 from ..._engine.wire.conversation import Said
 from ..._engine.wire.frames import Frame, FrameError, FrameKind, Payload
 from ..._engine.wire.messages import Begin, End, Raw, inflate
-from ..._model.entry import Entry
+from ..._model.entry import Entry, contents_of
 from ..._tree.dirfd import Root
 from ..._tree.staging import open_staging
 from . import tar_command
@@ -50,6 +50,17 @@ def flavour_of(context: Context, side: str) -> str:
             "bsdtar): install one, or choose another method"
         )
     return flavour
+
+
+def _carried(context: Context, files: Sequence[Entry]) -> int:
+    """Return how many bytes of the files tar packs. bsdtar leaves holes out always."""
+    leaves_holes_out = "sparse" in context.settings["preserve"] or flavour_of(context, "source") == tar_command.BSD
+    return contents_of(files) if leaves_holes_out else sum(entry.size for entry in files)
+
+
+def _meter(context: Context, files: Sequence[Entry]) -> Meter:
+    """Return what counts files into the progress."""
+    return Meter(context.progress, contents_of(files), _carried(context, files))
 
 
 def _tail(stream: IO[bytes]) -> str:
@@ -81,16 +92,19 @@ class TarSource(SourceCarrier):
 
     def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
         """Send BEGIN, tar's output, the files that tar cannot take, END."""
-        sent = Sending(sum(file.entry.size for file in files))
-        meter = Meter(self._context.progress, sent.bytes)
+        entries = [file.entry for file in files]
+        sent = Sending(contents_of(entries))
+        meter = _meter(self._context, entries)
         packed = [file for file in files if self._fits(file.entry)]
+        raw = [file for file in files if not self._fits(file.entry)]
         tell(Begin(shard, tar=bool(packed)))
         length = crc = 0
         if packed:
-            length, crc, sent.doubtful = self._pack(packed, meter, tell)
-        for file in files:
-            if not self._fits(file.entry):
-                self._send_raw(file, sent, meter, tell)
+            length, crc, sent.doubtful = self._pack(packed, sent, meter, tell)
+            # The headers of tar are no contents.
+            sent.bytes = min(sent.bytes, _carried(self._context, [file.entry for file in packed]))
+        for file in raw:
+            self._send_raw(file, sent, meter, tell)
         tell(End(shard, length, crc))
         meter.end()
         return sent
@@ -100,7 +114,7 @@ class TarSource(SourceCarrier):
             return False
         return self._keeps_links or entry.nlink == 1 or self._flavour != tar_command.BSD
 
-    def _pack(self, files: list[Wanted], meter: Meter, tell: Send) -> tuple[int, int, bool]:
+    def _pack(self, files: list[Wanted], sent: Sending, meter: Meter, tell: Send) -> tuple[int, int, bool]:
         """Run tar; gives how much it wrote, the CRC-32 of that, and whether it complained."""
         folder = self._context.folder
         with tempfile.TemporaryFile(dir=folder) as names, tempfile.TemporaryFile(dir=folder) as errors:
@@ -111,7 +125,7 @@ class TarSource(SourceCarrier):
             )
             self._running.add(process)
             try:
-                length, crc = self._relay(pipe(process.stdout).fileno(), meter, tell)
+                length, crc = self._relay(pipe(process.stdout).fileno(), sent, meter, tell)
             except BaseException:
                 process.kill()
                 raise
@@ -128,7 +142,7 @@ class TarSource(SourceCarrier):
             raise TransferFailed(_ended("source", problem, said))
         return length, crc, process.returncode != 0
 
-    def _relay(self, fd: int, meter: Meter, tell: Send) -> tuple[int, int]:
+    def _relay(self, fd: int, sent: Sending, meter: Meter, tell: Send) -> tuple[int, int]:
         enlarge_pipe(fd)
         length = crc = 0
         while True:
@@ -137,17 +151,19 @@ class TarSource(SourceCarrier):
                 return length, crc
             crc = zlib.crc32(data, crc)
             length += len(data)
-            self._send_data(data, tell)
+            self._send_data(data, sent, tell)
             meter.moved(len(data))
 
-    def _send_data(self, data: bytes, tell: Send) -> None:
+    def _send_data(self, data: bytes, sent: Sending, tell: Send) -> None:
         if self._level:
             small = zlib.compress(data, self._level)
             if len(small) < len(data):
                 self._bucket.take(len(small))
+                sent.bytes += len(small)
                 tell(Frame(FrameKind.DEFLATED, small))
                 return
         self._bucket.take(len(data))
+        sent.bytes += len(data)
         tell(Frame(FrameKind.DATA, data))
 
     def _send_raw(self, file: Wanted, sent: Sending, meter: Meter, tell: Send) -> None:
@@ -164,7 +180,7 @@ class TarSource(SourceCarrier):
                 data = os.read(fd, READ_BYTES)
                 if not data:
                     return
-                self._send_data(data, tell)
+                self._send_data(data, sent, tell)
                 meter.moved(len(data))
         except OSError as error:
             sent.problems[file.index] = f"cannot be read: {error.strerror}"
@@ -220,7 +236,7 @@ class TarDest(DestCarrier):
         os.mkdir(name, 0o700, dir_fd=temporary)
         with Root(temporary) as parent:
             folder = parent.open_directory(name)
-        meter = Meter(self._context.progress, sum(entry.size for _index, entry in files))
+        meter = _meter(self._context, [entry for _index, entry in files])
         self._shards[shard] = _Incoming(temporary, name, folder, files, meter)
         return {}
 

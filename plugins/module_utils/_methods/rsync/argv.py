@@ -109,7 +109,7 @@ def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -
     argv += ["--dry-run"] if run.dry else []
     # Neither --protect-args (its arguments bypass the serving end's check) nor the user's environment decides:
     argv += ["--no-protect-args", "--no-human-readable", "--no-motd"]
-    argv += ["--stats", "--info=progress2", f"--out-format={run.item_prefix}%i %b %n"]
+    argv += ["--stats", "--info=progress2", f"--out-format={run.item_prefix}%i %l %n"]
     # The root's name asks for its contents, too: its files are left to the lists.
     argv += ["--filter=-! */"] if run.directories_only else []
     # A source on the serving end is not to send more than what was asked for.

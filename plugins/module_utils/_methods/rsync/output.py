@@ -27,7 +27,7 @@ _PROGRESS = re.compile(
 )
 _STATISTIC = re.compile(rb"^(?P<name>[A-Z][A-Za-z0-9 ]+): (?P<number>[\d,]+)")
 _ESCAPE = re.compile(rb"\\#(\d{3})")
-_ITEM = re.compile(rb"^(?P<flags>\S.{10}) (?P<sent>\d+) (?P<path>.*)$", re.DOTALL)
+_ITEM = re.compile(rb"^(?P<flags>\S.{10}) (?P<size>\d+) (?P<path>.*)$", re.DOTALL)
 
 _SKIPPED = re.compile(r"^skipping (?P<what>non-regular file|directory) (?P<path>.+)$")
 IN_THE_WAY = "cannot delete non-empty directory: the source has something else here"
@@ -43,11 +43,17 @@ _ROLE = re.compile(r"^\[\w+\] ")
 
 
 class Item(NamedTuple):
-    """One line of ``--out-format=%i %b %n``: what was done to one entry."""
+    """One line of ``--out-format=%i %l %n``: what was done to one entry."""
 
     flags: str  # the 11 characters of %i; "*deleting  " for a deletion
     path: bytes  # relative to the root; a directory without its slash; the root itself b""
     is_directory: bool
+    size: int = 0
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether it is a file whose content goes from one host to the other."""
+        return self.flags[0] in "<>" and self.flags[1] == "f"
 
     @property
     def kind(self) -> str:
@@ -85,7 +91,12 @@ def parse_item(line: bytes) -> Item:
         raise ValueError(f"not an itemized line: {line[:200]!r}")
     name = unescape(found.group("path"))
     path = name.rstrip(b"/")
-    return Item(found.group("flags").decode("ascii", "replace"), b"" if path == b"." else path, name.endswith(b"/"))
+    return Item(
+        found.group("flags").decode("ascii", "replace"),
+        b"" if path == b"." else path,
+        name.endswith(b"/"),
+        int(found.group("size")),
+    )
 
 
 class OutputReader:

@@ -29,7 +29,10 @@ from ..._core.counted import counted, entries_text
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._engine.sender.leftovers import staging_left_out
+from ..._model.entry import WHOLE_BYTES
 from ..._model.paths import unescape
+from ..._tree.dirfd import Root
+from ..._tree.holes import count_holes
 from .argv import FAR_LIST, Run, pattern_of
 from .output import IN_THE_WAY, Item, PathError
 from .run import Line, Result, Runner
@@ -38,6 +41,7 @@ from .source_list import list_source
 from .tally import Tally
 
 STOPPED = "the transfer was told to stop while the source was listed: run it again to go on"
+_FAR_LIST_SECONDS = 60  # for a peer that still adds up its source when rsync has ended
 _NEW_ROOT = ".d..t......"  # as a run says it of a root that was made for it
 DivideSource = Callable[[], Lists]
 
@@ -55,9 +59,10 @@ class _Transfer:
     def __init__(self, context: Context, line: Line, divide_far: DivideSource | None) -> None:
         self.context, self.settings = context, context.settings
         self.outcome = Outcome(owners=dict(self.settings.get("owner_map") or {}))
-        self.tally = Tally(self.outcome, context.progress, self.settings["changes_max"])
-        self.runner = Runner(context, line, self.tally)
         self._here = context.side == "source"
+        holes = self._holes_of if self._here else lambda _item: 0
+        self.tally = Tally(self.outcome, context.progress, self.settings["changes_max"], holes)
+        self.runner = Runner(context, line, self.tally)
         self._divide_far = None if self._here else divide_far
         self._folder = ""  # for lists of names
         self._excluded = ""  # the list of those that are not linked; empty if there are none
@@ -128,9 +133,11 @@ class _Transfer:
     def _predict(self, whole: Run) -> None:
         """Check mode: one trial run that says what all the passes would do."""
         delete = bool(self.settings["delete"]) and self.settings["only"] is None
-        with self._phase("predict"):
+        with self._phase("predict"), self._total_in_background(True):
             result = self.runner.run(replace(whole, dry=True, delete=delete), self._predicted)
         self.tally.totals(result.statistics)
+        if "sparse" in self.settings["preserve"]:
+            self.outcome.bytes_sent = self.outcome.bytes_content
         self._conclude(result)
         if delete and result.failure is None:
             self.outcome.failure = self._too_many(self.outcome.files_deleted, result)
@@ -236,7 +243,7 @@ class _Transfer:
             self.outcome.warnings.append(f"streams: one was used, because the tree could not be divided: {error}")
             return None
         self.outcome.warnings += staging_left_out(left_out, self.settings["id"])
-        self.context.progress.bytes_total, self.context.progress.files_total = lists.bytes, lists.files
+        self.tally.listed(lists.files, lists.bytes, lists.holes)
         return lists
 
     def _until_stopped(self, entries: Iterable[Listed]) -> Iterator[Listed]:
@@ -268,6 +275,17 @@ class _Transfer:
     def _last_word(self, item: Item) -> None:
         """A run after others only repairs the times of directories that those have written into."""
         self.tally.item(item, ignore_directory_times=True)
+
+    def _holes_of(self, item: Item) -> int:
+        """Return how many bytes of a file of the source are holes."""
+        if item.size <= WHOLE_BYTES:
+            return 0
+        with Root(self.context.top) as root:
+            try:
+                entry = root.lstat(item.path)
+            except OSError:
+                return 0
+            return 0 if entry is None else entry.size - count_holes(root, entry).content
 
     # the outcome
 
@@ -320,30 +338,39 @@ class _Transfer:
 
     @contextmanager
     def _total_in_background(self, wanted: bool) -> Iterator[None]:
-        """Add up the source while rsync is at work, where it is at this end: rsync knows its total only at the end."""
+        """Add up the source while rsync is at work: rsync knows its total only at the end, and nothing of holes.
+
+        A source at the peer is added up there, if it can be asked.
+        """
         over = threading.Event()
 
         left_out: list[bytes] = []
 
         def add_up() -> None:
-            files = size = 0
+            files = size = holes = 0
             try:
+                if self._divide_far is not None:
+                    lists = self._divide_far()
+                    self.tally.listed(lists.files, lists.bytes, lists.holes)
+                    return
                 for entry in list_source(self.context.root, self.settings, left_out.append, self.context.top):
-                    if over.is_set():
+                    if over.is_set() or self.context.stop.is_set():
                         return
-                    files, size = files + 1, size + entry.size
-            except ValueError:  # a rule that only rsync can follow: no forecast then
+                    files, size, holes = files + 1, size + entry.size, holes + entry.holes
+            except (ValueError, TransferFailed):  # a rule that only rsync can follow: no forecast then
                 return
-            self.context.progress.files_total, self.context.progress.bytes_total = files, size
+            self.tally.listed(files, size, holes)
 
         thread = threading.Thread(target=add_up, daemon=True, name="total")
-        if wanted and self._here:
+        if wanted and (self._here or (self._divide_far is not None and self.settings["only"] is None)):
             thread.start()
         try:
             yield
+            if thread.ident is not None:
+                thread.join(None if self._here else _FAR_LIST_SECONDS)
         finally:
             over.set()
-            if thread.ident is not None:
+            if thread.ident is not None and self._here:
                 thread.join()
             self.outcome.warnings += staging_left_out(left_out, self.settings["id"])
 

@@ -217,10 +217,21 @@ class Runner:
         else:
             result.failure = self._failure(result, self._shown("\n".join([*output.remarks, *messages.general])))
         if result.failure is None:
-            self.tally.completed(number, result.statistics, run.dry)
+            self._completed(number, result.statistics, run.dry)
         else:
             self.tally.broken(number)
         return result
+
+    def _completed(self, number: int, statistics: dict[str, int], dry: bool) -> None:
+        settings = self.context.settings
+        if dry:
+            self.tally.predicted(statistics)
+            return
+        packed = None
+        if settings["compress"].get("algorithm"):
+            moved = "Total bytes sent" if self.context.side == "source" else "Total bytes received"
+            packed = max(0, statistics.get(moved, 0) - statistics.get("File list size", 0))
+        self.tally.completed(number, statistics, packed)
 
     def _failure(self, result: Result, messages: str) -> Failure | None:
         if self.context.stop.is_set():

@@ -28,6 +28,7 @@ class Listed(NamedTuple):
     is_directory: bool
     size: int
     link: tuple[int, int] | None = None  # what all names of a file share
+    holes: int = 0  # bytes of the size
 
 
 class Lists(NamedTuple):
@@ -37,11 +38,13 @@ class Lists(NamedTuple):
     shards: list[str]  # those that are not empty
     files: int
     bytes: int
+    holes: int = 0  # bytes of these
 
 
 def encode_lists(lists: Lists) -> bytes:
     """Return the lists, for the peer; their files stay where they are."""
     values = {"shards": [os.path.basename(path) for path in lists.shards], "files": lists.files, "bytes": lists.bytes}
+    values["holes"] = lists.holes
     return json.dumps(values).encode() + b"\n"
 
 
@@ -50,7 +53,8 @@ def decode_lists(data: bytes, folder: str) -> Lists:
     try:
         values = json.loads(data)
         shards = [f":{folder}/{name}" for name in values["shards"] if re.fullmatch(r"shard-\d+", name)]
-        return Lists(f":{folder}/directories", shards, int(values["files"]), int(values["bytes"]))
+        size, holes = max(0, int(values["bytes"])), max(0, int(values.get("holes", 0)))
+        return Lists(f":{folder}/directories", shards, int(values["files"]), size, min(size, holes))
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ValueError(f"the source did not say how it is divided: {error}") from None
 
@@ -67,15 +71,15 @@ def divide(entries: Iterable[Listed], count: int, folder: str) -> Lists:
     with contextlib.ExitStack() as stack:
         streams: list[BinaryIO] = [stack.enter_context(open(path, "wb")) for path in paths]
         directory_stream = stack.enter_context(open(directories, "wb"))
-        work, files, size = _deal(entries, streams, directory_stream)
-    return Lists(directories, [path for path, share in zip(paths, work) if share], files, size)
+        work, files, size, holes = _deal(entries, streams, directory_stream)
+    return Lists(directories, [path for path, share in zip(paths, work) if share], files, size, holes)
 
 
-def _deal(entries: Iterable[Listed], streams: list[BinaryIO], directories: BinaryIO) -> tuple[list[int], int, int]:
+def _deal(entries: Iterable[Listed], streams: list[BinaryIO], directories: BinaryIO) -> tuple[list[int], int, int, int]:
     work = [0] * len(streams)
     placed: dict[tuple[int, int], int] = {}  # hard link group: its list
     big: list[Listed] = []
-    files = size = 0
+    files = size = holes = 0
 
     def place(entry: Listed, cost: int) -> int:
         shard = work.index(min(work))
@@ -89,6 +93,7 @@ def _deal(entries: Iterable[Listed], streams: list[BinaryIO], directories: Binar
             continue
         files += 1
         size += entry.size
+        holes += entry.holes
         if entry.link is not None and entry.link in placed:
             shard = placed[entry.link]
             work[shard] += ENTRY_COST
@@ -101,4 +106,4 @@ def _deal(entries: Iterable[Listed], streams: list[BinaryIO], directories: Binar
             place(entry, entry.size + ENTRY_COST)
     for entry in sorted(big, key=lambda found: -found.size):
         place(entry, entry.size + ENTRY_COST)
-    return work, files, size
+    return work, files, size, holes

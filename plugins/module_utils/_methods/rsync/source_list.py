@@ -12,6 +12,8 @@ from typing import Callable, Iterator
 from ..._core.settings import Settings
 from ..._model.entry import DIRECTORY, REGULAR
 from ..._model.filters import Filters
+from ..._tree.dirfd import Root
+from ..._tree.holes import count_holes
 from ..._tree.walk import walk
 from .shards import Listed
 
@@ -36,6 +38,8 @@ def list_source(
         on_staging=on_staging,
         on_error=lambda _path, _error: None,
     )
-    for entry in found:
-        size = entry.size if entry.type == REGULAR else 0
-        yield Listed(entry.path, entry.type == DIRECTORY, size, entry.link_id)
+    with Root(root if top is None else top) as tree:
+        for entry in found:
+            content = count_holes(tree, entry).content if entry.has_large_holes else entry.size
+            size, content = (entry.size, content) if entry.type == REGULAR else (0, 0)
+            yield Listed(entry.path, entry.type == DIRECTORY, size, entry.link_id, size - content)

@@ -384,12 +384,17 @@ def test_roots_follow_rsyncs_trailing_slash(src, dest, source_path, dest_path, e
         (path(), path(read_only=True), {}, "mounted read-only"),
         (path(readable=False), path(), {}, "cannot be read"),
         (
-            path(measured={"allocated": 2**40, "entries": 5, "complete": True}),
+            path(measured={"content": 2**40, "apparent": 2**40, "entries": 5, "complete": True}),
             path(free_bytes=2**30),
             {},
             r"1\.0 TiB.*1\.0 GiB",
         ),
-        (path(measured={"allocated": 0, "entries": 500, "complete": False}), path(free_inodes=9), {}, "9 inodes"),
+        (
+            path(measured={"content": 0, "apparent": 0, "entries": 500, "complete": False}),
+            path(free_inodes=9),
+            {},
+            "9 inodes",
+        ),
     ],
 )
 def test_bad_paths_are_refused(source, dest, given, words):
@@ -484,7 +489,7 @@ def test_a_missing_link_dest_is_a_warning():
 
 
 def test_what_is_linked_needs_no_room():
-    large = end("source", at=path(measured={"allocated": 2**40, "entries": 5, "complete": True}))
+    large = end("source", at=path(measured={"content": 2**40, "apparent": 2**40, "entries": 5, "complete": True}))
     little = end("dest", at=path(free_bytes=2**30))
     assert plan(large, little, link_dest=["/old"]).settings["link_dest"] == ["/old"]
     little = end("dest", at=path(free_bytes=2**30), no_folders=["/old"])

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any, cast
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import Wanted
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import DataConnection
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.range_queue import (
@@ -28,11 +29,11 @@ ALL = 1 << 62
 
 def outgoing(index: int, size: int) -> OutgoingFile:
     entry = Entry(b"large", REGULAR, 0o644, 0, 0, size, 1, 2, 3, 1, 1, 0, 0)
-    return OutgoingFile(1, Wanted(index, entry, 0), -1, 4)
+    return OutgoingFile(1, Wanted(index, entry, 0), -1, 4, Progress())
 
 
 def bundle(index: int, size: int) -> OutgoingFile:
-    return OutgoingFile(1, Bundle(index, size, cast(Any, "the memory")), -1, 4)
+    return OutgoingFile(1, Bundle(index, size, cast(Any, "the memory")), -1, 4, Progress())
 
 
 def link(name: str) -> DataConnection:

@@ -33,7 +33,7 @@ SHA = {"block": 4096, "sums": "AAAA", "algorithm": "blake2b"}
 
 # What the versions that are in use send: these bytes stay.
 PAYLOADS = [
-    (Total(7, 1 << 40), b'{"files":7,"bytes":1099511627776}'),
+    (Total(7, 1 << 40, 1 << 41), b'{"files":7,"bytes":1099511627776,"apparent":2199023255552}'),
     (Scanned(7, 0, False), b'{"clean":false,"files":7,"bytes":0}'),
     (Want(3, [0, 2], {2: 10}, {2: [[10, 20]]}), b'{"id":3,"index":[0,2],"have":{"2":10},"ranges":{"2":[[10,20]]}}'),
     (

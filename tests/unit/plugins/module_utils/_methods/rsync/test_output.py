@@ -99,7 +99,7 @@ def test_every_name_comes_back_from_the_real_rsync(tmp_path_factory, name):
     source = os.fsencode(tmp_path_factory.mktemp("names"))
     with open(os.path.join(source, name), "w"):
         pass
-    argv = ["rsync", "-r", "--dry-run", "--out-format=@id %i %b %n", source + b"/", source + b".none/"]
+    argv = ["rsync", "-r", "--dry-run", "--out-format=@id %i %l %n", source + b"/", source + b".none/"]
     done = subprocess.run(argv, stdout=subprocess.PIPE, check=True, env=dict(os.environ, LC_ALL="C"))
     assert name in [item.path for item in read([done.stdout])[1]]
 
