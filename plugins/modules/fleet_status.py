@@ -166,13 +166,21 @@ rows:
       type: str
       sample: stream
     bytes_done:
-      description: Bytes of file content that are done, including what the destination had already.
+      description: Bytes of file content without holes that are done, including what the destination had already.
       type: int
       sample: 1073741824
     bytes_total:
-      description: Bytes of file content in the tree. V(0) if unknown.
+      description: Bytes of file content without holes in the tree. V(0) if unknown.
       type: int
       sample: 2684354560
+    bytes_sent:
+      description: Bytes that the last transfer sent over the wire as content, after compression.
+      type: int
+      sample: 536870912
+    bytes_apparent:
+      description: Sum of the sizes of all files in the tree, with holes. V(0) if unknown.
+      type: int
+      sample: 5905580032
     files_done:
       description: Entries that are done.
       type: int
@@ -215,13 +223,21 @@ sums:
       type: dict
       sample: {running: 2, waiting: 1}
     bytes_done:
-      description: Bytes that are done.
+      description: Bytes without holes that are done.
       type: int
       sample: 1073741824
     bytes_total:
-      description: Bytes in all trees of known size.
+      description: Bytes without holes in all trees of known size.
       type: int
       sample: 2684354560
+    bytes_sent:
+      description: Bytes that the last transfers sent over the wire as content.
+      type: int
+      sample: 536870912
+    bytes_apparent:
+      description: Sizes of all files in these trees, with holes.
+      type: int
+      sample: 5905580032
     unknown_sizes:
       description: How many trees are not finished and have no known size. RV(sums.eta) does not count them.
       type: int

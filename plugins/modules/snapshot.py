@@ -104,7 +104,7 @@ options:
   expected_bytes:
     description:
       - With O(action=finish), number of bytes that its files must have, from
-        RV(longhaul.fleet.transfer#module:bytes_total) of a transfer. It may include the targets of symbolic links, as
+        RV(longhaul.fleet.transfer#module:bytes_apparent) of a transfer. It may include the targets of symbolic links, as
         with the methods of rsync.
     type: int
   keep:
@@ -242,7 +242,7 @@ EXAMPLES = r"""
     job: data
     run: "{{ backup_run }}"
     expected_entries: "{{ transferred.files_total }}"
-    expected_bytes: "{{ transferred.bytes_total }}"
+    expected_bytes: "{{ transferred.bytes_apparent }}"
   delegate_to: vault
 
 - name: Keep a week, five weeks and a year
@@ -344,7 +344,7 @@ figures:
       type: int
       sample: 12
     new_bytes:
-      description: The bytes in these. A file system that shares parts of files (btrfs, XFS) may store fewer; see
+      description: The bytes in these, without holes. A file system that shares parts of files (btrfs, XFS) may store fewer; see
         RV(longhaul.fleet.transfer#module:bytes_shared) of the transfer.
       type: int
       sample: 1048576

@@ -609,23 +609,45 @@ preserved:
   type: list
   elements: str
   sample: [permissions, times, acls, xattrs, hardlinks, sparse]
+bytes_apparent:
+  description:
+    - Sum of the sizes of all files of the tree that the filter rules include, as C(ls -l) shows them, with holes.
+    - With V(rsync) and V(rsyncd) this and RV(bytes_total) include the targets of symbolic links, as rsync itself counts.
+    - V(0) while the transfer is running and the source has not listed the whole tree.
+  returned: success
+  type: int
+  version_added: 0.2.0
+  sample: 5905580032
 bytes_total:
   description:
-    - Bytes in all files of the tree that the filter rules include.
-    - With V(rsync) and V(rsyncd) this includes the targets of symbolic links, as rsync itself counts.
+    - Content of these files, without holes. Of files up to 256 KiB, holes count.
+    - With V(rsyncd) and O(connect=pull), and with filter rules that only rsync can follow, holes count.
   returned: success
   type: int
   sample: 2684354560
-bytes_sent:
+bytes_content:
   description:
-    - Bytes of file content that were sent, before compression.
-    - In check mode the size of all files that would be sent. The transfer itself may send only parts of a changed file
-      (O(delta)).
+    - The part of RV(bytes_total) that was sent, before compression. The rest is RV(bytes_matched).
+    - With V(rsync) and V(rsyncd), which count holes among what they send, it is the most that it can be.
   returned: success
   type: int
+  version_added: 0.2.0
   sample: 1048576
+bytes_sent:
+  description:
+    - Bytes that went over the wire as file content, after compression, without the overhead of ssh, TLS and protocols.
+    - V(stream) and V(tar_nc) (with C(sparse) in O(preserve), or bsdtar) leave holes out. V(rsync), V(rsyncd), V(scp) and
+      V(sftp) send them as zeros, and these are counted.
+    - V(stream) and V(tar_nc) count what they send, V(rsync) and V(rsyncd) take it from C(rsync --stats) (literal data, or,
+      if compressed, all bytes sent without the file list), V(scp) and V(sftp) send the sizes of the files.
+    - In check mode the space that the files which would be sent will take, RV(bytes_content) if C(sparse) is in
+      O(preserve), otherwise their sizes. The transfer itself may send only parts of a changed file (O(delta)), and less
+      if it compresses.
+  returned: success
+  type: int
+  sample: 524288
 bytes_matched:
-  description: Bytes of file content that the destination had already.
+  description: The part of RV(bytes_total) that the destination had already.
   returned: success
   type: int
   sample: 2683305984
@@ -899,7 +921,7 @@ duration:
   type: float
   sample: 81.4
 throughput:
-  description: Bytes of content sent per second while the transfer ran.
+  description: RV(bytes_sent) per second while the transfer ran.
   returned: success
   type: int
   sample: 118489088

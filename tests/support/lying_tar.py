@@ -151,7 +151,7 @@ def lie_in_archives(lies: list[tuple[str, int, int, int]]) -> None:
     carrier = importlib.import_module(f"{UNITS}._methods.copy.tar_carrier")
     turns = iter(range(10**6))
 
-    def relay(self: Any, fd: int, _meter: Any, tell: Any) -> tuple[int, int]:
+    def relay(self: Any, fd: int, sent: Any, _meter: Any, tell: Any) -> tuple[int, int]:
         turn, data = next(turns), b""
         while True:
             piece = os.read(fd, PIECE)
@@ -162,7 +162,7 @@ def lie_in_archives(lies: list[tuple[str, int, int, int]]) -> None:
             if due == turn:
                 data = falsified(data, name, choice, where)
         for start in range(0, len(data), PIECE):
-            self._send_data(data[start : start + PIECE], tell)
+            self._send_data(data[start : start + PIECE], sent, tell)
         return len(data), zlib.crc32(data)
 
     carrier.TarSource._relay = relay

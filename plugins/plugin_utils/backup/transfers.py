@@ -112,5 +112,5 @@ def expect(transfers: Sequence[Mapping[str, Any]], paths: int, verify: str, chec
     if check_mode or any(one["vanished"] + one["unstable"] for one in transfers):
         return Expected(-1, -1)
     entries = sum(one["files_total"] for one in transfers) + (1 if paths > 1 else 0)
-    size = sum(one["bytes_apparent"] for one in transfers)
+    size = sum(one.get("bytes_apparent", one["bytes_total"]) for one in transfers)
     return Expected(entries, size if verify == "none" else -1)

@@ -51,11 +51,11 @@ class Seen:
     age: float  # seconds since it reported this, by the clock of the host
     bytes_done: int
     bytes_total: int  # 0: not known
-    bytes_sent: int
-    bytes_apparent: int  # 0: not known
     files_done: int
     files_total: int
     rate: float | None  # bytes a second
+    bytes_sent: int = 0
+    bytes_apparent: int = 0  # 0: not known
 
     @property
     def runs(self) -> bool:

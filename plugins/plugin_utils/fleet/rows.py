@@ -83,8 +83,6 @@ class Row:
     method: str = ""
     bytes_done: int = 0
     bytes_total: int = 0
-    bytes_sent: int = 0
-    bytes_apparent: int = 0
     files_done: int = 0
     files_total: int = 0
     rate: float | None = None  # bytes a second; None: not known, or nothing runs
@@ -92,6 +90,8 @@ class Row:
     error: str = ""
     next: str = ""
     holder: str = ""  # which control node works on it; empty: none, or not known
+    bytes_sent: int = 0  # over the wire, by the last transfer
+    bytes_apparent: int = 0  # with holes; 0: not known
 
     @property
     def eta(self) -> float | None:

@@ -120,7 +120,7 @@ def _comparison_of(state: Mapping[str, Any], passes: Sequence[Mapping[str, Any]]
 def _content_rate(one: Mapping[str, Any]) -> float:
     """Return how many bytes of contents a pass sent in a second, which may be more than went over the wire."""
     rate, sent = float(one.get("throughput") or 0), float(one.get("bytes_sent") or 0)
-    return rate * float(one.get("bytes_content", sent)) / sent if sent else 0.0
+    return rate * float(one.get("bytes_content", sent)) / sent if sent else rate
 
 
 def _in_words(seconds: float) -> str:

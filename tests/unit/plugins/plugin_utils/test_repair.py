@@ -127,8 +127,9 @@ def test_a_repair_counts_as_a_change():
     result = {
         "changed": False,
         "bytes_total": 100,
+        "bytes_content": 20,
         "bytes_sent": 10,
-        "bytes_matched": 90,
+        "bytes_matched": 80,
         "files_created": 0,
         "files_updated": 1,
         "files_deleted": 0,
@@ -138,9 +139,9 @@ def test_a_repair_counts_as_a_change():
         "changes_total": 1,
         "changes_truncated": False,
     }
-    outcome = Outcome(bytes_sent=5, files_updated=2, changes=["two", "three"], changes_total=2)
+    outcome = Outcome(bytes_content=7, bytes_sent=5, files_updated=2, changes=["two", "three"], changes_total=2)
     repair.add_repair(result, outcome, 2)
     assert result["changed"] and result["changes"] == ["one", "two"] and result["changes_truncated"]
     assert result["changes_total"] == 3
-    assert (result["bytes_sent"], result["bytes_matched"]) == (15, 85)
+    assert (result["bytes_content"], result["bytes_sent"], result["bytes_matched"]) == (27, 15, 73)
     assert (result["files_updated"], result["files_unchanged"]) == (3, 7)

@@ -11,12 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import shape_result, shorten_changes, with_earlier
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
 
-def result(method: str, outcome: Outcome | None, relabel: str = "") -> dict[str, Any]:
+def result(method: str, outcome: Outcome | None, relabel: str = "", progress: Progress | None = None) -> dict[str, Any]:
     """Return the result of a transfer that was planned with two streams."""
     plan: Any = SimpleNamespace(
         transfer_id="0" * 16,
@@ -31,7 +32,8 @@ def result(method: str, outcome: Outcome | None, relabel: str = "") -> dict[str,
     )
     state = "finished" if outcome else "running"
     said = Outcome.from_json(json.loads(json.dumps(outcome.as_dict()))) if outcome else None
-    return shape_result(plan, Status(state, outcome is None, outcome=said), state, {"transfer": 9.0}, {})
+    status = Status(state, outcome is None, outcome=said, progress=progress or Progress())
+    return shape_result(plan, status, state, {"transfer": 9.0}, {})
 
 
 def test_relabelling_is_advised_where_something_was_made():
@@ -86,10 +88,26 @@ def test_a_result_lists_as_many_changes_as_a_terminal_has_room_for(count, left):
 
 
 def test_what_an_earlier_run_did_that_nobody_waited_for_counts_too():
-    earlier = Outcome(files_created=3, bytes_sent=30, changes=["old"], changes_total=1, deleted=["x"])
+    earlier = Outcome(files_created=3, bytes_content=60, bytes_sent=30, changes=["old"], changes_total=1, deleted=["x"])
     status = Status("finished", False, outcome=Outcome(files_total=5, files_updated=1, bytes_sent=1, changes=["new"]))
     both = with_earlier(status, earlier).outcome
     assert (both.files_created, both.files_updated, both.files_unchanged, both.bytes_sent) == (3, 1, 1, 31)
+    assert both.bytes_content == 60
     assert (both.changed, both.changes, both.changes_total, both.deleted) == (True, ["old", "new"], 1, ["x"])
     assert with_earlier(status, Outcome(bytes_sent=5)) is status and with_earlier(status, None) is status
     assert status.outcome.files_created == 0
+
+
+def test_the_throughput_is_of_the_wire_and_the_rest_of_contents():
+    found = result("stream", Outcome(bytes_apparent=3000, bytes_total=100, bytes_content=60, bytes_sent=18))
+    assert [found[f"bytes_{name}"] for name in ("apparent", "total", "content", "matched", "sent")] == [
+        *(3000, 100, 60, 40, 18)
+    ]
+    assert found["throughput"] == 2
+
+
+def test_of_a_transfer_that_runs_the_progress_is_told():
+    progress = Progress()
+    progress.bytes_apparent, progress.bytes_total, progress.bytes_done, progress.bytes_sent = 3000, 100, 60, 20
+    found = result("stream", None, progress=progress)
+    assert [found[f"bytes_{name}"] for name in ("apparent", "total", "content", "sent")] == [3000, 100, 60, 20]

@@ -18,6 +18,14 @@ def test_a_status_is_read_as_it_is():
     assert (status.outcome.bytes_sent, status.outcome.errors_total) == (7, 1)
 
 
+def test_a_job_of_an_earlier_version_knew_of_no_holes():
+    old = {"bytes_total": 9, "bytes_sent": 7}
+    found = parse_status({"state": "finished", "alive": False, "outcome": old, "progress": {"bytes_done": 7}})
+    assert (found.outcome.bytes_apparent, found.outcome.bytes_content, found.progress.bytes_sent) == (9, 7, 0)
+    found = parse_status({"state": "finished", "alive": False, "outcome": {**old, "bytes_content": 0}})
+    assert (found.outcome.bytes_apparent, found.outcome.bytes_content) == (0, 0)
+
+
 def test_how_long_a_job_ran_is_what_its_host_says_within_bounds():
     said = {"state": "finished", "alive": False, "started": 100.5}
     assert parse_status(said).ran == 0.0

@@ -98,7 +98,16 @@ class Case:
             return Outcome(files_updated=1, changes=[">f c"], changes_total=1)
 
         counts = dict.fromkeys(
-            ("files_created", "files_updated", "files_deleted", "attributes_changed", "bytes_sent", "bytes_total"), 0
+            (
+                "files_created",
+                "files_updated",
+                "files_deleted",
+                "attributes_changed",
+                "bytes_content",
+                "bytes_sent",
+                "bytes_total",
+            ),
+            0,
         )
         result = {**counts, "files_unchanged": 5, "changed": False, "changes": [], "changes_total": 0}
         steps = {do: {side: [{"do": do, "id": "0", "side": side}] for side in self.hosts} for do in ("stop", "clear")}

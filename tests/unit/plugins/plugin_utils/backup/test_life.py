@@ -46,7 +46,15 @@ GOOD: Mapping[str, Mapping[str, Any]] = {
     "check": {"checked": {"entries": 3}, "sound": True},
 }
 WHOLE = list(GOOD)
-MOVED = {"state": "finished", "files_total": 3, "bytes_total": 5, "vanished": 0, "unstable": 0, "changed": True}
+MOVED = {
+    "state": "finished",
+    "files_total": 3,
+    "bytes_total": 5,
+    "bytes_apparent": 5,
+    "vanished": 0,
+    "unstable": 0,
+    "changed": True,
+}
 
 
 class World(Transfers):

@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers im
     job_of,
 )
 
-MOVED = {"vanished": 0, "unstable": 0, "files_total": 7, "bytes_total": 100}
+MOVED = {"vanished": 0, "unstable": 0, "files_total": 7, "bytes_total": 90, "bytes_apparent": 100}
 
 
 def test_the_report_keeps_figures_and_no_paths_or_passwords():

@@ -38,6 +38,13 @@ def test_the_library_of_prometheus_reads_it():
     assert [one.value for one in found["longhaul_fleet_unreachable_hosts"].samples] == [2]
 
 
+def test_contents_the_wire_and_the_size_with_holes_are_told_apart():
+    found = families([replace(ROW, bytes_sent=40, bytes_apparent=90_000)])
+    for where in ("fleet", "fleet_job"):
+        figures = [found[f"longhaul_{where}_{name}_bytes"].samples[0].value for name in ("size", "sent", "apparent")]
+        assert figures == [1000, 40, 90_000]
+
+
 def test_labels_are_escaped():
     info = families([HOSTILE])["longhaul_fleet_job_info"].samples
     assert len(info) == 1

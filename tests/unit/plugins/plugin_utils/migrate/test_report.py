@@ -41,14 +41,30 @@ def test_a_prediction_is_told_until_a_transfer_was_made():
 
 
 def test_totals_downtimes_and_hooks():
-    seed = {"files_total": 9, "bytes_total": 90, "bytes_sent": 80, "files_deleted": 1, "at": "2026-01-01T00:00:00Z"}
-    last = {"files_total": 10, "bytes_total": 95, "bytes_sent": 5, "files_deleted": 2, "at": "2026-01-01T01:00:00Z"}
+    seed = {
+        "files_total": 9,
+        "bytes_total": 90,
+        "bytes_apparent": 900,
+        "bytes_sent": 80,
+        "files_deleted": 1,
+        "at": "2026-01-01T00:00:00Z",
+    }
+    last = {
+        "files_total": 10,
+        "bytes_total": 95,
+        "bytes_apparent": 950,
+        "bytes_sent": 5,
+        "files_deleted": 2,
+        "at": "2026-01-01T01:00:00Z",
+    }
     found = report(
         {"seed": seed, "cutover": last},
         downtimes=[{"from": "2026-01-01T00:00:50Z", "to": "2026-01-01T00:05:11Z", "serves": "the new host"}],
         hooks=[{"name": "stop", "kind": "before_cutover", "result": "done", "began": 100.0, "ended": 102.54}],
     )
-    assert found["totals"] == {"entries": 10, "bytes": 95, "bytes_sent": 85, "files_deleted": 3}
+    assert found["totals"] == {
+        "entries": 10, "bytes": 95, "bytes_apparent": 950, "bytes_sent": 85, "files_deleted": 3,
+    }  # fmt: skip
     (stop,), (hook,) = found["downtimes"], found["hooks"]
     assert (stop["seconds"], stop["lasted"], stop["serves"]) == (261.0, "0:04:21", "the new host")
     assert (hook["seconds"], hook["lasted"], hook["name"]) == (2.5, "2.5 s", "stop")
@@ -59,7 +75,7 @@ def test_before_the_first_copy_the_totals_are_those_of_the_prediction():
     state = {"identity": {"src_host": "old"}, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
     predicted = {"at": "2026-01-02T00:00:00Z", "files_total": 7, "bytes_total": 70, "bytes_sent": 70}
     found = make_report(state, predicted=predicted)["totals"]
-    assert found == {"entries": 7, "bytes": 70, "bytes_sent": 70, "files_deleted": 0}
+    assert found == {"entries": 7, "bytes": 70, "bytes_apparent": 0, "bytes_sent": 70, "files_deleted": 0}
 
 
 def test_the_downtime_to_expect_is_that_of_the_rehearsal_or_of_the_last_pass_and_a_comparison():
@@ -75,6 +91,8 @@ def test_the_downtime_to_expect_is_that_of_the_rehearsal_or_of_the_last_pass_and
     assert seconds(phases, run={"verify": "size"}) == 80
     assert seconds(phases, run={"verify": "none"}) == seconds(phases) == 40
     assert seconds({"seed": {**seed, "throughput": 0}}, run={"verify": "checksum"}) == 1000
+    packed = {**seed, "bytes_content": 5000, "bytes_sent": 500}  # contents, not what is packed, are compared
+    assert seconds({"seed": packed}, run={"verify": "checksum"}) == 1000 + 5000 / 100
     compared = {**phases, "verify_failed": {"compared": "checksum", "duration": 20.0}}
     assert seconds(compared, run={"verify": "checksum"}) == 60 and seconds(compared, run={"verify": "size"}) == 80
     rehearsal = {"from": "2026-01-01T02:00:00Z", "at": "2026-01-01T02:02:05Z"}

@@ -23,7 +23,7 @@ ABOUT = {
     "by": "root@node",
     "report": "/srv/report.md",
 }
-TOTALS = {"entries": 5, "bytes": 100, "bytes_sent": 60, "files_deleted": 1}
+TOTALS = {"entries": 5, "bytes": 100, "bytes_apparent": 200, "bytes_sent": 60, "files_deleted": 1}
 
 
 def record(name: str, reason: str = "", left: bool = False, **more) -> dict:
