@@ -61,6 +61,7 @@ class World(Transfers):
         self.folder = folder
         self.found: dict[str, Any] = {"source": FOUND, "dest": FOUND}
         self.unreachable: HostFailed | None = None
+        self.refused: HostFailed | None = None  # why a host is asked for nothing
         self.transfers: list[dict[str, Any] | Exception] = []
         self.began: list[tuple[bool, int | None]] = []  # check mode, and the role's limit of deletions
         self.compared: list[str] = []  # at the end of each transfer
@@ -79,6 +80,11 @@ class World(Transfers):
         self._clock = itertools.count()
 
     # What Hosts and Session offer
+
+    def _hosts(self, _job: object) -> World:
+        if self.refused is not None:
+            raise self.refused
+        return self
 
     def probe(self) -> dict[str, Any]:
         if self.unreachable is not None:
@@ -167,7 +173,7 @@ class World(Transfers):
 
     def _services(self, writes: bool = True) -> Services:
         return Services(
-            lambda _job: self, self._transfer, self._compare, (TransferError, HostFailed),
+            self._hosts, self._transfer, self._compare, (TransferError, HostFailed),
             Store(str(self.folder), writes), lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append,
             self.reports.append, lambda _job: self.claimed, self._release,
         )  # fmt: skip

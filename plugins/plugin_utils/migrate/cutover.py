@@ -325,7 +325,13 @@ class Cutover(JobWork):
         """Have the destination keep where the job stands, if it does not know. With ``releases`` others may have it."""
         if not (self._is_unkept or releases):
             return
-        self._reach()
+        try:
+            self._reach()
+        except Stopped as stopped:  # a host is refused since then; what brings the source back must not wait for that
+            if required:
+                raise
+            self._warn([str(stopped)])
+            return
         hosts = self._hosts
         if hosts.lease is not None:
             hosts.lease.firm = firmness(self.state)

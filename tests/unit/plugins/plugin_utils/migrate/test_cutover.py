@@ -242,3 +242,15 @@ def test_the_role_asks_for_each_act():
     written = [one for found in re.findall(r"__migrate_acts: (.*)", text) for one in re.findall(r"[a-z_]+", found)]
     assert {act.value for act in Act} <= set(written)
     assert yaml.safe_load(DOCUMENTATION)["options"]["acts"]["choices"] == [act.value for act in Act]
+
+
+def test_the_source_is_brought_back_although_a_host_is_refused_by_then(world: World):
+    """As one whose facts have set variables of the role since the cutover began."""
+    world.do(Act.STOP, **HOOKS)
+    world.refused = HostFailed("longhaul_trust: set among the facts of new")
+    stopped = world.do(Act.BEGIN_HOOK, hook=told("before_cutover"), **HOOKS)
+    assert "set among the facts of new" in stopped.stopped and stopped.remedies == ["revive"]
+    hook(world, "cutover_failed", **HOOKS)
+    assert not world.do(Act.SERVE, **HOOKS).stopped and not world.state["quiesced"]
+    world.do(Act.REPORT, **HOOKS)
+    assert "set among the facts of new" in world.reports[-1]["failure"]["reason"] and world.released == ["data"]
