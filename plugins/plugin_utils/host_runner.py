@@ -152,6 +152,7 @@ class HostRunner:
     """One inventory host as an end of a transfer. The connection is made once and kept for all its steps."""
 
     guard: Guard | None = None
+    _keeps_off_disks = False
 
     def __init__(self, action: ActionBase, host: str, task_vars: Mapping[str, Any], roles: Sequence[str] = ()) -> None:
         """Prepare to run on ``host``, for a task of these ``roles``.
@@ -179,7 +180,8 @@ class HostRunner:
         self._memory = Memory()
         self._identity = [host, self.connection, *(inventory.get(f"ansible_{name}") for name in _TELLING)]
         self._known = self._memory.recall("host", self._identity)
-        self._guesses_pipelining = self._may_guess_pipelining(action, inventory)
+        self._leaves_pipelining = self._may_guess_pipelining(action, inventory)
+        self._guesses_pipelining = self._leaves_pipelining and not self._needs_terminal
         if self._guesses_pipelining:
             self._action._connection.set_option("pipelining", True)
         self._riders: deque[tuple[Step, Callable[[object], None]]] = deque()
@@ -344,6 +346,8 @@ class HostRunner:
         require_controller()
         try:
             result = do()
+        except HostFailed:
+            raise
         except AnsibleError as error:
             said = _with_advice(harmless(str(error)))
             unreachable = isinstance(error, AnsibleConnectionFailure)
@@ -364,8 +368,30 @@ class HostRunner:
             self._learn("engine", engine.digest if result.get("kept") is True else "")
         return result
 
+    def keep_off_disks(self) -> None:
+        """Refuse to send secrets without pipelining unless the user turned it off: they would pass over a disk.
+
+        A word in an error does not decide that for a host whose peer is not trusted.
+        """
+        self._keeps_off_disks = True
+        if self._leaves_pipelining:
+            self._guesses_pipelining = True
+            self._action._connection.set_option("pipelining", True)
+
+    @property
+    def _needs_terminal(self) -> bool:
+        """Whether become refused to run without a terminal here, when this version of the engine last asked."""
+        return self._known.get("pipelining_fails") == packed_engine().digest
+
     def _execute_by_pipelining(self, arguments: _Arguments) -> Mapping[str, object]:
         """Run the module, once more without pipelining where only this tried it, and become wants a terminal."""
+        if arguments["secrets"] and self._keeps_off_disks and self._leaves_pipelining and not self._guesses_pipelining:
+            raise HostFailed(
+                "become on this host wants a terminal, so a one-time key would lie on its disks for a moment, and "
+                "trust is none. Let become do without a terminal (for sudo: Defaults:USER !requiretty), or set "
+                "ansible_pipelining: false for this host if its disks may have such a key",
+                self.name,
+            )
         result = self._execute(arguments)
         said = f"{result.get('module_stderr')}{result.get('module_stdout')}"
         if not self._guesses_pipelining or "results" in result or not wants_terminal(said):
@@ -373,8 +399,12 @@ class HostRunner:
         # Become refused before it ran anything.
         self._guesses_pipelining = False
         self._action._connection.set_option("pipelining", False)
-        self._learn("pipelining_fails", packed_engine().digest)
-        return self._execute(arguments)
+        if arguments["secrets"] and self._keeps_off_disks:
+            return self._execute_by_pipelining(arguments)
+        result = self._execute(arguments)
+        if "results" in result:
+            self._learn("pipelining_fails", packed_engine().digest)
+        return result
 
     def _learn(self, name: str, value: str) -> None:
         """Remember something of this host, and write it down where it is new."""
@@ -383,13 +413,13 @@ class HostRunner:
             self._memory.keep("host", self._identity, self._known)
 
     def _may_guess_pipelining(self, action: ActionBase, inventory: Mapping[str, Any]) -> bool:
-        """Whether to try pipelining: where the user says nothing about it, unless it failed on this host.
+        """Whether to try pipelining: where the user says nothing about it.
 
         It keeps secrets off the host's disks, and saves connections. Ansible's default is off, since a sudo with
         ``requiretty`` refuses it.
         """
         connection = self._action._connection
-        if not connection.has_pipelining or self._known.get("pipelining_fails") == packed_engine().digest:
+        if not connection.has_pipelining:
             return False
         task = action._task
         said = {**inventory, **task.get_vars(), **(getattr(task.play, "vars", None) or {})}

@@ -106,6 +106,9 @@ class Session:
         ``memory`` is what the control node remembers of earlier runs.
         """
         self._runners = {"source": source, "dest": dest}
+        if options["trust"] == NONE:
+            for runner in self._runners.values():
+                runner.keep_off_disks()
         self._options = options
         self._check = check
         self._say = say

@@ -140,7 +140,8 @@ def _runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runner:
         made._action = mock.Mock()
         made._action.ask.side_effect = execute
         made._action._is_pipelining_enabled.return_value = pipelining
-        made._memory, made._identity, made._guesses_pipelining = Memory(str(tmp_path / "memory")), ["old"], False
+        made._memory, made._identity = Memory(str(tmp_path / "memory")), ["old"]
+        made._guesses_pipelining = made._leaves_pipelining = False
         made._known = made._memory.recall("host", made._identity)
         made._pace = Pace(str(tmp_path), "old")
         made._riders = deque()
@@ -294,13 +295,41 @@ def test_pipelining_that_only_this_tried_is_left_where_become_wants_a_terminal(r
         "module_stdout": "",
     }
     made = runner(refused, [1], pipelining=True)
-    made._guesses_pipelining = True
-    assert made.run({"do": "start"}) == [1]
+    made._guesses_pipelining = made._leaves_pipelining = True
+    assert made.run({"do": "start"}, secrets={"key": "k"}) == [1]
     made._action._connection.set_option.assert_called_once_with("pipelining", False)
     assert runner()._known["pipelining_fails"] == packed_engine().digest
     told = runner(refused, [1], pipelining=True)
     with pytest.raises(HostFailed, match="tty"):
         told.run({"do": "start"})
+
+
+@pytest.mark.parametrize("was_asked", [True, False], ids=["at the first question", "with the secret"])
+def test_no_secret_passes_over_a_disk_because_of_a_word_in_an_error(runner: Runner, was_asked: bool) -> None:
+    refused = {"failed": True, "msg": "MODULE FAILURE", "module_stderr": "a tty", "module_stdout": ""}
+    made = runner(*([refused, ["probed"]] if was_asked else [["probed"], refused]), pipelining=True)
+    made._leaves_pipelining = True
+    made.keep_off_disks()
+    assert made.run({"do": "probe"}) == ["probed"]
+    with pytest.raises(HostFailed, match="^old: become on this host wants a terminal.*trust is none.*requiretty"):
+        made.run({"do": "start"}, secrets={"key": "k"})
+    secrets = [one.kwargs["module_args"]["secrets"] for one in made._action.ask.call_args_list]
+    assert secrets == ([{}, {}] if was_asked else [{}, {"key": "k"}])
+
+
+def test_a_host_whose_disks_the_user_accepts_gets_its_secret(runner: Runner) -> None:
+    made = runner([1])
+    made.keep_off_disks()
+    assert made.run({"do": "start"}, secrets={"key": "k"}) == [1]
+
+
+def test_a_word_in_an_error_is_remembered_only_where_it_told_the_truth(runner: Runner) -> None:
+    refused = {"failed": True, "msg": "MODULE FAILURE", "module_stderr": "a tty", "module_stdout": ""}
+    made = runner(refused, {"failed": True, "msg": "no"}, pipelining=True)
+    made._guesses_pipelining = made._leaves_pipelining = True
+    with pytest.raises(HostFailed):
+        made.run({"do": "probe"})
+    assert "pipelining_fails" not in runner()._known
 
 
 @pytest.mark.parametrize(
@@ -500,5 +529,5 @@ def test_a_host_that_never_answers_is_a_failure_that_says_how_to_wait_longer(run
 def test_a_time_that_is_none_is_refused(runner: Runner, given: object) -> None:
     made = runner([1])
     made.variables = {"longhaul_answer_timeout": given}
-    with pytest.raises(HostFailed, match="old: longhaul_answer_timeout is .*give seconds"):
+    with pytest.raises(HostFailed, match="^old: longhaul_answer_timeout is .*give seconds"):
         made.run({"do": "probe"})
