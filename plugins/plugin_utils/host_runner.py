@@ -16,13 +16,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast
 
-from ansible import constants
+from ansible import constants, errors
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
+from ansible.template import Templar
 from ansible.utils.display import Display
 from ansible.utils.path import unfrackpath
+from ansible.utils.unsafe_proxy import wrap_var
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, member
 
 from .ansible_process import ansible_pid, is_gone
@@ -60,6 +62,8 @@ MOST_BYTES = 256 * 2**20  # that are read for an answer
 _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 # The variables that say which host it is, and as which user: what is known of one counts for these alone.
 _TELLING = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
+_ALWAYS_READ = ("ansible_connection", *(f"ansible_{name}" for name in _TELLING))
+_OMITTED: Any = getattr(errors, "AnsibleValueOmittedError", ())  # ansible-core 2.19 and newer
 _NO_PYTHON = re.compile(
     r"interpreter '[^']*' was not found|env: .*python.*No such file|python[\d.]*: (command )?not found"
 )
@@ -173,7 +177,8 @@ class HostRunner:
         refused = refuse_facts(host, find_set_by_facts(hostvars, *roles))
         if refused:
             raise HostFailed(refused)
-        self.variables = _variables(host, task_vars)
+        self.variables, self._unusable = _variables(action, host, task_vars)
+        self._require(name for name in self._unusable if name in _ALWAYS_READ or name.startswith("longhaul_"))
         # What belongs to the host, without what Ansible adds for the task's own.
         inventory = {name: self.variables[name] for name in hostvars if name in self.variables}
         self._action = self._bind(action)
@@ -215,11 +220,13 @@ class HostRunner:
             if become is None:
                 raise HostFailed(f"{self.name} has an unknown become method: {method}")
             connection.set_become_plugin(become)
+        self._require(constants.config.get_plugin_vars("connection", connection._load_name))
         connection.set_options(task_keys=keywords, var_options=self.variables)
         if typed.become:
             keywords["become_pass"] = typed.become
-        for plugin in (connection.become, getattr(connection, "_shell", None)):
+        for kind, plugin in (("become", connection.become), ("shell", getattr(connection, "_shell", None))):
             if plugin is not None:
+                self._require(constants.config.get_plugin_vars(kind, plugin._load_name))
                 plugin.set_options(task_keys=keywords, var_options=self.variables)
         return HostAction(
             task=task,
@@ -229,6 +236,12 @@ class HostRunner:
             templar=action._templar,
             shared_loader_obj=action._shared_loader_obj,
         )
+
+    def _require(self, names: Iterable[str]) -> None:
+        """Raise HostFailed if one of the variables is set, and has no value."""
+        for name in names:
+            if name in self._unusable:
+                raise HostFailed(f"its variable {name} has no value: {self._unusable[name]}", self.name)
 
     @property
     def connection(self) -> str:
@@ -540,20 +553,37 @@ def _names(steps: Iterable[Mapping[str, Any]]) -> list[str]:
     return [name for step in steps for name in (step["do"], *_names(step.get("then", ())))]
 
 
-def _variables(host: str, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of a host that connections, become and modules use, templated in its own context.
+def _variables(action: ActionBase, host: str, task_vars: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the variables of a host that connections, become and modules use, and why others of them have no value.
 
-    Only these: an unrelated variable that cannot be templated yet is nobody's failure, and nothing of the task's own
-    host reaches the peer. A play's or task's own ``vars`` count for the task's own host, as they always do.
+    They are templated as for a task that is delegated to the host, so they may name other hosts, groups, lookups, and
+    variables of the play; ``inventory_hostname`` is the host. Nothing of the task's own host reaches the peer: a play's
+    or task's own ``vars`` set connection variables for the task's own host alone. What Ansible marks as untrusted, such
+    as a fact, is no template, and neither is the result of one.
     """
-    hostvars = task_vars["hostvars"][host]
-    own = host == task_vars.get("inventory_hostname") and "ansible_delegated_vars" not in task_vars
-    variables = {name: hostvars[name] for name in hostvars if _is_read(name)}
-    if own:
-        variables.update({name: task_vars[name] for name in task_vars if _is_read(name)})
-    variables["hostvars"] = task_vars["hostvars"]
-    variables["ansible_facts"] = dict(variables.get("ansible_facts") or {})
-    return variables
+    hostvars, task = task_vars["hostvars"], action._task
+    is_own = host == task_vars.get("inventory_hostname") and "ansible_delegated_vars" not in task_vars
+    known = hostvars._variable_manager.get_vars(
+        play=task.get_play(), host=hostvars._inventory.get_host(host), task=task, include_hostvars=True
+    )
+    raw = {name: value for name, value in (known if is_own else hostvars.raw_get(host)).items() if _is_read(name)}
+    context = {**(task_vars if is_own else {}), **known, **raw}  # in a loop, the task's variables have its item
+    context["ansible_search_path"] = task_vars.get("ansible_search_path", [])  # of lookups
+    templar = Templar(loader=action._loader, variables=context)
+    values: dict[str, Any] = {}
+    unusable: dict[str, str] = {}
+    facts = raw.pop("ansible_facts", None) or {}
+    for name, value in raw.items():
+        try:
+            found = templar.template(value)
+        except _OMITTED:
+            continue
+        except AnsibleError as error:  # nobody's failure, unless something needs the variable
+            unusable[name] = harmless(str(error))
+            continue
+        if not (isinstance(found, str) and found == context.get("omit")):  # before ansible-core 2.19
+            values[name] = wrap_var(found)  # which is not templated again
+    return {**values, "hostvars": hostvars, "ansible_facts": dict(facts)}, unusable
 
 
 def _is_read(name: str) -> bool:

@@ -165,6 +165,30 @@ def test_hosts_with_different_pythons(hosts: Testbed, playbooks: Playbooks, two_
     assert run.result("There")["files_total"] == run.result("And back")["files_total"] == 28
 
 
+def test_a_host_behind_a_bastion_that_its_variables_name(hosts: Testbed, playbooks: Playbooks) -> None:
+    """The control node reaches alpha through beta, and knows the addresses of both by a variable of a third host."""
+    small_tree(hosts)
+    addresses = {name: hosts.address(name) for name in ("alpha", "beta")}
+    content = json.loads(playbooks.inventory.read_text())
+    common = content["all"]["vars"]["ansible_ssh_common_args"]
+    gate = "{{ hostvars['gate'].addresses.beta }}"
+    content["all"]["hosts"]["gate"] = {"addresses": addresses, "ansible_host": "192.0.2.1"}
+    content["all"]["hosts"]["beta"]["ansible_host"] = gate
+    content["all"]["hosts"]["alpha"].update(
+        ansible_host="{{ hostvars['gate'].addresses[inventory_hostname] }}",
+        ansible_ssh_common_args=f'{common} -o ProxyCommand="ssh {common} -i {hosts.key} -W %h:%p root@{gate}"',
+    )
+    playbooks.inventory.write_text(json.dumps(content))
+    ping = {"name": "Ping", "ansible.builtin.ping": None}
+    tasks = [ping, task("Move"), task("Again", method="rsync"), task("Pull", dest="/data/pulled", connect="pull")]
+    run = playbooks.run(tasks, hosts="beta").expect_success()
+    for dest in ("data/dest", "data/pulled"):
+        expect_same(hosts, dest=dest)
+    assert not run.result("Again")["changed"]
+    run = playbooks.run([task("Back", src_host="beta", dest_host="alpha", dest="/data/back")], hosts="alpha")
+    run.expect_success()
+
+
 def test_one_hosts_port_is_not_the_others(hosts: Testbed, playbooks: Playbooks) -> None:
     """beta's sshd listens at 2200 and alpha's at 22; only beta has ansible_port."""
     small_tree(hosts)

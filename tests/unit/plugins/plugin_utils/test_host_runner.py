@@ -38,6 +38,20 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.pacing import Pace
 SUDO = {"ansible_become": True}
 
 
+class Hosts(dict[str, dict[str, Any]]):
+    """The variables of hosts, as ansible-core gives them to a task."""
+
+    @property
+    def _inventory(self) -> SimpleNamespace:
+        return SimpleNamespace(get_host=lambda name: name)
+
+    @property
+    def _variable_manager(self) -> SimpleNamespace:
+        return SimpleNamespace(get_vars=lambda host, **_more: {**self[host], "hostvars": self})
+
+    raw_get = dict.__getitem__
+
+
 def bound(
     monkeypatch: pytest.MonkeyPatch,
     host: str,
@@ -54,10 +68,11 @@ def bound(
     context = PlayContext(passwords=typed)
     for name, value in (own or {}).items():
         setattr(context, name, value)
+    monkeypatch.setattr(Task, "get_play", lambda _task: None)
     action = SimpleNamespace(
         _task=Task(), _play_context=context, _loader=DataLoader(), _templar=None, _shared_loader_obj=None
     )
-    return HostRunner(action, host, {"hostvars": variables, "inventory_hostname": "new"})._action._connection
+    return HostRunner(action, host, {"hostvars": Hosts(variables), "inventory_hostname": "new"})._action._connection
 
 
 def test_a_typed_password_is_used_by_become(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -497,19 +512,16 @@ def executions(made: HostRunner) -> list[Any]:
     return list(made._action.ask.call_args_list)
 
 
-def test_the_task_that_failed_is_no_variable_of_a_host() -> None:
+def test_the_task_that_failed_is_no_variable_of_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a rescue it has templates of variables that are gone."""
-
-    class Undefined(dict):
-        def __getitem__(self, name: str) -> Any:
-            assert not name.startswith("ansible_failed_"), "it was templated"
-            return super().__getitem__(name)
-
-    hostvars = Undefined(ansible_host="192.0.2.1", ansible_failed_task={"vars": "{{ gone }}"}, ansible_failed_result={})
-    task_vars = Undefined(
-        hostvars={"new": hostvars}, inventory_hostname="new", ansible_failed_task={"vars": "{{ gone }}"}
-    )
-    assert "ansible_failed_task" not in host_runner._variables("new", task_vars)
+    failed = {"ansible_failed_task": {"vars": "{{ gone }}"}, "ansible_failed_result": {}}
+    hosts = Hosts(new={"ansible_host": "192.0.2.1", **failed})
+    monkeypatch.setattr(Task, "get_play", lambda _task: None)
+    action: Any = SimpleNamespace(_task=Task(), _loader=DataLoader())
+    task_vars = {"hostvars": hosts, "inventory_hostname": "new", **failed}
+    values, unusable = host_runner._variables(action, "new", task_vars)
+    assert values == {"ansible_host": "192.0.2.1", "ansible_facts": {}, "hostvars": hosts}
+    assert unusable == {}
 
 
 def test_a_host_that_never_answers_is_a_failure_that_says_how_to_wait_longer(runner: Runner) -> None:
