@@ -151,7 +151,8 @@ class Runner:
         for connections in itertools.count(1):
             result = self._once(run, on_item)
             result.connections = connections
-            stuck = result.obstacles if result.is_trapped else {}
+            found = result.obstacles if result.is_trapped and len(obstacles) < MAX_ERRORS else {}
+            stuck = {path: error for path, error in found.items() if path not in run.left_out}
             if stuck and not self.context.stop.is_set():
                 obstacles += stuck.values()
                 run = replace(run, left_out=(*run.left_out, *stuck))
