@@ -22,7 +22,7 @@ _TYPES = {
     stat.S_IFCHR: CHARACTER,
 }
 BLOCK_BYTES = 512  # of lstat's blocks, whatever the file system's are
-WHOLE_BYTES = 256 << 10  # up to this a file counts, and travels in a bundle, with its holes
+WHOLE_BYTES = 256 << 10  # up to this a file counts, and is sent in a bundle, with its holes
 
 _FORMAT = 0o170000  # S_IFMT
 _new_tuple = tuple.__new__

@@ -11,6 +11,7 @@
 * ``dirfd``: change a tree below a root, and nothing outside of it. ``remove``: remove a name with all below it.
 * ``inode``: what a name stands for, held while it is changed.
 * ``metadata``: owner, mode, ACLs, xattrs and times: what differs, and how it is set.
+* ``holes``: how much of a file is none of its holes.
 * ``compare``: what one entry needs at the destination. Pure.
 * ``staging``: the folders of a transfer below its destination.
 * ``accounts``, ``owners``, ``foreign_owners``: what owners are called on two hosts, and what their numbers become.

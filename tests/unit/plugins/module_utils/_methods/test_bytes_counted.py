@@ -82,7 +82,7 @@ def test_a_program_that_sends_holes_as_zeros_is_said_to(trees, method):
     assert of_tree(outcome) == [APPARENT, CONTENT, CONTENT, 0]
     assert outcome["bytes_sent"] == APPARENT
     assert APPARENT <= passed < APPARENT * 1.02 + OVERHEAD
-    driving = progress[0]  # the other end is in processes of its own
+    driving = progress[0]  # the peer has processes of its own
     assert driving["counted"] == driving["bytes_total"] == CONTENT, driving
 
 
