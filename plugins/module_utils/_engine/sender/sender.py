@@ -19,7 +19,7 @@ from ..._core.errors import TransferFailed
 from ..._core.files import hash_and_close
 from ..._core.mounts import places_in
 from ..._core.outcome import Outcome
-from ..._model.entry import DIRECTORY, REGULAR, Entry, contents_of
+from ..._model.entry import DIRECTORY, REGULAR, WHOLE_BYTES, Entry, contents_of
 from ..._model.filters import Filters
 from ..._model.paths import escape
 from ..._tree.dirfd import Root
@@ -162,7 +162,7 @@ class Sender:
             self._outcome.files_total += 1
             if entry.type == REGULAR:
                 self._outcome.bytes_apparent += entry.size
-                if entry.has_large_holes:
+                if entry.size > WHOLE_BYTES and entry.has_large_holes:  # the first is quick, and seldom so
                     entry = self._with_holes(entry)
                     self._outcome.bytes_total -= entry.size - entry.content
             yield entry if self._places == 1 else self._with_all_names(entry)
