@@ -50,7 +50,7 @@ class ActionModule(FleetAction):
         return said
 
     def _parse_returned_data(self, res: Mapping[str, Any], *profile: Any) -> Any:
-        """Give ansible-core what the module documents, and nothing else of the answer."""
+        """Return what ansible-core makes of the documented members of an answer. It gets no others."""
         said = read_answer(str(res.get("stdout") or ""), str(res.get("stderr") or ""))
         kept = {name: said[name] for name in _KEPT if name in said}
         warnings = said.get("warnings")

@@ -40,10 +40,10 @@ class FleetAction(ActionBase):
         """Do what the validated options say, and return what goes into the result. ``variables`` are the task's."""
         raise NotImplementedError
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(self, tmp: str | None = None, task_vars: dict[str, object] | None = None) -> dict[str, object]:
         """Validate the options, do the work, and return its result with harmless texts."""
         watch_for_end()
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result: dict[str, object] = super().run(tmp, task_vars)
         try:
             with _harmless_words():
                 _validation, options = self.validate_argument_spec(

@@ -34,11 +34,13 @@ class HostAction(ActionBase):
         super().__init__(**given)
         self._said = threading.local()
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(self, tmp: str | None = None, task_vars: dict[str, object] | None = None) -> dict[str, object]:
         """Refuse: this is no action of a task."""
         raise NotImplementedError
 
-    def ask(self, module_name: str, module_args: dict[str, object], task_vars: dict[str, Any]) -> Mapping[str, object]:
+    def ask(
+        self, module_name: str, module_args: dict[str, object], task_vars: Mapping[str, object]
+    ) -> Mapping[str, object]:
         """Run a module and return its answer as ``read_answer`` does. Untrusted input. Raises AnsibleError."""
         self._execute_module(module_name=module_name, module_args=module_args, task_vars=task_vars)
         return cast(Mapping[str, object], self._said.answer)

@@ -28,7 +28,7 @@ from .host_text import harmless, one_line
 
 _STATES = ("complete", "aside", "unfinished", "removing")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_LONGEST = 1_000  # characters of a text that is shown
+_LONGEST = 1_000  # characters of a shown text
 _MOST = 100_000  # snapshots, rules or counts
 
 
@@ -42,19 +42,27 @@ class Snapshot(TypedDict):
     reason: str  # why it was set aside
 
 
+class ShownProblem(TypedDict):
+    """Something in a snapshot that is not as it was."""
+
+    path: str | None  # None: the snapshot itself
+    detail: str
+    intact_in: list[str]  # snapshots
+
+
 def parse_snapshots(value: object) -> list[Snapshot]:
     """Return the snapshots of a list; raise WrongShape if it is none."""
     return [_parse_snapshot(one) for one in list_of(value, "snapshots", dict)]
 
 
-def parse_answer(values: Mapping[str, Any]) -> dict[str, Any]:
+def parse_answer(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what is kept of an answer to any action, each member of its type. Raises WrongShape."""
     kept = {name: parse(values[name], name) for name, parse in _MEMBERS.items() if name in values}
     warnings = [harmless(text)[:_LONGEST] for text in texts(values, "warnings")]
     return {**kept, "changed": optional(values, "changed", bool) or False, "warnings": warnings}
 
 
-def parse_problems(value: object) -> list[dict[str, Any]]:
+def parse_problems(value: object) -> list[ShownProblem]:
     """Return what a check found, for a report. Raises WrongShape."""
     return [
         {
@@ -97,7 +105,7 @@ def _counts(value: object, what: str) -> dict[str, int]:
     return {one_line(name): member(counts, name, int) for name in list(counts)[:_MOST]}
 
 
-def _checked(value: object, what: str) -> dict[str, Any]:
+def _checked(value: object, what: str) -> Mapping[str, object]:
     """Return the counts of a check, and the lists of what it looked at."""
     checked = as_object(value, what)
     lists = {name: checked[name] for name in ("snapshots", "parts") if name in checked}
@@ -119,7 +127,7 @@ _MEMBERS: Mapping[str, Callable[[object, str], Any]] = {
     "link_dest": lambda value, what: list_of(value, what, str),
     "link_dest_exclude": lambda value, what: list_of(value, what, str),
     "resumed": _flag,
-    "name": lambda value, what: "" if value == "" else _name(value, what),  # empty where none was finished
+    "name": lambda value, what: "" if value == "" else _name(value, what),  # empty: none was finished
     "figures": _counts,
     "snapshots": lambda value, _what: parse_snapshots(value),
     "kept": _kept,

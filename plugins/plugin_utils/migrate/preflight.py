@@ -27,13 +27,13 @@ _MAYBE: Mapping[str, type] = {"files_free": int, "largest_file": int, "xattrs": 
 _READ_ELSEWHERE = ("record", "lease")  # by parsers of their own
 
 
-def parse_discovered(value: object) -> dict[str, Any]:
+def parse_discovered(value: object) -> Mapping[str, Any]:
     """Return the answer to the step discover. Untrusted input. Raises WrongShape.
 
     Its texts are only shown, so they are harmless, without those of the record and the lease of the job.
     """
     values = as_object(value, "what it says of itself")
-    found: dict[str, Any] = {name: member(values, name, kind) for name, kind in _MEMBERS.items()}
+    found: dict[str, object] = {name: member(values, name, kind) for name, kind in _MEMBERS.items()}
     found.update({name: optional(values, name, kind) for name, kind in _MAYBE.items()})
     found.update({name: texts(values, name) for name in ("problems", "warnings")})
     return {**harmless_data(found), **{name: values[name] for name in _READ_ELSEWHERE if name in values}}

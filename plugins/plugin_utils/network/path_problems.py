@@ -31,14 +31,14 @@ _MEMBERS: Mapping[str, type] = {
 _MAYBE: Mapping[str, type] = {"largest": int, "link": str, "link_mtu": int, "source": str}
 
 
-def ask_path(runner: HostRunner, options: Mapping[str, Any]) -> dict[str, Any]:
+def ask_path(runner: HostRunner, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Send packets from a host, and return what the module nic_path_info found. Raises HostFailed."""
     asked = {name: options[name] for name in ("address", "mtu", "count", "patience") if options[name] is not None}
     waits = options["patience"] + options["count"]
     found = runner.run_module("longhaul.fleet.nic_path_info", {**asked, "required": False}, _MEMBERS, _MAYBE, waits)
     if found["verdict"] not in _VERDICTS or found["passed"] != (found["verdict"] == "passed"):
         raise HostFailed(f"its answer cannot be read: the verdict {found['verdict']!r}", runner.name)
-    return dict(found)
+    return found
 
 
 def find_path_problems(
