@@ -69,21 +69,33 @@ free:
 """
 
 import os
+import stat
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.overlap import overlap
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.resolve import real_path
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.descent import open_root
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.resolve import real_path, resolve
 
 
 def is_free(path: str) -> bool:
-    """Return whether nothing is at a path, or an empty folder. Symbolic links are followed."""
-    if not os.path.exists(path):
-        return True
-    if not os.path.isdir(path):
-        return False
-    with os.scandir(path) as entries:
-        return next(entries, None) is None
+    """Return whether nothing is at a path, or an empty folder.
+
+    Raises TransferFailed for a symbolic link that is not followed, and OSError.
+    """
+    found = resolve(os.fsencode(path))
+    try:
+        if found.error is not None:
+            raise found.error
+        if found.status is None or not stat.S_ISDIR(found.status.st_mode):
+            return found.status is None
+        fd = open_root(found.fd)
+        try:
+            return not os.listdir(fd)
+        finally:
+            os.close(fd)
+    finally:
+        os.close(found.fd)
 
 
 def main() -> None:
@@ -94,10 +106,10 @@ def main() -> None:
     )
     repository, dest, occupies = (module.params[name] for name in ("repository", "dest", "occupies"))
     try:
-        real = os.fsdecode(real_path(os.fsencode(dest)))
+        real, free = os.fsdecode(real_path(os.fsencode(dest))), is_free(occupies)
     except (TransferFailed, OSError) as error:
         module.fail_json(msg=f"Nothing was restored: {dest} cannot be the destination: {error}")
-    module.exit_json(changed=False, overlaps=overlap(repository, real), dest=real, free=is_free(occupies))
+    module.exit_json(changed=False, overlaps=overlap(repository, real), dest=real, free=free)
 
 
 if __name__ == "__main__":

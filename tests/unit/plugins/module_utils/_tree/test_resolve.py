@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree import resolve as resolving
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.resolve import (
     ForeignLink,
     may_follow,
@@ -173,6 +175,36 @@ def test_another_user_follows_his_own_links_and_roots(place):
             real(place / "home/web/own/webs")
     finally:
         os.seteuid(0)
+
+
+@as_root
+def test_the_owner_of_a_mounted_file_system_counts(place):
+    (place / "mnt").mkdir()
+    for owner, follows in ((WEB, True), (0, False), (OTHER, False)):
+        options = ["-t", "tmpfs", "-o", f"size=1m,uid={owner},mode=755", "none", str(place / "mnt")]
+        if subprocess.run(["mount", *options], check=False).returncode:
+            pytest.skip("no mounts here")
+        try:
+            (place / "app/current").unlink(missing_ok=True)
+            link(place / "app/current", "../mnt")
+            if follows:
+                assert real(place / "app/current") == f"{place}/mnt"
+            else:
+                with pytest.raises(ForeignLink):
+                    real(place / "app/current")
+        finally:
+            subprocess.run(["umount", str(place / "mnt")], check=True)
+
+
+@as_root
+def test_a_system_without_paths_alone_follows_the_same_links(place, monkeypatch):
+    monkeypatch.setattr(resolving, "_PATH", 0)
+    monkeypatch.setattr(resolving, "_FOLDER", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    link(place / "app/current", "releases/42")
+    link(place / "home/web/www", place / "victim")
+    assert real(place / "app/current/public") == f"{place}/app/releases/42/public"
+    with pytest.raises(ForeignLink):
+        real(place / "home/web/www")
 
 
 def described(path):
