@@ -27,6 +27,13 @@ LISTS_A_LONG_NAME = f"""
 descent = importlib.import_module("{PACKAGE}._tree.descent").Descent
 names = descent.names
 descent.names = lambda self: sorted([*names(self), b"n" * 300])
+walk = importlib.import_module("{PACKAGE}._tree.walk")
+stat_entry = walk.stat_entry
+def stat_long(fd, name, path, *more):
+    if len(name) < 256:
+        return stat_entry(fd, name, path, *more)
+    return stat_entry(fd, b".", path, *more)._replace(type="f", size=5, nlink=1)
+walk.stat_entry = stat_long
 """
 TAKES_143_BYTES = """
 def held(call):
