@@ -106,6 +106,7 @@ class _Batch:
         self.trouble: dict[int, str] = {}
         self.bases: dict[int, Basis] = {}
         self.old: dict[int, Offered] = {}  # whose old version is in its place
+        self.is_first = True  # or files of an earlier shard come again
         self.is_asked_for = False
         self.is_sent = False  # there is nothing more to come
         self.hasher: threading.Thread | None = None
@@ -144,6 +145,7 @@ class StreamDest(DestCarrier):
     def offer(self, shard: Shard, files: list[Offered], older: Callable[[bytes], Sequence[Root]]) -> None:
         """Open the old versions of large files: what is in the place of a file comes first."""
         batch = self._batches[shard.id] = _Batch()
+        batch.is_first = shard.attempt == 1
         batch.old = {file.index: file for file in files if file.found is not None}
         large = [file for file in files if not bundles.fits(file.entry)]
         if not large or self._context.settings.get("delta") == "none":
@@ -173,7 +175,7 @@ class StreamDest(DestCarrier):
             needed = None
             if partial.have:
                 batch.needed[index] = needed = at_most(MAX_RANGES, missing(partial.have, entry.size))
-                self.resumed = True
+                self.resumed = self.resumed or batch.is_first
             lacks = Wanted(index, entry, 0, needed).missing
             batch.large[index] = item = _Incoming(partial, lacks, self._context.progress)
             item.basis = batch.bases.get(index)

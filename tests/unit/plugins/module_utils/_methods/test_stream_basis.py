@@ -315,6 +315,27 @@ def test_a_source_that_sends_nothing_gets_no_file(tmp_path, kind):
         pytest.skip(f"cannot run here: {error}")
 
 
+DIES_THEN = """
+import os, time
+travel = large_files.StreamSource._travel
+def travel_and_die(self, opened):
+    travel(self, opened)
+    time.sleep(2)
+    os._exit(1)
+large_files.StreamSource._travel = travel_and_die
+"""
+
+
+def test_what_never_came_is_not_safe_for_a_rerun(trees):
+    """A source that cannot read a range says only that it is done, and names the problem later."""
+    source, dest, _work = trees
+    (source / "large").write_bytes(noise(1, 20 * MIB))
+    assert "died" in run_patched(trees, "source", SAYS_ONLY_DONE + DIES_THEN)
+    (folder,) = dest.glob(".longhaul-*/partial")
+    assert journaled(folder) == 0
+    expect_same(trees, transfer(trees))
+
+
 WRITES_WHEN_HASHED = """
 import os
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.basis import Basis
@@ -343,6 +364,7 @@ def test_an_old_version_that_changes_after_its_blocks_were_hashed(trees, size):
     outcome = run_patched(trees, "dest", patch, link_dest=[str(image.old)])
     assert (image.old / "sub/image too").exists()
     expect_same(trees, outcome)
+    assert not outcome["resumed"]
     times = 1 if size > 16 * MIB else 2
     assert outcome["bytes_sent"] == (times * len(different) + 1) * BLOCK
 
