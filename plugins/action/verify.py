@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 from ansible_collections.longhaul.fleet.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.tree_comparison import compare_trees
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
@@ -27,7 +28,7 @@ class ActionModule(PairAction):
     def run_pair(
         self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
     ) -> Mapping[str, object]:
-        result = compare_trees(source, dest, options, say)
+        result = compare_trees(source, dest, options, say, Memory())
         total = result["differences_total"]
         if total and options["on_difference"] == "fail":
             first = next(iter(result["differences"]), {"path": "", "kind": "differs"})

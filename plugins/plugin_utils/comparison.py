@@ -143,6 +143,8 @@ class Comparison:
     special_files: Sequence[str] = ("devices",)  # devices: all special files; specials: FIFOs and sockets alone
     algorithm: str = "blake2b"
     content_of: list[str] | None = None  # the only files that are read where fields has content; None: all
+    content_of_rounded: bool = False  # only those are read where times are coarse
+    time_units: Mapping[str, int] = MappingProxyType({})  # what the destination keeps of times, see TimeUnits
     extra: bool = False  # whether what only the destination has is a difference
     limit: int = 100  # of listed differences
     changed_after_ns: int | None = None  # by the source's clock; what changed later is "unstable"
@@ -238,6 +240,8 @@ class Comparison:
             "special_files": list(self.special_files),
             "algorithm": self.algorithm,
             "content_of": self.content_of,
+            "content_of_rounded": self.content_of_rounded,
+            "time_units": dict(self.time_units),
             "peer_name": self.runners["dest" if side == "source" else "source"].name,
         }
 

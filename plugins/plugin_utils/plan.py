@@ -189,6 +189,7 @@ def make_plan(
         "nc": {end.side: _nc_dialect(end) or "builtin" for end in (source, dest)},
         "scp_legacy_flag": "scp" in driving.programs and driving.programs["scp"]["legacy_flag"],
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
+        "time_units": {},
     }
     floor = parse_floor(options["rsync_floor"])
     if choice.method == "rsync":

@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     optional,
     texts,
 )
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import check_time_units
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import parse_request
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import parse_job_status
 
@@ -107,6 +108,7 @@ def _check_path(value: object, what: str) -> None:
             member(values, name, kind)
     if "measured" in values:
         check_members(as_object(values["measured"], "measured"), _MEASURED)
+    check_time_units(values.get("time_units", {}))
     if "child" in values:
         _check_path(values["child"], "child")
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import check_time_units
 
 from .endpoint import Endpoint
 from .memory import Memory
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SIDES = ("source", "dest")
 _KIND = "pair"
+_TIMES = "times"
 
 
 def recall(memory: Memory, about: object) -> dict[str, ProbeFacts]:
@@ -43,6 +45,20 @@ def remember(memory: Memory, about: object, facts: Mapping[str, ProbeFacts]) -> 
     """Write down what both sides have, or forget it where a job was found on one of them."""
     idle = not any(one["job"]["running"] or one["job"]["request"] for one in facts.values())
     memory.keep(_KIND, about, facts if idle else {})
+
+
+def recall_time_units(memory: Memory | None, transfer_id: str) -> dict[str, int]:
+    """Return how coarsely the last run of a transfer found times kept at its destination; empty if not known so."""
+    try:
+        return check_time_units(memory.recall(_TIMES, transfer_id)) if memory is not None else {}
+    except WrongShape:
+        return {}
+
+
+def remember_time_units(memory: Memory, transfer_id: str, units: Mapping[str, int]) -> None:
+    """Write that down, for what reads the destination only."""
+    if units != recall_time_units(memory, transfer_id):
+        memory.keep(_TIMES, transfer_id, units)
 
 
 def may_begin(plan: Plan, dest: Endpoint) -> bool:

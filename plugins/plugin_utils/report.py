@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import MAX_DELETED, Outcome
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import UNOWNED, UNTRUSTED
 
@@ -170,6 +172,25 @@ def with_server_side(message: str, failures: Mapping[str, str], driver: str) -> 
 def with_unreachable(message: str, error: Exception) -> str:
     """Add that a host could not be asked and cleared up after a failure, which often has the same cause."""
     return f"{message}. Afterwards {error}. When that host can be reached again, run the task again: it resumes"
+
+
+def coarse_times(units: Mapping[str, int], root: str, host: str) -> str:
+    """Return the notice that a destination keeps times coarsely; ``units`` are those of an outcome."""
+    coarse = {path: unit for path, unit in units.items() if unit > 1}
+    path, unit = min(coarse.items())
+    more = f" (and in {counted(len(coarse) - 1, 'other place', 'other places')} below it)" if len(coarse) > 1 else ""
+    return (
+        f"the file system of {os.path.join(root, path).rstrip('/')} on {host} keeps modification times in steps of "
+        f"{_interval(unit)}{more}, so times are compared in these steps: a file that changes within one step, and "
+        "keeps its size, counts as unchanged. checksum: true compares contents instead"
+    )
+
+
+def _interval(nanoseconds: int) -> str:
+    for name, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds // size} {name}"
+    return f"{nanoseconds} ns"
 
 
 def verified_fields(preserve: list[str], checksum: bool, all_xattrs: bool, trust: str = FULL) -> list[str]:

@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome impor
 
 from . import credentials, steps
 from .bottleneck import met_by
-from .comparison import Digest, parse_after, parse_quick_digest
+from .comparison import Comparison, Digest, parse_after, parse_quick_digest
 from .endpoint import Endpoint, Refusal, make_endpoint, ssh_port
 from .engine import packed_engine
 from .host_runner import ControllerGone, HostFailed, HostRunner, LeaseLost
@@ -37,9 +37,24 @@ from .owners import add_owners, merged, names_to_look_up
 from .parallel import run_parallel
 from .plan import CHANGES_LISTED, Plan, first_look, needs_all, transfer_id
 from .probe import parse_probe
-from .remembered import is_same_plan, may_begin, recall, remember
+from .remembered import (
+    is_same_plan,
+    may_begin,
+    recall,
+    recall_time_units,
+    remember,
+    remember_time_units,
+)
 from .repair import WHOLE_PROGRAM, add_repair
-from .report import TransferError, failure_of_paths, shape_result, with_earlier, with_server_side, with_unreachable
+from .report import (
+    TransferError,
+    coarse_times,
+    failure_of_paths,
+    shape_result,
+    with_earlier,
+    with_server_side,
+    with_unreachable,
+)
 from .result import Result
 from .roots import child_name
 from .rsync_fallback import make_plan, plan_by_rsync
@@ -100,11 +115,14 @@ class Session:
         say: Callable[[str], None],
         interruption: Interruption,
         memory: Memory | None = None,
+        compares_rounded: bool = False,
     ) -> None:
         """Take both ends, the module's options with their defaults, where progress lines go, and last words.
 
-        ``memory`` is what the control node remembers of earlier runs.
+        ``memory`` is what the control node remembers of earlier runs. ``compares_rounded``: a comparison at the end
+        reads the files whose times the destination keeps too coarsely to tell that they did not change.
         """
+        self._compares_rounded = compares_rounded
         self._runners = {"source": source, "dest": dest}
         if options["trust"] == NONE:
             for runner in self._runners.values():
@@ -122,6 +140,7 @@ class Session:
         self._fingerprint = _fingerprint(options)
         self._memory = memory
         self._line = recall_line(memory, self._names) if memory is not None else UNKNOWN
+        self._time_units = recall_time_units(memory, self.id)
         self._looked_at: tuple[str, ...] = ()  # methods, by the last probes
         self._at_dest: object = None  # what the destination has in the end, where it was probed again
 
@@ -162,7 +181,8 @@ class Session:
         self, source: Endpoint, dest: Endpoint, pull: bool = False, avoid: Mapping[str, str] | None = None
     ) -> Plan:
         """Decide the whole transfer. Raises Refusal."""
-        return make_plan(self._options, source, dest, self._check, pull, avoid, self._line)
+        plan = make_plan(self._options, source, dest, self._check, pull, avoid, self._line)
+        return replace(plan, settings={**plan.settings, "time_units": self._time_units})
 
     def _begin_plan(
         self,
@@ -574,12 +594,15 @@ class Session:
         outcome = status.outcome or Outcome()
         # What every owner has become, for the comparison and for what it sends again.
         owner_map = merged(plan.settings["owner_map"], outcome.owners)
-        plan = replace(plan, settings={**plan.settings, "owner_map": owner_map})
+        known_units = plan.settings["time_units"]
+        plan = replace(plan, settings={**plan.settings, "owner_map": owner_map, "time_units": dict(outcome.time_units)})
         if outcome.deferred:
             self._hand_to_rsync(plan, outcome.deferred, source, dest, result)
             done = {}
         if self._compares:
             quick_digests = {side: parse_quick_digest(said[-1]) for side, said in done.items()}
+            if outcome.time_units != known_units:  # by which times were rounded in them
+                quick_digests = dict.fromkeys(quick_digests)
             if "dest" in done:
                 self._note_last_steps(self._after(plan, "dest"), parse_after(done["dest"][-1]))
             self._verify(plan, source, dest, result, quick_digests)
@@ -589,6 +612,8 @@ class Session:
             self._note_last_steps(self._end(plan, "dest"), done["dest"])
         self._remember(source, dest)
         self._remember_line(outcome)
+        if self._memory is not None and not self._check:
+            remember_time_units(self._memory, self.id, outcome.time_units)
         result["phases"] = dict(self._phases)
         result["duration"] = round(sum(self._phases.values()), 3)
         return harmless_data(result)
@@ -597,6 +622,9 @@ class Session:
         """Return the task's result, with what either the engine or a count found about owners."""
         result = shape_result(plan, status, state, self._phases, self._ready)
         outcome = status.outcome or Outcome()
+        if outcome.time_units and "times" in plan.settings["preserve"]:
+            coarse = coarse_times(outcome.time_units, plan.roots.dest, self._names[1])
+            result["warnings"] = [*result.get("warnings", []), coarse]
         found = self._owners or Owners({}, outcome.owner_mismatches, outcome.owner_hints)
         add_owners(result, found.mismatches, found.hints, self._names, self._options["owner_warnings"])
         return result
@@ -660,8 +688,11 @@ class Session:
         met_by_name = not plan.settings["numeric_ids"]  # what they have become, the outcome says
         if not plan.short or met_by_name:
             return []
-        comparison = comparison_of(plan, self._runners, self._options, self._label)
+        comparison = self._comparison(plan)
         return [steps.stop(folder), comparison.quick_digest_step(side, self._after(plan, side))]
+
+    def _comparison(self, plan: Plan) -> Comparison:
+        return comparison_of(plan, self._runners, self._options, self._label, self._compares_rounded)
 
     def _after(self, plan: Plan, side: str) -> list[Step]:
         """Return the steps with which all ends on a host.
@@ -712,8 +743,7 @@ class Session:
         """Compare both trees by each host's own walk. The transfer's last steps are sent in the same executions."""
         verification = Verification(
             plan=plan,
-            comparison=comparison_of(plan, self._runners, self._options, self._label),
-            repairs=self._options["verify"] == "checksum",
+            comparison=self._comparison(plan),
             before={side: [steps.stop(self._folder(side))] for side in self._runners},
             after={side: self._after(plan, side) for side in self._runners},
             label=self._label,

@@ -16,12 +16,15 @@ from .comparison import Comparison
 from .endpoint import Refusal
 from .host_runner import HostRunner
 from .host_text import harmless_data
+from .memory import Memory
 from .options import check_options
 from .owner_census import CensusSettings, take_census
 from .owners import names_to_look_up, owner_table
 from .parallel import run_parallel
 from .plan import transfer_id
 from .probe import parse_described
+from .remembered import recall_time_units
+from .report import coarse_times
 from .roots import child_name, resolve_roots
 from .rules import filter_rules, refuse_misread_rules
 
@@ -33,26 +36,33 @@ _PATIENCE = 300.0  # seconds that a host may be out of reach
 
 
 def compare_trees(
-    source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
+    source: HostRunner,
+    dest: HostRunner,
+    options: Mapping[str, Any],
+    say: Callable[[str], None],
+    memory: Memory | None = None,
+    reads_rounded: bool = False,
 ) -> dict[str, Any]:
     """Return what the module verify returns, also for trees that differ; ``options`` are its own.
 
+    Nothing is written to find out how coarsely the destination keeps times: ``memory`` has what a transfer found, else
+    what is seen there counts. ``reads_rounded``: where times are coarse, contents are compared in any case.
     Raises Refusal, HostFailed and ComparisonFailed.
     """
     started = time.monotonic()
     check_options(options)
     child = child_name(options["src"])
     owner_map = options["owner_map"]
+    rules = filter_rules(options)
     described = run_parallel(
         {
-            "source": lambda: _describe(source, options["src"], "", names_to_look_up(owner_map, "source")),
-            "dest": lambda: _describe(dest, options["dest"], child, names_to_look_up(owner_map, "dest")),
+            "source": lambda: _describe(source, options["src"], "", names_to_look_up(owner_map, "source"), rules),
+            "dest": lambda: _describe(dest, options["dest"], child, names_to_look_up(owner_map, "dest"), rules),
         }
     )
     at_source, at_dest = described["source"], described["dest"]
     names = (source.name, dest.name)
     roots = resolve_roots(options["src"], options["dest"], at_source["path"], at_dest["path"], names)
-    rules = filter_rules(options)
     refuse_misread_rules(options["src"], options["dest"], roots, rules)
     if roots.target["type"] == "missing":
         raise Refusal(f"there is nothing at {roots.dest} on {dest.name}: check dest and its trailing slash")
@@ -73,11 +83,16 @@ def compare_trees(
         label = f"{source.name} -> {dest.name}"
         runners = {"source": source, "dest": dest}
         numbers = take_census(runners, identity, roots.source, settings, say, label, _PATIENCE).table
+    units = recall_time_units(memory, identity) or roots.target.get("time_units", {})
+    units = units if "mtime" in fields else {}
+    reads_rounded = reads_rounded and bool(units) and not options["checksum"]
     compared = Comparison(
         runners={"source": source, "dest": dest},
         roots={"source": roots.source, "dest": roots.dest},
         identity=identity,
-        fields=fields + (["content"] if options["checksum"] else []),
+        fields=fields + (["content"] if options["checksum"] or reads_rounded else []),
+        content_of_rounded=reads_rounded,
+        time_units=units,
         rules=rules,
         only=roots.only,
         one_file_system=options["one_file_system"],
@@ -96,16 +111,18 @@ def compare_trees(
         "differences_total": total,
         "differences_truncated": total > len(compared.differences),
         "unstable": compared.unstable,
-        "algorithm": algorithm if options["checksum"] else "",
+        "algorithm": algorithm if options["checksum"] or reads_rounded else "",
         "duration": round(time.monotonic() - started, 3),
         **compared.counts,
     }
+    if units:
+        warnings = [*warnings, coarse_times(units, roots.dest, dest.name)]
     if warnings:
         result["warnings"] = warnings
     return harmless_data(result)
 
 
-def _describe(runner: HostRunner, path: str, child: str, owners: dict[str, list[str]]) -> Described:
+def _describe(runner: HostRunner, path: str, child: str, owners: dict[str, list[str]], rules: list[str]) -> Described:
     """Ask a host what stands at a path, how fast it hashes, and for the numbers of owners."""
-    (said,) = runner.run({"do": "describe", "path": path, "child": child, "owners": owners})
+    (said,) = runner.run({"do": "describe", "path": path, "child": child, "owners": owners, "rules": rules})
     return parse_described(said)

@@ -36,13 +36,17 @@ class Verification:
 
     plan: Plan
     comparison: Comparison
-    repairs: bool  # whether what differs is sent again
     before: Steps
     after: Steps
     label: str
     say: Callable[[str], None]
     phase: Callable[[str], AbstractContextManager[None]]  # counts the seconds
     send_again: Callable[[Plan], Outcome]
+
+    @property
+    def repairs(self) -> bool:
+        """Whether what differs is sent again: where contents were compared."""
+        return "content" in self.comparison.fields
 
     def run(self, result: Result, quick_digests: Mapping[str, Digest | None] = MappingProxyType({})) -> Compared:
         """Complete the transfer's result, and return what was found in the end, with the owners counted at first.
@@ -91,16 +95,24 @@ class Verification:
         return found
 
 
-def comparison_of(plan: Plan, runners: Mapping[str, HostRunner], options: Mapping[str, Any], label: str) -> Comparison:
-    """Return the comparison after a transfer; ``options`` are the module's, with their defaults."""
+def comparison_of(
+    plan: Plan, runners: Mapping[str, HostRunner], options: Mapping[str, Any], label: str, reads_rounded: bool = False
+) -> Comparison:
+    """Return the comparison after a transfer; ``options`` are the module's, with their defaults.
+
+    ``reads_rounded``: contents count where the destination keeps times coarsely.
+    """
     settings = plan.settings
+    by_content = options["verify"] == "checksum"
+    is_coarse = "times" in settings["preserve"] and bool(settings["time_units"])
+    reads_rounded = reads_rounded and is_coarse and not by_content
     return Comparison(
         runners=runners,
         roots={"source": plan.roots.source, "dest": plan.roots.dest},
         identity=plan.transfer_id,
-        fields=verified_fields(
-            settings["preserve"], options["verify"] == "checksum", plan.both_root, settings["trust"]
-        ),
+        fields=verified_fields(settings["preserve"], by_content or reads_rounded, plan.both_root, settings["trust"]),
+        content_of_rounded=reads_rounded,
+        time_units=settings["time_units"],
         rules=settings["rules"],
         only=plan.roots.only,
         one_file_system=settings["one_file_system"],

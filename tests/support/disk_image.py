@@ -15,6 +15,7 @@ from typing import Iterator
 MKFS = {
     "btrfs": ["mkfs.btrfs", "-q"],
     "ext4": ["mkfs.ext4", "-q", "-F"],
+    "ext4-128": ["mkfs.ext4", "-q", "-F", "-I", "128"],  # whose times are whole seconds
     "xfs": ["mkfs.xfs", "-q", "-m", "reflink=1"],
 }
 SHARES_EXTENTS = ("btrfs", "xfs")

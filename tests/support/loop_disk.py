@@ -48,7 +48,7 @@ def loop_disk(
         if direct:
             os.posix_fallocate(image.fileno(), 0, size)
         os.truncate(image.name, size)
-        _run([*MKFS[kind], *(["-E", "nodiscard"] if kind == "ext4" else []), image.name])
+        _run([*MKFS[kind], *(["-E", "nodiscard"] if kind.startswith("ext4") else []), image.name])
         options = ["--direct-io=on"] if direct else []
         device = _run(["losetup", *options, "--find", "--show", image.name]).strip()
         held.callback(_run, ["losetup", "--detach", device])
@@ -56,7 +56,7 @@ def loop_disk(
         held.callback(os.close, fd)
         for host, path in places:
             flags = str(_SYNCHRONOUS if synchronous else 0)
-            _run(bed.argv(host, ["python3", "-c", _MOUNT, str(fd), path, kind, flags]), fd)
+            _run(bed.argv(host, ["python3", "-c", _MOUNT, str(fd), path, kind.partition("-")[0], flags]), fd)
             held.callback(_run, bed.argv(host, ["umount", path]))
         yield device
 

@@ -101,6 +101,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "ciphers": "",
         "changes_max": 1000,
         "rsync": {"source": VERSION, "dest": VERSION},
+        "time_units": {},
     }
     assert set(changes) - {"rsyncd_module"} <= set(plan)
     plan.update(changes)

@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Mapping, cast
 
 from .json_shape import as_object, list_of, member, number
-from .settings import Settings
+from .settings import Settings, check_time_units
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         host_keys: list[str]
         root: str  # as messages of rsync name it
         leftover: bool  # an interrupted run had left something there
+        time_units: dict[str, int]  # at the destination, see TimeUnits
         private: bool  # its sshd is of this transfer alone
         subpath: str  # in the daemon's module
         link_dest: list[str]  # in the module's terms
@@ -95,6 +96,7 @@ def _parse(value: object, what: str) -> Mapping[str, Any]:
             member(values, name, _KINDS[name])
         elif name in _LISTS:
             list_of(values[name], name, _LISTS[name])
+    check_time_units(values.get("time_units", {}))
     if values.get("patience") is not None:
         number(values, "patience")
     return values

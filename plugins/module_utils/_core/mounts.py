@@ -66,3 +66,16 @@ def places_in(root: str) -> int:
             return most_places(parse_mounts(stream.read()), root)
     except OSError:
         return 1
+
+
+def points_below(root: str) -> list[str]:
+    """Return the mount points inside a tree, relative to its root, in order, as far as the system tells them.
+
+    ``root`` is an absolute path without symbolic links.
+    """
+    try:
+        with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as stream:
+            points = {mount.point for mount in parse_mounts(stream.read())}
+    except OSError:
+        return []
+    return sorted(os.path.relpath(point, root) for point in points if point != root and is_on(point, root))

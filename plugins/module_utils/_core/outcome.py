@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, cast
 
 from .counted import among, entries_text
 from .json_shape import WrongShape, as_object, check_members, list_of, member, number, optional, texts
+from .settings import check_time_units
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -90,6 +91,7 @@ class Outcome:
         self.owners: dict[str, list[list[int]]] = {}  # what ids of the source became: pairs of "users" and "groups"
         self.owner_mismatches: list[OwnerMismatch] = []
         self.owner_hints: list[str] = []  # what in the tree has owners of its own
+        self.time_units: dict[str, int] = {}  # of the destination, where its times are coarse: see TimeUnits
         self.resumed = False
         self.streams = 0  # that were used; 0: as many as the settings say
         self.phases: dict[str, float] = {}  # seconds
@@ -166,6 +168,7 @@ class Outcome:
         for what, counted in given.get("withheld", {}).items():
             if not (isinstance(counted, list) and [type(one) for one in counted] == [int, str]):
                 raise WrongShape(f"withheld has no number and no path for {what}")
+        check_time_units(given.get("time_units", {}))
         for name in given.get("cmd", {}):
             texts(given["cmd"], name)
         for name in given.get("phases", {}):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Mapping, cast
 
 from .errors import TransferFailed
+from .json_shape import WrongShape, as_object, member
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         nc: dict[str, str]
         scp_legacy_flag: bool
         sftp: SftpTuning
+        time_units: dict[str, int]  # see TimeUnits; the destination's job puts in what it finds
 
     class Settings(_Always, total=False):
         rsyncd_module: DaemonModule
@@ -81,17 +83,28 @@ if TYPE_CHECKING:
 else:  # making such classes takes a millisecond of each job's start
     Compression = SftpTuning = DaemonModule = Settings = dict
 
+COARSEST = 2 * 10**9  # nanoseconds: the unit of FAT, and no file system in use has a larger one
+
 _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("id", "method", "trust", "delta", "ciphers", "congestion", "congestion_first"), (str,)),
     **dict.fromkeys(("bwlimit", "streams", "streams_max", "streams_first", "timeout", "changes_max"), (int,)),
     **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
     **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
     **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "link_dest_exclude", "rsync_opts"), (list,)),
-    **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp"), (dict,)),
+    **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp", "time_units"), (dict,)),
     **dict.fromkeys(("only", "source_root"), (str, type(None))),
     "max_delete": (int, type(None)),
     "rsyncd_module": (dict, type(None)),
 }
+
+
+def check_time_units(value: object) -> dict[str, int]:
+    """Return units of modification times by escaped paths, as TimeUnits takes them; raise WrongShape."""
+    units = as_object(value, "time_units")
+    for path in units:
+        if not 1 <= member(units, path, int) <= COARSEST:
+            raise WrongShape(f"time_units has an impossible unit for {path!r}")
+    return dict(units)
 
 
 def parse_settings(values: object) -> Settings:
@@ -118,6 +131,7 @@ def parse_settings(values: object) -> Settings:
         "nc": {},
         "scp_legacy_flag": False,
         "sftp": {},
+        "time_units": {},
         "streams_max": given.get("streams"),
         "streams_first": given.get("streams"),
         **given,
@@ -127,4 +141,8 @@ def parse_settings(values: object) -> Settings:
         is_right = isinstance(value, types) and (bool in types or not isinstance(value, bool))
         if not is_right or (list in types and not all(isinstance(text, str) for text in found[name])):
             raise TransferFailed(f"the job's request has no setting {name} that can be read: run the transfer again")
+    try:
+        check_time_units(found["time_units"])
+    except WrongShape as error:
+        raise TransferFailed(f"the job's request cannot be read: {error}. Run the transfer again") from error
     return cast(Settings, found)

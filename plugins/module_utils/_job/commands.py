@@ -11,6 +11,7 @@ imports what it alone needs.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence, cast
 
@@ -65,10 +66,15 @@ def _probe(step: steps.Probe, given: Given) -> ProbeFacts:
 def _describe(step: steps.Describe, _given: Given) -> Described:
     """Return what exists at a path, and how fast this host hashes, for a comparison."""
     from .._tree.content_hash import speeds
+    from .._tree.time_units import observed_units
     from .probe import describe_with_child, numbers_of
 
+    path = describe_with_child(step["path"], step.get("child"))
+    for facts in (path, path.get("child")):
+        if facts and facts["type"] == "directory":
+            facts["time_units"] = observed_units(os.fsencode(facts["real"]), step.get("rules", ()))
     return {
-        "path": describe_with_child(step["path"], step.get("child")),
+        "path": path,
         "hash_speeds": speeds(),
         "now_ns": time.time_ns(),
         "owners": numbers_of(step.get("owners") or {}),

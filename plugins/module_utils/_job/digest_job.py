@@ -19,6 +19,7 @@ from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry, special_types
 from .._model.filters import FilterError, Filters
 from .._model.ids import IdMap
 from .._model.paths import unescape
+from .._model.time_units import TimeUnits
 from .._tree.content_hash import with_contents
 from .._tree.digest import TreeDigest
 from .._tree.held_root import open_held
@@ -110,7 +111,7 @@ def _read(
         filters = Filters.parse(request["rules"]) if request["rules"] else None
     except FilterError as error:
         raise TransferFailed(str(error)) from error
-    digest = TreeDigest(Describer(fields, IdMap.of(request["owner_map"])), store)
+    digest = TreeDigest(_describer(request), store)
     entries = walk(
         root,
         filters=filters,
@@ -129,7 +130,7 @@ def _read(
     if counted is not None:
         entries = counted.passing(entries)
     if "content" in fields:
-        known = _unread(request.get("content_of"))
+        known = _unread(request)
         for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS, known):
             digest.add(entry, content)
             count(entry.size)
@@ -143,18 +144,27 @@ def _read(
     return made
 
 
-def _unread(wanted: list[str] | None) -> Callable[[Entry], bytes] | None:
+def _describer(request: DigestRequest) -> Describer:
+    times = TimeUnits(request.get("time_units") or {})
+    return Describer(frozenset(request["fields"]), IdMap.of(request["owner_map"]), times)
+
+
+def _unread(request: DigestRequest) -> Callable[[Entry], bytes] | None:
     """Return what stands for the contents of the files that are not read: the same on both sides, as if they were."""
-    if wanted is None:
-        return None
-    paths = {unescape(path) for path in wanted}
-    return lambda entry: b"" if entry.path in paths or entry.type != REGULAR else _NOT_READ
+    wanted = request.get("content_of")
+    if wanted is not None:
+        paths = {unescape(path) for path in wanted}
+        return lambda entry: b"" if entry.path in paths or entry.type != REGULAR else _NOT_READ
+    if request.get("content_of_rounded"):
+        times = TimeUnits(request.get("time_units") or {})
+        return lambda entry: b"" if times.at(entry.path) > 1 or entry.type != REGULAR else _NOT_READ
+    return None
 
 
 def drill_down(folder: JobFolder, step: DrillDown) -> Mapping[str, object]:
     """Answer a question about a tree that was read."""
     request = parse_digest_request(folder.request)
-    store = RecordStore(folder.file(_STORE), Describer(frozenset(request["fields"]), IdMap.of(request["owner_map"])))
+    store = RecordStore(folder.file(_STORE), _describer(request))
     since = step.get("changed_after_ns")
     if step["ask"] == "listing":
         return store.listing(step["buckets"], changed_after_ns=since).as_dict()

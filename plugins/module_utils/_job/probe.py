@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         child: PathFacts
         folder: Probed  # ``existing``, or the folder that it is in
         measured: Measured  # at the source
+        time_units: dict[str, int]  # of a directory, where it is to be compared: see TimeUnits
 
     class Older(TypedDict):
         """What stands at the folders of link_dest."""

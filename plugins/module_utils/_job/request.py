@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Mapping, cast
 from .._core.context import parse_peer, parse_serve
 from .._core.errors import TransferFailed
 from .._core.json_shape import WrongShape, as_object, check_members, list_of, optional, well_formed
+from .._core.settings import check_time_units
 from .._tree.held_root import parse_probed
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
         special_files: list[str]  # devices, specials or neither: others are passed over
         algorithm: str
         content_of: list[str] | None  # the only files whose contents count, where ``fields`` has content; None: all
+        content_of_rounded: bool | None  # if content_of is None: only those where the destination keeps coarse times
+        time_units: dict[str, int] | None  # of the destination, see TimeUnits
 
     class _StoredSettings(TypedDict, total=False):
         method: str
@@ -102,8 +105,14 @@ def parse_digest_request(value: object) -> DigestRequest:
         value,
         {"root": str, "one_file_system": bool, "algorithm": str},
         ("rules", "fields", "special_files"),
-        {"side": str, "only": str, "owner_map": dict, "count_owners": list, "content_of": list},
+        {
+            **dict.fromkeys(("side", "only"), str),
+            **dict.fromkeys(("owner_map", "time_units"), dict),
+            **dict.fromkeys(("count_owners", "content_of"), list),
+            "content_of_rounded": bool,
+        },
     )
+    _check_time_units(values.get("time_units") or {})
     return cast(DigestRequest, values)
 
 
@@ -122,6 +131,13 @@ def _checked(
     except WrongShape as error:
         raise _refusal(error) from error
     return values
+
+
+def _check_time_units(value: object) -> None:
+    try:
+        check_time_units(value)
+    except WrongShape as error:
+        raise _refusal(error) from error
 
 
 def _refusal(error: WrongShape) -> TransferFailed:

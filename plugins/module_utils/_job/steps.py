@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     class _MayDescribe(TypedDict, total=False):
         child: str
+        rules: list[str]  # what they leave out is not looked at
         owners: Names | None
 
     class Describe(_MayDescribe):

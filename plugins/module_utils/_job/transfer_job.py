@@ -106,6 +106,7 @@ def _serve(context: Context, method: Any, reporter: Reporter, control: Control) 
     control.start()
     server = method.serve(context)
     try:
+        server.ready["time_units"] = context.settings["time_units"]
         reporter.set(state="serving", ready={"confinement": confinement, **server.ready})
         _wait_for_end(context, server, reporter)
     finally:
@@ -152,6 +153,7 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
         yield
         return
     from .._tree import staging  # here, as below: a source never needs it
+    from .._tree.time_units import learn_time_units
     from . import owner_check
 
     holder = f"transfer {context.settings['id']} (process {os.getpid()})"
@@ -172,6 +174,8 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                     f"the destination {os.fsdecode(context.root)} cannot be read: {error.strerror}. Use become, or fix "
                     "the permissions"
                 ) from error
+            else:
+                learn_time_units(context)
             yield
             return
         succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
@@ -180,6 +184,7 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                 context.serve["leftover"] = staged.prepare(registry.leftover_adopter(context.settings["method"]))
                 try:
                     owner_check.require_owners(context)
+                    learn_time_units(context)
                     yield
                 finally:
                     left = staged.settle(context.settings["partial"] and not succeeded())

@@ -10,6 +10,7 @@
 * ``filters``: rules in rsync's syntax, and what they match.
 * ``ticket``: what a running transfer is told: pause, end, rate. ``rate``: rates as people write them.
 * ``congestion``: which congestion control connections get.
+* ``time_units``: when times are the same on a file system that keeps them coarsely.
 * ``ids``: numbers of users and groups, in ACLs too, and what they become at the destination.
 
 It may import ``_core`` alone.

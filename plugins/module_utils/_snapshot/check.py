@@ -21,6 +21,7 @@ from .._model.entry_codec import ManifestError
 from .._model.paths import escape, join
 from .._tree.dirfd import Root
 from .._tree.record import FIELDS, Describer, Record
+from .._tree.time_units import units_of
 from .._tree.walk import OnError, walk
 from . import names
 from .errors import Refused
@@ -165,8 +166,8 @@ def check_names(series: Series, report: Report) -> None:
 
 def check_files(snapshot: Snapshot, report: Report, below: Below = WHOLE) -> None:
     """Compare every name of a snapshot, or those below a path, with the manifest."""
-    describer = Describer(_COMPARED)
     data_fd = snapshot.open_data()
+    describer = Describer(_COMPARED, times=units_of(data_fd))  # a repository may have been copied to a coarser disk
 
     def fail(path: bytes, error: OSError) -> None:
         if not isinstance(error, PermissionError):

@@ -14,6 +14,7 @@
 * ``holes``: how much of a file is none of its holes.
 * ``compare``: what one entry needs at the destination. Pure.
 * ``staging``: the folders of a transfer below its destination.
+* ``time_units``: in which unit the file systems of a destination keep times.
 * ``accounts``, ``owners``, ``foreign_owners``: what owners are called on two hosts, and what their numbers become.
 * ``content_hash``: hash the files of a tree, several at a time.
 * ``record``, ``record_store``, ``digest``: compare two trees on two hosts that have no link between them.

@@ -39,7 +39,6 @@ def compare(
     link_ok: bool = True,
     ids: IdMap = NUMERIC,
     powers: Powers = ROOT_POWERS,
-    window_ns: int = 0,
     arrow: str = ">",
 ) -> Verdict:
     """Compare the source's entry with what the destination has at the same path (None: nothing).
@@ -55,7 +54,7 @@ def compare(
         kind = "h"
     if found is None or found.type != source.type:
         return Verdict(CREATE if found is None else REPLACE, f"{kind}{letter}{'+' * 9}", frozenset())
-    fields = differences(source, found, preserve, ids, powers, window_ns)
+    fields = differences(source, found, preserve, ids, powers)
     action, changed = _action(source, found, fields, checksum_equal)
     if not link_ok:
         action = REPLACE

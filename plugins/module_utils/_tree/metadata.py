@@ -87,13 +87,11 @@ def differences(
     preserve: frozenset[str],
     ids: IdMap = NUMERIC,
     powers: Powers = ROOT_POWERS,
-    window_ns: int = 0,
 ) -> frozenset[str]:
     """Name what of :data:`FIELDS` must be set on ``found``, of the same type, to be as ``wanted``.
 
     ``preserve`` is what the settings call ``owner group permissions times acls xattrs``. What the process has
-    not the power to set is no difference, or every run would try again. Times differ when they are more than
-    ``window_ns`` apart (0: at all), for destinations that store them coarsely.
+    not the power to set is no difference, or every run would try again.
     """
     differ = set()
     same_owner, same_group = found.uid == ids.uid(wanted.uid), found.gid == ids.gid(wanted.gid)
@@ -105,7 +103,7 @@ def differences(
     mode = _safe_mode(wanted, same_owner or "owner" in differ, same_group or "group" in differ)
     if "permissions" in preserve and wanted.type != SYMLINK and found.mode != mode:
         differ.add("mode")
-    if "times" in preserve and abs(found.mtime_ns - wanted.mtime_ns) > window_ns:
+    if "times" in preserve and found.mtime_ns != wanted.mtime_ns:
         differ.add("times")
     if wanted.xattrs or found.xattrs:
         for field, is_acl in (("acls", True), ("xattrs", False)):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._model.entry import BLOCK, CHARACTER, REGULAR, SYMLINK, Entry
 from .._model.ids import ACL_GROUP, ACL_USER, NUMERIC, IdMap, acl_entries
 from .._model.paths import escape
+from .._model.time_units import TimeUnits
 from . import xattr
 from .content_hash import Content
 
@@ -68,10 +69,11 @@ def path_hash(path: bytes) -> bytes:
 class Describer:
     """Describes records by the fields that are compared.
 
-    Owners are numbers, and ``ids`` says what the numbers of this side are called at the destination.
+    Owners are numbers, and ``ids`` says what the numbers of this side are called at the destination; ``times``, how
+    coarsely times are kept there.
     """
 
-    def __init__(self, fields: frozenset[str], ids: IdMap = NUMERIC) -> None:
+    def __init__(self, fields: frozenset[str], ids: IdMap = NUMERIC, times: TimeUnits | None = None) -> None:
         unknown = fields - FIELDS - {UNOWNED, UNTRUSTED}
         if unknown:
             raise ValueError(f"unknown fields {', '.join(sorted(unknown))}; known are {', '.join(sorted(FIELDS))}")
@@ -81,6 +83,7 @@ class Describer:
         left_out = [key for mark, key in not_compared if mark in fields]
         self._xattrs = tuple(key for key in _COMPARED_XATTRS if key not in left_out)
         self._ids = ids
+        self._times = times or None  # nanoseconds are kept as they are
 
     @property
     def compares_links(self) -> bool:
@@ -102,7 +105,7 @@ class Describer:
         elif entry.type in (BLOCK, CHARACTER):
             values["device"] = entry.rdev
         if "mtime" in fields:
-            values["mtime"] = entry.mtime_ns
+            values["mtime"] = entry.mtime_ns if self._times is None else self._times.stored(entry.path, entry.mtime_ns)
         if "mode" in fields and entry.type != SYMLINK:
             values["mode"] = f"{entry.mode & self._mode:04o}"
         if "owner" in fields:

@@ -32,9 +32,10 @@ def session_of(
     check: bool,
     say: Callable[[str], None],
     memory: Memory | None,
+    compares_rounded: bool = False,
     **own: Any,
 ) -> Session:
-    """Return the transfer of a job, which does not wait for its end.
+    """Return the transfer of a job, which does not wait for its end; for ``compares_rounded`` see Session.
 
     Of the job's keys those count that are options of the module transfer; ``own`` are those that the role decides, as
     far as they are not None. Raises Refusal.
@@ -45,4 +46,4 @@ def session_of(
     options = validate_options(given, spec, (("port", "port_range"),), f"job {job['name']}")
     source, dest = hosts.runners["source"], hosts.runners["dest"]
     trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
-    return Session(source, dest, {**options, "trust": trust}, check, say, Interruption(), memory)
+    return Session(source, dest, {**options, "trust": trust}, check, say, Interruption(), memory, compares_rounded)

@@ -61,4 +61,4 @@ def compare_job(
     }
     given = {name: value for name, value in {**job, **own}.items() if name in spec and value is not None}
     options = validate_options(given, spec, (), f"job {job['name']}")
-    return compare_trees(hosts.runners["source"], hosts.runners["dest"], options, say)
+    return compare_trees(hosts.runners["source"], hosts.runners["dest"], options, say, reads_rounded=True)

@@ -157,7 +157,8 @@ class Outside:
         """
         max_delete, sync = job.get("max_delete", limit), job.get("sync") or "data"
         own = {"verify": verify, "max_delete": max_delete, "sync": sync, "collect": collect}
-        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, **own)
+        is_last = verify == (job.get("verify") or "checksum")  # the comparison after which nothing is compared
+        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, is_last, **own)
 
     def _report(self, report: Mapping[str, Any]) -> None:
         self.store.report(report["name"], report, render_report(report))

@@ -16,6 +16,7 @@ from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from ..._model.entry_codec import Decoder, encode
 from ..._model.paths import escape
+from ..._model.time_units import TimeUnits
 from ..._tree import metadata, xattr
 from ..._tree.compare import ATTRIBUTES, CREATE, NONE, REPLACE, UNCHANGED, Verdict, compare
 from ..._tree.descent import DIRECTORY_FLAGS
@@ -55,6 +56,9 @@ class Applier(FileApplier):
         self._keeps_links = "hardlinks" in self.preserve
         self._claims = Claims()
         self._most_names = max(_LEAST_NAMES, os.fpathconf(root.fd, "PC_LINK_MAX"))
+        self._times = TimeUnits(context.settings["time_units"])
+        outcome.time_units = dict(context.settings["time_units"])
+        self._has_coarse_times = bool(self._times)
 
     def entry_at(self, path: bytes) -> Entry | None:
         """Return the entry at the path now, None if there is none or it cannot be reached."""
@@ -90,7 +94,7 @@ class Applier(FileApplier):
             folder_fd = self._folder(folder)
             found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
             return (
-                found.st_mtime_ns == entry.mtime_ns
+                (found.st_mtime_ns == entry.mtime_ns or self._has_same_time(entry, found.st_mtime_ns))
                 and found.st_size == entry.size
                 and found.st_mode == stat.S_IFREG | entry.mode
                 and found.st_uid == (entry.uid if self._numeric else self.ids.uid(entry.uid))
@@ -102,8 +106,34 @@ class Applier(FileApplier):
         except OSError:
             return False
 
-    def judge(self, entry: Entry, found: Entry | None, equal: bool | None = None, link_ok: bool = True) -> Verdict:
-        """Compare an entry with what is there, under this transfer's settings."""
+    def _has_same_time(self, entry: Entry, found_ns: int) -> bool:
+        """Whether a time that is another is that of the entry as it is kept here, and that is enough."""
+        return (
+            self._has_coarse_times
+            and not self._has_snapshots
+            and self._times.is_same(entry.path, entry.mtime_ns, found_ns)
+        )
+
+    def is_rounded(self, entry: Entry, found: Entry, times: TimeUnits | None = None) -> bool:
+        """Whether the time of what is found is that of the entry, but for a part that its file system does not keep.
+
+        ``times``: what another tree than the destination keeps.
+        """
+        return found.mtime_ns != entry.mtime_ns and (times or self._times).is_same(
+            entry.path, entry.mtime_ns, found.mtime_ns
+        )
+
+    def judge(
+        self,
+        entry: Entry,
+        found: Entry | None,
+        equal: bool | None = None,
+        link_ok: bool = True,
+        times: TimeUnits | None = None,
+    ) -> Verdict:
+        """Compare an entry with what is there, under this transfer's settings; for ``times`` see ``is_rounded``."""
+        if found is not None and (self._has_coarse_times or times is not None):
+            entry = (times or self._times).as_found(entry, found)
         if equal is None and link_ok:
             if found is None:
                 if entry.type not in self._created:
@@ -408,6 +438,8 @@ class Applier(FileApplier):
             entry = next(iter(Decoder().feed(record)))
             try:
                 found = self.entry_at(entry.path)
+                if found is not None and self._has_coarse_times:
+                    entry = self._times.as_found(entry, found)
                 if found is None or found.type != DIRECTORY:
                     self.failed(entry.path, "the directory vanished from the destination during the transfer")
                 elif not self._is_same(entry, found):

@@ -16,6 +16,7 @@ from ..._model.entry import REGULAR, Entry
 from ..._tree.compare import ATTRIBUTES, NONE
 from ..._tree.dirfd import Root
 from ..._tree.inode import exchanged
+from ..._tree.time_units import units_of
 from .apply import Applier
 from .new_file import copy_file
 
@@ -31,6 +32,7 @@ class LinkDest:
     def __init__(self, folders: Sequence[bytes | int], exclude: Container[bytes], applier: Applier) -> None:
         self._applier, self._exclude = applier, exclude
         self.roots = [Root(folder) for folder in folders]
+        self.times = {root: units_of(root.fd) for root in self.roots}
 
     def roots_for(self, path: bytes) -> list[Root]:
         """Return the folders whose file of a path may be used."""
@@ -46,7 +48,7 @@ class LinkDest:
                 continue
             if old is None or old.type != REGULAR:
                 continue
-            action = self._applier.judge(entry, old).action
+            action = self._applier.judge(entry, old, times=self.times[root]).action
             if action == NONE:
                 return root, old
             if action == ATTRIBUTES and best is None:
@@ -83,7 +85,8 @@ class LinkDest:
     def _link(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], name: bytes) -> bool:
         """Put the file in place as a hard link. False: it needs a copy, also where it cannot have so many names."""
         root, old = source
-        if self._applier.judge(entry, old).action != NONE or not self._applier.has_room_for_names(entry, old):
+        verdict = self._applier.judge(entry, old, times=self.times[root])
+        if verdict.action != NONE or not self._applier.has_room_for_names(entry, old):
             return False
         if not self._applier.claims(old.dev, old.ino):
             return False

@@ -20,6 +20,7 @@ from ..._core.context import Context
 from ..._core.files import hash_and_close
 from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, WHOLE_BYTES, Entry, special_types
 from ..._model.paths import unescape
+from ..._model.time_units import TimeUnits
 from ..._tree.compare import ATTRIBUTES, NONE, Verdict
 from ..._tree.dirfd import InTheWay, Root
 from ..content import bundles
@@ -212,7 +213,7 @@ class Reconciler:
                 self._keep(work, entry, found, verdict)
                 return
         candidate = self._candidate(entry, found)
-        if candidate is not None and self._must_compare(entry, candidate[1]):
+        if candidate is not None and self._must_compare(entry, candidate):
             work.found[index], work.candidates[index] = found, candidate
             work.hashed.append(index)
             return
@@ -245,19 +246,23 @@ class Reconciler:
         can_take = self._has_snapshots and not self.holds(entry, found)
         return self._link_dest.candidate(entry) if can_take else None
 
-    def _is_in_doubt(self, entry: Entry, found: Entry) -> bool:
+    def _is_in_doubt(self, entry: Entry, found: Entry, times: TimeUnits | None = None) -> bool:
         """Return whether only its content says if a file of the right size is the right one.
 
         Without times to preserve, files that this program made have the time of their making. Then other times say
-        nothing, and the same time what it always does.
+        nothing, and the same time what it always does. A backup is not to miss a change within the unit of a file
+        system that keeps times coarsely; ``times``: what is kept where the file is, if that is an earlier snapshot.
         """
         if self._checksum or entry.path in self._suspects:
             return True
-        return not self._keeps_times and found.mtime_ns != entry.mtime_ns
+        if not self._keeps_times:
+            return found.mtime_ns != entry.mtime_ns
+        return self._has_snapshots and self._applier.is_rounded(entry, found, times)
 
-    def _must_compare(self, entry: Entry, older: Entry) -> bool:
+    def _must_compare(self, entry: Entry, candidate: tuple[Root, Entry]) -> bool:
         """Return whether only its content says if an older file is the right one, whose owner may be another one."""
-        return self._is_in_doubt(entry, older) or self._applier.disowns(entry, older)
+        root, older = candidate
+        return self._is_in_doubt(entry, older, self._link_dest.times[root]) or self._applier.disowns(entry, older)
 
     def compare(self, work: OpenShard, index: int, source_sum: str | None) -> None:
         """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises OSError or ValueError."""
@@ -274,7 +279,7 @@ class Reconciler:
             self._keep(work, entry, found, verdict)
             return
         candidate = self._candidate(entry, found)
-        if candidate is not None and self._must_compare(entry, candidate[1]):
+        if candidate is not None and self._must_compare(entry, candidate):
             candidate = _with_content(candidate, source_sum)
         self._want(work, index, found, verdict, candidate, source_sum)
 

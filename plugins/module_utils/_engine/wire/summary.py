@@ -62,6 +62,7 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
         owners=dest.owners,
         owner_mismatches=dest.owner_mismatches,
         owner_hints=source.owner_hints,
+        time_units=dest.time_units,
         resumed=source.resumed or dest.resumed,
         phases={**source.phases, **dest.phases},
         spent={**source.spent, **dest.spent},

@@ -29,6 +29,8 @@ NEEDS = {  # the first version of rsync that has it, at both ends (rsync's NEWS)
     "choose compression": (3, 2, 0),  # --compress-choice, zstd and lz4
 }
 
+_SECOND = 10**9  # nanoseconds
+
 
 @dataclass(frozen=True)
 class Far:
@@ -94,8 +96,8 @@ def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -
     argv += preserve_options(settings["preserve"])
     argv += owner_options(settings, bool(run.files_from))
     argv += ["--one-file-system"] if settings["one_file_system"] else []
-    argv += ["--modify-window=-1"] if "times" in settings["preserve"] and has(settings, "nanoseconds") else []
-    argv += ["--checksum"] if settings["checksum"] else []
+    argv += window_options(settings)
+    argv += ["--checksum"] if compares_contents(settings) else []
     argv += ["--size-only"] if run.settled and not settings["checksum"] and "times" not in settings["preserve"] else []
     argv += ["--whole-file"] if settings.get("delta") == "none" else []
     argv += _in_place_options(settings)
@@ -199,6 +201,21 @@ def compress_options(settings: Settings) -> list[str]:
 def bandwidth_options(limit: int, shares: int) -> list[str]:
     """Divide the limit (bytes a second, 0: none) among the runs at work; rsync takes KiB, and 0 would mean no limit."""
     return [f"--bwlimit={max(1, limit // max(1, shares) // 1024)}"] if limit > 0 else []
+
+
+def window_options(settings: Settings) -> list[str]:
+    """Return how far times may be apart, in the seconds that rsync knows: one run compares all file systems alike."""
+    coarsest = max(settings["time_units"].values(), default=1)
+    if "times" not in settings["preserve"] or not has(settings, "nanoseconds"):
+        return []
+    if coarsest == 1:
+        return ["--modify-window=-1"]
+    return ["--modify-window=1"] if coarsest > _SECOND else []  # else those of one second are the same
+
+
+def compares_contents(settings: Settings) -> bool:
+    """Return whether sizes and times do not decide: as told, or where a backup's times are coarse."""
+    return settings["checksum"] or bool(settings["link_dest"] and settings["time_units"])
 
 
 def timeout_options(limit: int, daemon: bool) -> list[str]:

@@ -52,13 +52,17 @@ def transfer(context: Context, line: Line, divide_far: DivideSource | None = Non
     ``divide_far`` has a source on the peer divided there; without it a source there cannot be divided.
     Raises TransferFailed if it cannot begin; what goes wrong later is in the outcome.
     """
+    if context.side == "source":
+        context.settings = {**context.settings, "time_units": context.peer.get("time_units", {})}
     return _Transfer(context, line, divide_far).run()
 
 
 class _Transfer:
     def __init__(self, context: Context, line: Line, divide_far: DivideSource | None) -> None:
         self.context, self.settings = context, context.settings
-        self.outcome = Outcome(owners=dict(self.settings.get("owner_map") or {}))
+        self.outcome = Outcome(
+            owners=dict(self.settings.get("owner_map") or {}), time_units=dict(self.settings["time_units"])
+        )
         self._here = context.side == "source"
         holes = self._holes_of if self._here else lambda _item: 0
         self.tally = Tally(self.outcome, context.progress, self.settings["changes_max"], holes)

@@ -22,7 +22,7 @@ from ..._model.ticket import PAUSED, paused_too_long
 from ..._tree.held_root import program_path
 from ..._tree.staging import open_staging
 from . import child as rsync_child
-from .argv import Far, Run, build_argv
+from .argv import Far, Run, build_argv, compares_contents
 from .failure import COMPLETE, PARTIAL, PROTOCOL, VANISHED, Failure, classify
 from .leftover import adopt
 from .output import ErrorReader, Item, OutputReader, PathError
@@ -194,7 +194,7 @@ class Runner:
         argv = self._held_argv(Run(**dict(vars(run), item_prefix=self._prefix)))
         keeps = [fd for fd in (self.context.root_fd, *(self.context.older_fds or ())) if fd >= 0]
         limit = self.context.settings["timeout"] or PATIENCE
-        may_hash = bool(self.context.settings["checksum"])
+        may_hash = compares_contents(self.context.settings)
         tickets = Tickets(self.context.folder, self.context.log)
         watch = Watch(
             limit, self.line.vitals, lambda: bool(self._trap(result)), may_hash, lambda: tickets.read().paused

@@ -23,9 +23,11 @@ from .argv import (
     FAR_PARTIAL,
     FAR_TMP,
     bandwidth_options,
+    compares_contents,
     keeps_numbers,
     owner_maps,
     timeout_options,
+    window_options,
 )
 from .user_options import check_user_options
 
@@ -170,7 +172,7 @@ def _allowed(
     user = check_user_options(settings["rsync_opts"])
     dest = side == "dest"
     allowed = Allowed(letters="l" + "".join(_PRESERVED[word] for word in settings["preserve"]))
-    allowed.letters += ("c" if settings["checksum"] else "") + ("x" if settings["one_file_system"] else "")
+    allowed.letters += ("c" if compares_contents(settings) else "") + ("x" if settings["one_file_system"] else "")
     allowed.must += "x" if settings["one_file_system"] else ""  # or another file system would be read, or deleted from
     allowed.letters += "W" if settings.get("delta") == "none" else ""
     allowed.letters += "n"
@@ -234,7 +236,7 @@ def _writing(allowed: Allowed, settings: Settings, letters: str, deletes: bool) 
     # Without them files would go to others than the plan says.
     allowed.must_words |= {f"{option}={pairs}" for option, pairs in owner_maps(settings).items()}
     if "times" in settings["preserve"]:
-        allowed.words.add("-@-1")
+        allowed.words |= {option.replace("--modify-window=-", "-@-") for option in window_options(settings)}
     if settings.get("inplace") and "sparse" in settings["preserve"]:
         allowed.words.add("--no-W")
     if settings["partial"] and not dry and not settings.get("inplace"):

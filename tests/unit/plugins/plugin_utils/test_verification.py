@@ -73,6 +73,7 @@ class Case:
         ends = [end(side, at=path(real=str(getattr(self, side))), now_ns=2 * 10**18) for side in ("source", "dest")]
         self.plan = make_plan(self.options, *ends, check=False)
         self.rounds: list[dict] = []
+        self.reads_rounded = False
         self.copy()
 
     def copy(self) -> None:
@@ -113,8 +114,7 @@ class Case:
         steps = {do: {side: [{"do": do, "id": "0", "side": side}] for side in self.hosts} for do in ("stop", "clear")}
         Verification(
             plan=self.plan,
-            comparison=comparison_of(self.plan, self.hosts, self.options, ""),
-            repairs=self.options["verify"] == "checksum",
+            comparison=comparison_of(self.plan, self.hosts, self.options, "", self.reads_rounded),
             before=steps["stop"],
             after=steps["clear"],
             label="source -> dest",
@@ -128,6 +128,24 @@ class Case:
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setattr(state, "state_root", lambda: str(tmp_path / "state"))
+
+
+def test_what_coarse_times_do_not_tell_is_read_in_the_last_comparison(tmp_path):
+    case = Case(tmp_path, verify="size")
+    units = {"": 10**9, "folder": 1}
+    case.plan = replace(case.plan, settings={**case.plan.settings, "time_units": units})
+    for path in [path for path in (case.dest, *case.dest.rglob("*")) if path != case.dest / "folder/c"]:
+        whole = path.stat().st_mtime_ns // 10**9 * 10**9
+        os.utime(path, ns=(whole, whole))
+    inner = (case.source / "folder").stat().st_mtime_ns
+    os.utime(case.dest / "folder", ns=(inner, inner))
+    assert case.run()["differences_total"] == 0
+    case.spoil("b")
+    case.spoil("folder/c")  # whose time is kept in nanoseconds, so that it is believed
+    assert case.run()["differences_total"] == 0
+    case.reads_rounded = True
+    assert case.run(lambda: shutil.copy2(case.source / "b", case.dest / "b"))["repaired"] == ["b"]
+    assert [one["suspects"] for one in case.rounds] == [["b"]]
 
 
 def test_equal_trees_are_read_once_and_at_the_same_time(tmp_path):

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import mounts
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.mounts import most_places, parse_mounts
 
 TABLE = r"""
@@ -34,3 +35,17 @@ def test_how_often_a_file_can_be_in_a_tree(root, count):
 
 def test_what_the_system_does_not_say_counts_as_one_place():
     assert most_places([], "/srv") == 1
+
+
+def test_the_mount_points_inside_a_tree(monkeypatch, tmp_path):
+    lines = [
+        r"30 21 0:28 / /srv rw - tmpfs tmpfs rw",
+        r"31 30 254:1 /old /srv/data ro - ext4 /dev/vda1 rw",
+        r"32 31 0:29 / /srv/data/with\040space\012and\134more rw - tmpfs tmpfs rw",
+        r"33 21 0:30 / /srvdata rw - tmpfs tmpfs rw",
+        r"34 30 0:31 / /srv/data rw - tmpfs tmpfs rw",
+    ]
+    (tmp_path / "mountinfo").write_text("\n".join([*lines, ""]))
+    monkeypatch.setattr(mounts, "MOUNTINFO", str(tmp_path / "mountinfo"))
+    assert mounts.points_below("/srv") == ["data", "data/with space\nand\\more"]
+    assert mounts.points_below("/")[0] == "srv" and mounts.points_below("/srv/data/x") == []

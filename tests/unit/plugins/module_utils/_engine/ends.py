@@ -63,6 +63,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "tar": {"source": "gnu", "dest": "gnu"},
         "nc": {"source": "builtin", "dest": "builtin"},
         "scp_legacy_flag": True,
+        "time_units": {},
         **changes,
     }
 
@@ -248,12 +249,15 @@ def main(request_path: str, result_path: str) -> int:
     writes = request["side"] == "dest" and not request["settings"]["check"]
     if writes:
         context.serve["leftover"] = open_staging(context).prepare()
+    if request["side"] == "dest":
+        importlib.import_module(f"{package}._tree.time_units").learn_time_units(context)
     succeeded = Path(request["folder"], SUCCEEDED)
     confinement = importlib.import_module(f"{package}._job.confine_job").confine_job(context)  # as a job does
     try:
         if request["part"] == "serve":
             server = method.serve(context)
-            _write(result_path, {"ready": {"confinement": confinement, **server.ready}})
+            ready = {"confinement": confinement, "time_units": context.settings["time_units"], **server.ready}
+            _write(result_path, {"ready": ready})
             sys.stdin.read()
             server.close()
         else:

@@ -200,12 +200,6 @@ def test_one_more_name_of_a_file(tmp_path, before, action, itemized):
 FILE = Entry(b"x", "f", 0o644, 0, 0, 4, 10**18, 0, 1, 2, 1, 0, 8)
 
 
-def test_coarse_times_at_the_destination_are_no_difference():
-    found = FILE._replace(mtime_ns=FILE.mtime_ns + 1_999_999_999)
-    assert compare(FILE, found, preserve=ALL).action == "update"
-    assert compare(FILE, found, preserve=ALL, window_ns=2 * 10**9).action == "none"
-
-
 def test_what_a_user_without_rights_cannot_set_is_no_difference():
     found = FILE._replace(uid=1000, gid=1000)
     assert compare(FILE, found, preserve=ALL, powers=Powers(1000, frozenset([1000]))).action == "none"

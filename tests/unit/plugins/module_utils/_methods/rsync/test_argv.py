@@ -31,6 +31,13 @@ def argv(side: str = "source", far: Far = FAR, run: Run = Run(), **changes) -> l
         ({"preserve": ["group"]}, ["--group"], ["--owner"]),
         ({"preserve": ["permissions"]}, ["--perms"], ["--times"]),
         ({"preserve": ["times"]}, ["--times", "--modify-window=-1"], ["--perms"]),
+        (
+            {"preserve": ["times"], "time_units": {"": 10**9, "data": 1}},
+            ["--times"],
+            ["--modify-window=-1", "--modify-window=1", "--checksum"],
+        ),
+        ({"preserve": ["times"], "time_units": {"": 2 * 10**9}}, ["--modify-window=1"], ["--modify-window=-1"]),
+        ({"time_units": {"": 100}, "link_dest": ["/b"]}, ["--checksum"], ["--modify-window=-1"]),
         ({"preserve": ["acls"]}, ["--acls"], ["--xattrs"]),
         ({"preserve": ["xattrs"]}, ["--xattrs"], ["--acls"]),
         ({"preserve": ["hardlinks"]}, ["--hard-links"], []),
