@@ -136,6 +136,7 @@ class Comparison:
     identity: str  # of the pair: names the state folders
     fields: list[str]
     rules: list[str] = field(default_factory=list)
+    rules_at_dest: Sequence[str] = ()  # before these, at the destination alone
     only: str | None = None
     one_file_system: bool = False  # at the source; what the destination has in its place may be mounted otherwise
     owner_map: Table | None = None  # numbers: what the source's owners are at the destination
@@ -231,7 +232,7 @@ class Comparison:
             "side": side,
             "part": "compare",
             "root": self.roots[side],
-            "rules": self.rules,
+            "rules": [*(self.rules_at_dest if side == "dest" else ()), *self.rules],
             "only": self.only,
             "one_file_system": self.one_file_system and side == "source",
             "fields": self.fields,

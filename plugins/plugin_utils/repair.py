@@ -50,6 +50,11 @@ def rules_for(paths: Collection[str]) -> list[str]:
     return [f"+ /{_literal(os.fsdecode(path))}" for path in wanted if path != b"."] + ["- *"]
 
 
+def hiding(paths: Collection[str]) -> list[str]:
+    """Return filter rules that leave out these paths (as from names.escape) and all below them."""
+    return [f"- /{_literal(os.fsdecode(unescape(path)))}" for path in paths]
+
+
 def _literal(path: str) -> str:
     """Write a path as a pattern that matches nothing else; a backslash is special only beside a wildcard (rsync(1))."""
     if not any(char in path for char in _WILD):

@@ -123,6 +123,7 @@ class Session:
         reads the files whose times the destination keeps too coarsely to tell that they did not change.
         """
         self._compares_rounded = compares_rounded
+        self._kept_mounts: list[str] = []
         self._runners = {"source": source, "dest": dest}
         if options["trust"] == NONE:
             for runner in self._runners.values():
@@ -601,7 +602,8 @@ class Session:
             done = {}
         if self._compares:
             quick_digests = {side: parse_quick_digest(said[-1]) for side, said in done.items()}
-            if outcome.time_units != known_units:  # by which times were rounded in them
+            self._kept_mounts = outcome.kept_mounts
+            if outcome.time_units != known_units or outcome.kept_mounts:  # of which they did not know
                 quick_digests = dict.fromkeys(quick_digests)
             if "dest" in done:
                 self._note_last_steps(self._after(plan, "dest"), parse_after(done["dest"][-1]))
@@ -692,7 +694,7 @@ class Session:
         return [steps.stop(folder), comparison.quick_digest_step(side, self._after(plan, side))]
 
     def _comparison(self, plan: Plan) -> Comparison:
-        return comparison_of(plan, self._runners, self._options, self._label, self._compares_rounded)
+        return comparison_of(plan, self._runners, self._options, self._label, self._compares_rounded, self._kept_mounts)
 
     def _after(self, plan: Plan, side: str) -> list[Step]:
         """Return the steps with which all ends on a host.

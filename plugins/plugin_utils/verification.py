@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome impor
 from .comparison import Compared, Comparison, ComparisonFailed, Digest, Steps
 from .host_runner import HostRunner
 from .plan import CHANGES_LISTED, Plan
-from .repair import ROUNDS, WHOLE_PROGRAM, add_repair, note_repaired, settings_for_repair
+from .repair import ROUNDS, WHOLE_PROGRAM, add_repair, hiding, note_repaired, settings_for_repair
 from .report import TransferError, verified_fields
 from .result import Result
 from .wording import CHANGED_SINCE
@@ -96,12 +96,19 @@ class Verification:
 
 
 def comparison_of(
-    plan: Plan, runners: Mapping[str, HostRunner], options: Mapping[str, Any], label: str, reads_rounded: bool = False
+    plan: Plan,
+    runners: Mapping[str, HostRunner],
+    options: Mapping[str, Any],
+    label: str,
+    reads_rounded: bool = False,
+    kept_mounts: Sequence[str] = (),
 ) -> Comparison:
     """Return the comparison after a transfer; ``options`` are the module's, with their defaults.
 
-    ``reads_rounded``: contents count where the destination keeps times coarsely.
+    ``reads_rounded``: contents count where the destination keeps times coarsely. ``kept_mounts``: what was not deleted
+    because something is mounted there; rsync does not say which of it the source has.
     """
+    by_rsync = plan.settings["method"] in WHOLE_PROGRAM
     settings = plan.settings
     by_content = options["verify"] == "checksum"
     is_coarse = "times" in settings["preserve"] and bool(settings["time_units"])
@@ -119,7 +126,11 @@ def comparison_of(
         owner_map=settings["owner_map"],
         count_owners=settings["preserve"] if settings["method"] in WHOLE_PROGRAM and settings["numeric_ids"] else None,
         special_files=[word for word in ("devices", "specials") if word in settings["preserve"]],
-        extra=settings["delete"] and not settings["rules"] and plan.roots.only is None,
+        extra=settings["delete"]
+        and not settings["rules"]
+        and plan.roots.only is None
+        and not (by_rsync and kept_mounts),
+        rules_at_dest=() if by_rsync else hiding(kept_mounts),
         changed_after_ns=plan.started_ns,
         label=f"{label}: comparing",
         patience=options["timeout"],

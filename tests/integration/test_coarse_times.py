@@ -27,7 +27,7 @@ NOTICE = f"the file system of {PLACE}"
 def _source(hosts: Testbed) -> Iterator[Path]:
     """Mount such a file system on beta, make a tree whose times all have a fraction on alpha, and give that."""
     source = hosts.root("alpha") / "data/src"
-    small_tree(source)
+    small_tree(hosts)
     for path in (source, *source.rglob("*")):
         os.utime(path, ns=(TIME, TIME), follow_symlinks=False)
     with loop_disk(hosts, "ext4-128", "/dev/shm", 64 << 20, ("beta", PLACE)):

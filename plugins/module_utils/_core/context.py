@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         root: str  # as messages of rsync name it
         leftover: bool  # an interrupted run had left something there
         time_units: dict[str, int]  # at the destination, see TimeUnits
+        mounts: list[str]  # inside the destination, escaped
         private: bool  # its sshd is of this transfer alone
         subpath: str  # in the daemon's module
         link_dest: list[str]  # in the module's terms
@@ -74,7 +75,7 @@ _KINDS: Mapping[str, type] = {
     **dict.fromkeys(("leftover", "private", "chroot"), bool),
 }
 _LISTS: Mapping[str, type] = {
-    **dict.fromkeys(("host_keys", "link_dest", "cmd", "allow", "gate", "confinement"), str),
+    **dict.fromkeys(("host_keys", "link_dest", "cmd", "allow", "gate", "confinement", "mounts"), str),
     "ports": int,
 }
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from typing import Iterable, Iterator, NamedTuple
+from typing import Iterable, Iterator, NamedTuple, Sequence
+
+from .counted import among, counted
 
 MOUNTINFO = "/proc/self/mountinfo"
 
@@ -68,6 +70,20 @@ def places_in(root: str) -> int:
         return 1
 
 
+def place_of(fd: int) -> tuple[int, int]:
+    """Return what two open folders have in common if a file can be renamed and linked from one to the other.
+
+    That is the mount, which may be a bind mount of the same device, and the device, which may be a subvolume's.
+    """
+    mount = -1
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:
+            mount = next((int(line.split()[1]) for line in lines if line.startswith("mnt_id:")), -1)
+    except OSError:
+        pass  # a system that does not say it
+    return mount, os.fstat(fd).st_dev
+
+
 def points_below(root: str) -> list[str]:
     """Return the mount points inside a tree, relative to its root, in order, as far as the system tells them.
 
@@ -79,3 +95,12 @@ def points_below(root: str) -> list[str]:
     except OSError:
         return []
     return sorted(os.path.relpath(point, root) for point in points if point != root and is_on(point, root))
+
+
+def mounts_stay(points: Sequence[str]) -> str:
+    """Return the warning that mount points (escaped) stay at a destination from which the rest was deleted."""
+    stay = counted(len(points), "mount point stays", "mount points stay")
+    return (
+        f"{stay} at the destination, with all that is in there, though the source does not have it: "
+        f"{among([repr(points[0])], len(points))}. Unmount what is to go, and run the task again"
+    )

@@ -88,6 +88,7 @@ class Outcome:
         self.changes_total = 0
         self.deleted: list[str] = []  # the first escaped paths that were deleted
         self.deferred: list[str] = []  # escaped paths that were left to a run of rsync
+        self.kept_mounts: list[str] = []  # escaped paths that stay since something is mounted there
         self.owners: dict[str, list[list[int]]] = {}  # what ids of the source became: pairs of "users" and "groups"
         self.owner_mismatches: list[OwnerMismatch] = []
         self.owner_hints: list[str] = []  # what in the tree has owners of its own

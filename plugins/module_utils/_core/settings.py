@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 
     class Settings(_Always, total=False):
         rsyncd_module: DaemonModule
+        mounts: list[str]  # inside the destination, escaped; its job puts them in
 
 else:  # making such classes takes a millisecond of each job's start
     Compression = SftpTuning = DaemonModule = Settings = dict

@@ -178,12 +178,13 @@ class Root:
         *,
         keep: Callable[[bytes, bool], bool] | None = None,
         on_removed: Callable[[bytes, str], None] | None = None,
+        on_mount: Callable[[bytes], None] | None = None,
     ) -> int:
         """Remove what is at the path, a directory with everything in it; gives how many entries went.
 
         ``keep(path, is_dir)`` names what is left alone below a directory, which then stays, too.
         ``on_removed(path, type)`` hears of each. Raises FileNotFoundError if there is nothing, OSError where
-        something cannot be removed; a mount point below is not entered but refused.
+        something cannot be removed. A mount point below is not entered but refused; kept, if ``on_mount`` hears of it.
         """
         if not path:
             raise ValueError("the root itself is never removed")
@@ -191,7 +192,7 @@ class Root:
         parent, name = self.open_parent(path)
         parent = os.dup(parent)  # on_removed may call other methods
         try:
-            return Removal(keep, on_removed).remove(parent, name, path)
+            return Removal(keep, on_removed, on_mount).remove(parent, name, path)
         finally:
             os.close(parent)
 

@@ -10,6 +10,7 @@ import errno
 import os
 from typing import Callable, Iterator
 
+from .._core.mounts import place_of
 from .._model.entry import DIRECTORY, Entry
 from .._model.paths import escape, join
 from .descent import Descent
@@ -21,29 +22,36 @@ class Removal:
     """Removes one name, and everything below it, without leaving it; its arguments are those of :meth:`Root.remove`."""
 
     def __init__(
-        self, keep: Callable[[bytes, bool], bool] | None, on_removed: Callable[[bytes, str], None] | None
+        self,
+        keep: Callable[[bytes, bool], bool] | None,
+        on_removed: Callable[[bytes, str], None] | None,
+        on_mount: Callable[[bytes], None] | None,
     ) -> None:
         self._keep = keep
         self._on_removed = on_removed
+        self._on_mount = on_mount
         self._count = 0
 
     def remove(self, parent: int, name: bytes, path: bytes) -> int:
         """Remove the name in the open directory; gives how many entries went."""
-        device = os.fstat(parent).st_dev
+        here = place_of(parent)
         top = stat_entry(parent, name, path)
         if top.type != DIRECTORY:
             self._unlink(parent, top)
             return self._count
         descent = Descent(parent, path.rpartition(b"/")[0])
         try:
-            self._enter(descent, top, device)
+            if not self._enter(descent, top, here):
+                return self._count
             waiting = [iter(descent.names())]
             went_in = [top]
             kept = [False]  # whether something stays in the directory
             while waiting:
                 below = self._next(descent, waiting[-1], kept)
                 if below is not None:
-                    self._enter(descent, below, device)
+                    if not self._enter(descent, below, here):
+                        kept[-1] = True
+                        continue
                     waiting.append(iter(descent.names()))
                     went_in.append(below)
                     kept.append(False)
@@ -75,7 +83,8 @@ class Removal:
                 self._unlink(descent.fd, entry)
         return None
 
-    def _enter(self, descent: Descent, folder: Entry, device: int) -> None:
+    def _enter(self, descent: Descent, folder: Entry, here: tuple[int, int]) -> bool:
+        """Go down into a folder; False, and stay, where that is on another mount and may be kept."""
         name = os.path.basename(folder.path)
         try:
             descent.enter(name)
@@ -83,9 +92,14 @@ class Removal:
             # A directory of one's own that forbids it: the same user may permit it.
             chmod(descent.fd, name, 0o700, folder)
             descent.enter(name)
-        if descent.device != device:
+        if place_of(descent.fd) == here:  # a folder of the same device may be mounted, too
+            return True
+        if self._on_mount is None:
             text = "another file system is mounted here, and what is in it is not removed: unmount it first"
             raise OSError(errno.EBUSY, text, escape(descent.path))
+        self._on_mount(descent.path)
+        descent.leave()
+        return False
 
     def _unlink(self, parent: int, entry: Entry) -> None:
         """Take one name away, a directory only when it is empty."""

@@ -20,9 +20,12 @@ import stat
 from typing import Any, Callable, Collection, Iterator, Mapping
 
 from .._core.context import Context, staging_name
+from .._core.counted import among
 from .._core.errors import TransferFailed
+from .._model.paths import unescape
 
 TEMPORARY, PARTIAL = b"tmp", b"partial"
+MOUNTS = b"mounts"  # a file with the escaped paths of the folders below the root that have staging folders, too
 _WRITABLE_BY_OTHERS, _OPEN_TO_OTHERS, _OWNERS_OWN = 0o022, 0o077, 0o700
 _PROBE = b".longhaul-probe-%s"  # a file that shows whom, and with which modes, a file system lets files belong to
 
@@ -56,6 +59,7 @@ class Staging:
         self._name = name
         self._fds: list[int] = []
         self._keeps_modes = True
+        self.gone: list[str] = []  # of these paths, those where there is no staging folder any more
         try:
             held = os.dup(root_fd) if root_fd >= 0 else os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self.root_fd = self._keep(held)
@@ -167,13 +171,71 @@ class Staging:
                 f"{os.fsdecode(os.path.join(self.path, TEMPORARY))} cannot be cleared of what an earlier run left: "
                 f"{_said(error)}. Remove it by hand, and run the task again"
             ) from error
-        return bool(names_in(self.partial_fd))
+        has_partial = bool(names_in(self.partial_fd))
+        for _path, inner in self._inner():
+            has_partial |= inner.prepare()
+        return has_partial
+
+    def _inner(self) -> Iterator[tuple[str, Staging]]:
+        """Yield the staging folders on file systems that are mounted inside the root, each with its path.
+
+        They are closed afterwards. A path that has none is noted in ``gone``.
+        """
+        from .dirfd import Root  # here, since the source never needs it
+
+        for path in self._mounts():
+            with contextlib.ExitStack() as held:
+                try:
+                    fd = held.enter_context(Root(self.root_fd)).open_directory(unescape(path))
+                    held.callback(os.close, fd)
+                    os.stat(self._name, dir_fd=fd, follow_symlinks=False)
+                except OSError:
+                    self.gone += [path] if path not in self.gone else []
+                    continue
+                top = os.path.join(os.path.dirname(self.path), unescape(path))
+                yield path, held.enter_context(contextlib.closing(Staging(top, self._name, self.owners, fd)))
+
+    def warnings(self) -> list[str]:
+        """Return what a person should know of what an earlier run left."""
+        if not self.gone:
+            return []
+        return [
+            f"an interrupted run kept files at the destination in {os.fsdecode(self._name)} below "
+            f"{among([repr(self.gone[0])], len(self.gone))}, on a file system that was mounted there. They are gone, and "
+            "are sent again. If it should be mounted, mount it, and run the task again"
+        ]
+
+    def _mounts(self) -> list[str]:
+        """Return the paths that stand in the file of mounts."""
+        try:
+            fd = os.open(MOUNTS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.fd)
+        except OSError:
+            return []
+        with open(fd, encoding="utf-8", errors="surrogateescape") as lines:
+            return list(dict.fromkeys(line.rstrip("\n") for line in lines))
+
+    def _settle_inner(self, keep_partial: bool) -> str:
+        """Settle the staging folders inside, and forget those that are gone then; see settle."""
+        left, kept = "", []
+        for path, inner in self._inner():
+            left = left or inner.settle(keep_partial)
+            with contextlib.suppress(FileNotFoundError):
+                os.stat(self._name, dir_fd=inner.root_fd, follow_symlinks=False)
+                kept.append(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(MOUNTS, dir_fd=self.fd)
+        for path in kept:
+            note_mount(self.temporary_fd, path)
+        return left
 
     def settle(self, keep_partial: bool) -> str:
         """Remove the folders; with ``keep_partial`` only where they hold nothing of use to a rerun.
 
         Return why they could not be removed; empty if they are gone, or stay on purpose.
         """
+        left = self._settle_inner(keep_partial)
+        if left:
+            return left
         if keep_partial and _holds_files(self.fd):
             return ""
         try:
@@ -185,6 +247,16 @@ class Staging:
         except OSError as error:
             return f"{os.fsdecode(self.path)} cannot be removed: {_said(error)}. Remove it by hand"
         return ""
+
+
+def note_mount(temporary_fd: int, path: str) -> None:
+    """Note beside the open folder ``tmp`` that a folder below the root, by its escaped path, has staging folders."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(os.path.join(b"..", MOUNTS), flags, 0o600, dir_fd=temporary_fd)
+    try:
+        os.write(fd, f"{path}\n".encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(fd)
 
 
 def open_staging(context: Context) -> Staging:

@@ -37,14 +37,16 @@ def learn_time_units(context: Context) -> None:
     run found counts, and if that is not known, what is seen.
     """
     settings = context.settings
+    all_inner = [os.fsencode(point) for point in points_below(os.fsdecode(context.root))]
     if settings["check"] and settings["time_units"]:
+        context.settings = {**settings, "mounts": [escape(path) for path in all_inner]}
         return
     look = observe if settings["check"] else measure
     with Root(context.top) as root:
         inner = [] if settings["only"] is not None else _reachable_mounts(context.root, settings["rules"])
         # The root may be closed to this user, as the staging folder never is; both are on one file system.
         units = _units_below(root, inner, look, context.staged.temporary_fd if context.staged is not None else root.fd)
-    context.settings = {**settings, "time_units": units}
+    context.settings = {**settings, "time_units": units, "mounts": [escape(path) for path in all_inner]}
 
 
 def observed_units(path: bytes, rules: Iterable[str]) -> dict[str, int]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import time
@@ -33,6 +34,7 @@ from .new_file import copy_file
 
 _UNCHANGED = Verdict(NONE, " " * 11, frozenset())  # nobody is shown what did not change
 
+_APART = "not linked: another file system is mounted here, or there, so it cannot be another name of"
 _GIVEN = frozenset(["owner", "group"])
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _OWNER_WRITES = 0o755  # what of a mode lets nobody but the owner write
@@ -299,17 +301,20 @@ class Applier(FileApplier):
             self._make_in(self.root, entry, entry.path)
             self._dress_new(entry, folder_fd)
             return
+        self.staged(entry.path, lambda stage: self._place_special(entry, stage))
+
+    def _place_special(self, entry: Entry, stage: int) -> None:
         name = self.temporary_name()
-        with Root(self.temporary_fd) as staging:
+        with Root(stage) as staging:
             self._make_in(staging, entry, name)
         try:
-            with Inode(self.temporary_fd, name) as inode:
+            with Inode(stage, name) as inode:
                 self._inherit(entry, None, inode, inode.entry(entry.path))
                 self._set(inode, entry, None)
-            self.root.rename_into(self.temporary_fd, name, entry.path)
+            self.root.rename_into(stage, name, entry.path)
         except OSError:
             with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=self.temporary_fd)
+                os.unlink(name, dir_fd=stage)
             raise
 
     def _make_in(self, root: Root, entry: Entry, path: bytes) -> None:
@@ -379,22 +384,43 @@ class Applier(FileApplier):
         return verdict._replace(action=REPLACE) if shared else verdict
 
     def _replace_by_copy(self, entry: Entry, found: Entry) -> None:
+        self.staged(entry.path, lambda stage: self._place_copy(entry, found, stage))
+
+    def _place_copy(self, entry: Entry, found: Entry, stage: int) -> None:
         name = self.temporary_name()
         try:
-            copy_file(self.root, found, self.temporary_fd, name)
+            copy_file(self.root, found, stage, name)
             if self._keeps_holes and entry.is_sparse:
-                make_sparse(self.temporary_fd, name)
+                make_sparse(stage, name)
             parent, old_name = self.root.open_parent(entry.path)
             with Inode(parent, old_name, found) as old:
                 whole = old.entry(entry.path, xattrs=True)
-            with Inode(self.temporary_fd, name) as inode:
+            with Inode(stage, name) as inode:
                 # What is not preserved stays as it is here, whatever the source may set.
                 metadata.dress(inode, whole, None, _ALL, powers=self.powers._replace(trusts_source=True))
                 self._set(inode, entry, None)
-            self.root.rename_into(self.temporary_fd, name, entry.path)
+            self.root.rename_into(stage, name, entry.path)
         except OSError:
             with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=self.temporary_fd)
+                os.unlink(name, dir_fd=stage)
+            raise
+
+    def place_link(self, root: Root, existing: Entry, path: bytes) -> None:
+        """Let a path be another name of a file below a root, which was looked at before, whatever file is there.
+
+        Raises OSError, with EXDEV if the two are on different mounts.
+        """
+        self.staged(path, lambda stage: self._place_link(root, existing, path, stage))
+
+    def _place_link(self, root: Root, existing: Entry, path: bytes, stage: int) -> None:
+        parent, old_name = root.open_parent(existing.path)
+        name = self.temporary_name()
+        os.link(old_name, name, src_dir_fd=parent, dst_dir_fd=stage, follow_symlinks=False)
+        try:
+            self.root.rename_into(stage, name, path, existing)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=stage)
             raise
 
     def follower(self, link: Follower, is_free: bool = False) -> Verdict:
@@ -414,13 +440,15 @@ class Applier(FileApplier):
         if not self.check:
             if leader is None or not self._is_file_of(entry, leader):
                 raise exchanged()
-            if found is None or found.type == DIRECTORY:
-                self.root.hard_link(leader, entry.path)
-            else:
-                parent, name = self.root.open_parent(link.leader)
-                temporary = self.temporary_name()
-                os.link(name, temporary, src_dir_fd=parent, dst_dir_fd=self.temporary_fd, follow_symlinks=False)
-                self.root.rename_into(self.temporary_fd, temporary, entry.path, leader)
+            try:
+                if found is None or found.type == DIRECTORY:
+                    self.root.hard_link(leader, entry.path)
+                else:
+                    self.place_link(self.root, leader, entry.path)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                raise OSError(errno.EXDEV, f"{_APART} {escape(link.leader)!r}") from error
         self.count(entry, verdict)
         return verdict
 

@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
+from typing import Callable
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
@@ -17,11 +19,13 @@ from ..._model.ids import IdMap, acl_mode
 from ..._model.paths import escape
 from ..._tree import metadata, xattr
 from ..._tree.dirfd import Root
+from ..._tree.inner_staging import InnerStaging
 from ..._tree.inode import Inode
 from ..._tree.staging import open_staging
+from ..._tree.stat_entry import stat_entry
 from ..content.sparse import allocate, make_sparse
 from .disk_full import FULL, full
-from .new_file import write_new
+from .new_file import copy_file, write_new
 
 _FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile
 _MADE_KNOWN = 20_000  # directories that this run made and remembers; what is in others is renamed into place
@@ -48,6 +52,8 @@ class FileApplier:
         self._process, self._fresh = process, 0
         self._last: tuple[bytes | None, int, float] = (None, -1, 0.0)  # directory, its fd, when it was opened
         self.temporary_fd = -1 if self.check else self._open_temporary(staging_fd)
+        self.inner = InnerStaging(root, self.temporary_fd, context.root, settings["id"], ())
+        self._stage: tuple[bytes | None, int] = (None, -1)  # a directory, and where what goes there is staged
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         self._own = (os.geteuid(), os.getegid())
@@ -67,10 +73,61 @@ class FileApplier:
         ``staging_fd`` is the folder as another process has opened it for this one.
         """
         fd = os.dup(open_staging(self._context).temporary_fd if staging_fd is None else staging_fd)
-        with contextlib.suppress(OSError), Inode(fd, b".") as folder:  # a file system without them
-            folder.remove_xattr(xattr.DEFAULT_ACL)
-        os.fchmod(fd, 0o700)  # nor a group
+        _inherit_nothing(fd)
         return fd
+
+    # file systems that are mounted inside the destination
+
+    @property
+    def stage_fd(self) -> int:
+        """The folder to stage in what goes to the last directory. Raises OSError where nothing may be written there."""
+        if not self.inner.is_used:
+            return self.temporary_fd
+        path, folder_fd, _since = self._last
+        if self._stage[0] != path:
+            self._set_stage(path or b"", folder_fd)
+        return self._stage[1]
+
+    def _stages_elsewhere(self, error: OSError, stage: int) -> bool:
+        """Whether what could not be moved from ``stage`` to the last directory can be staged where that one is."""
+        if error.errno != errno.EXDEV:
+            return False
+        self._set_stage(self._last[0] or b"", self._last[1])
+        return self._stage[1] != stage
+
+    def staged(self, path: bytes, place: Callable[[int], None]) -> None:
+        """Call ``place`` with the folder to stage in what goes to a path, and again if that must be another one."""
+        self._folder(path.rpartition(b"/")[0])
+        stage = self.stage_fd
+        try:
+            place(stage)
+        except OSError as error:
+            if not self._stages_elsewhere(error, stage):
+                raise
+            place(self.stage_fd)
+
+    def stage_at(self, path: bytes) -> int:
+        """Return the folder to stage in what goes to a path, by what is known so far. Raises OSError."""
+        self._folder(path.rpartition(b"/")[0])
+        return self.stage_fd
+
+    def find_stage(self, path: bytes) -> None:
+        """Find out where to stage what goes to a path. Raises OSError where nothing may be written."""
+        folder = path.rpartition(b"/")[0]
+        self._set_stage(folder, self._folder(folder))
+
+    def _set_stage(self, path: bytes, folder_fd: int) -> None:
+        inner = self.inner.at(path, folder_fd)
+        if inner is not None and self._stage[1] != inner.temporary_fd:
+            _inherit_nothing(inner.temporary_fd)
+        self._stage = (path, self.temporary_fd if inner is None else inner.temporary_fd)
+
+    def _bring(self, folder_fd: int, name: bytes) -> tuple[bytes, os.stat_result]:
+        """Copy a staged file to the file system of the last directory; return its name in ``stage_fd``, and lstat."""
+        brought = self.temporary_name()
+        with Root(folder_fd) as folder:
+            copy_file(folder, stat_entry(folder_fd, name, name), self.stage_fd, brought)
+        return brought, os.stat(brought, dir_fd=self.stage_fd, follow_symlinks=False)
 
     def failed(self, path: bytes, error: OSError | ValueError | OverflowError | str) -> None:
         """List what went wrong with a path; a full destination ends the transfer."""
@@ -131,10 +188,17 @@ class FileApplier:
         ):
             self._dress(entry, found, folder_fd, name, status)
         self.clear(entry, found)
-        if status.st_nlink == 1:
-            os.rename(name, final, src_dir_fd=folder_fd, dst_dir_fd=final_fd)
-        else:
-            self.root.rename_into(folder_fd, name, entry.path)
+        try:
+            if status.st_nlink == 1:
+                os.rename(name, final, src_dir_fd=folder_fd, dst_dir_fd=final_fd)
+            else:
+                self.root.rename_into(folder_fd, name, entry.path)
+        except OSError as error:
+            if not self._stages_elsewhere(error, folder_fd):
+                raise
+            brought, status = self._bring(folder_fd, name)
+            self.finish_file(entry, found, self.stage_fd, brought, status)
+            os.unlink(name, dir_fd=folder_fd)
 
     def write_file(self, entry: Entry, found: Entry | None, content: memoryview) -> None:
         """Make a regular file of its whole content, with everything that belongs to it, and move it to its place.
@@ -152,13 +216,13 @@ class FileApplier:
         usual = metadata.EARLIEST_NS <= mtime_ns <= metadata.LATEST_NS
         plain = self._keeps_all and usual and not entry.xattrs and not self._inherited_acl
         if not plain or not (is_own or self._is_root):
-            name = self.temporary_name()
-            os.close(write_new(self.temporary_fd, name, 0o600, content, sparse))
-            status = os.stat(name, dir_fd=self.temporary_fd, follow_symlinks=False)
-            self.finish_file(entry, found, self.temporary_fd, name, status)
+            name, target = self.temporary_name(), self.stage_fd
+            os.close(write_new(target, name, 0o600, content, sparse))
+            status = os.stat(name, dir_fd=target, follow_symlinks=False)
+            self.finish_file(entry, found, target, name, status)
             return
         at_once = found is None and folder == self._new_folder
-        target, name = (folder_fd, final) if at_once else (self.temporary_fd, self.temporary_name())
+        target, name = (folder_fd, final) if at_once else (self.stage_fd, self.temporary_name())
         permissions = mode & 0o777
         fd = write_new(target, name, permissions if is_own else permissions & 0o700, content, sparse)
         try:
@@ -172,7 +236,13 @@ class FileApplier:
             os.close(fd)
         if not at_once:
             self.clear(entry, found)
-            os.rename(name, final, src_dir_fd=target, dst_dir_fd=folder_fd)
+            try:
+                os.rename(name, final, src_dir_fd=target, dst_dir_fd=folder_fd)
+            except OSError as error:
+                os.unlink(name, dir_fd=target)
+                if not self._stages_elsewhere(error, target):
+                    raise
+                self.write_file(entry, found, content)
 
     def _folder(self, path: bytes) -> int:
         """Return the fd of a directory; most files go to the same one as the file before."""
@@ -240,6 +310,14 @@ class FileApplier:
 
     def close(self) -> None:
         """Close what is open."""
+        self.inner.close()
         for fd in (self.temporary_fd, self._last[1]):
             if fd >= 0:
                 os.close(fd)
+
+
+def _inherit_nothing(folder_fd: int) -> None:
+    """Let nothing that is made in an open folder of this transfer's inherit an ACL or a group."""
+    with contextlib.suppress(OSError), Inode(folder_fd, b".") as folder:  # a file system without ACLs
+        folder.remove_xattr(xattr.DEFAULT_ACL)
+    os.fchmod(folder_fd, 0o700)

@@ -12,10 +12,12 @@ directories on the way down and the paths of what is too much are held in memory
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Callable
 
 from ..._core.context import Context, staging_name
 from ..._core.counted import entries_text
+from ..._core.mounts import mounts_stay, points_below
 from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, Entry
 from ..._model.filters import DEST, Filters
@@ -44,11 +46,13 @@ class Extras:
         self._filters = Filters.parse(context.settings["rules"], context.root)
         self._staging = os.fsencode(staging_name(context.settings["id"]))
         self.finds = bool(context.settings["delete"]) and not context.settings.get("only")
+        self.mounts = inner_mounts(context) if self.finds else frozenset()  # none is emptied, or removed
         self._levels: list[Level] = []
         self.found: list[tuple[bytes, bool]] = []  # path, is a directory
         self._replaced: set[bytes] = set()  # of those that are found: their contents go, and something else comes
         self.problems: list[tuple[bytes, str]] = []  # directories that could not be listed
         self.kept: dict[bytes, str] = {}  # by path, of those that are replaced: why they could not go
+        self._stays: dict[bytes, bytes] = {}  # mount points that the source has not, and the first folder above
 
     def see(self, entry: Entry) -> Level | None:
         """Take note of the next entry; gives the directory that it is in."""
@@ -88,10 +92,12 @@ class Extras:
             with os.scandir(fd) as names:
                 for item in names:
                     name = os.fsencode(item.name)
-                    if name in level.names or (not level.path and name == self._staging):
+                    if name in level.names or name == self._staging:
                         continue
                     path, is_dir = join(level.path, name), item.is_dir(follow_symlinks=False)
-                    if self._filters.allows(path, is_dir, DEST):
+                    if path in self.mounts:
+                        self._stay(path, path)
+                    elif self._filters.allows(path, is_dir, DEST):
                         self.found.append((path, is_dir))
         except OSError as error:
             self.problems.append((level.path, f"cannot be listed: {error.strerror}"))
@@ -111,7 +117,11 @@ class Extras:
 
     def keep(self, path: bytes, is_dir: bool) -> bool:
         """Whether something below a directory that is too much is protected nevertheless."""
-        return not self._filters.allows(path, is_dir, DEST, removing=True)
+        return path in self.mounts or not self._filters.allows(path, is_dir, DEST, removing=True)
+
+    def _stay(self, point: bytes, top: bytes) -> None:
+        """Take note of a mount point that stays, and of what the source has not on the way to it."""
+        self._stays.setdefault(point, top)
 
     def count(self) -> int:
         """Return how many entries would go, as removing them counts."""
@@ -150,6 +160,16 @@ class Extras:
         self.kept.clear()
         self.remove(outcome)
 
+    def tell_mounts(self, outcome: Outcome) -> None:
+        """Let ``outcome`` say which mount points stay that the source has not."""
+        for path, is_dir in self.found if self.mounts else ():
+            for point in self.mounts if is_dir else ():
+                if point.startswith(path + b"/"):
+                    self._stay(point, path)
+        if self._stays:
+            outcome.kept_mounts = sorted({escape(top) for top in self._stays.values()})
+            outcome.warnings.append(mounts_stay(sorted(escape(point) for point in self._stays)))
+
     def _keep_all(self, why: str) -> None:
         self.kept = dict.fromkeys(self._replaced, why)
 
@@ -175,7 +195,7 @@ class Extras:
                     tell(path, "f")
                 continue
             try:
-                self._root.remove(path, keep=self.keep, on_removed=tell)
+                self._root.remove(path, keep=self.keep, on_removed=tell, on_mount=partial(self._stay, top=path))
             except FileNotFoundError:
                 pass
             except OSError as error:
@@ -183,6 +203,11 @@ class Extras:
                     self.kept[path] = error.strerror or str(error)
                 else:
                     outcome.error(escape(path), f"cannot be deleted: {error.strerror or error}")
+
+
+def inner_mounts(context: Context) -> frozenset[bytes]:
+    """Return the mount points inside a destination."""
+    return frozenset(os.fsencode(point) for point in points_below(os.fsdecode(context.root)))
 
 
 class _Below:

@@ -65,10 +65,10 @@ class LinkDest:
         that since, must have it.
         """
         root, old = source
-        folder_fd = self._applier.temporary_fd
-        name = self._applier.temporary_name()
+        folder_fd, name = -1, self._applier.temporary_name()
         try:
-            if not self._link(entry, found, source, name):
+            if not self._link(entry, found, source):
+                folder_fd = self._applier.stage_at(entry.path)
                 copy_file(root, old, folder_fd, name)
                 if source_sum and self._applier.disowns(entry, old):
                     with Root(folder_fd) as staging:
@@ -77,12 +77,13 @@ class LinkDest:
                 status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
                 self._applier.finish_file(entry, found, folder_fd, name, status)
         except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=folder_fd)
+            if folder_fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder_fd)
             return False
         return True
 
-    def _link(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry], name: bytes) -> bool:
+    def _link(self, entry: Entry, found: Entry | None, source: tuple[Root, Entry]) -> bool:
         """Put the file in place as a hard link. False: it needs a copy, also where it cannot have so many names."""
         root, old = source
         verdict = self._applier.judge(entry, old, times=self.times[root])
@@ -90,15 +91,13 @@ class LinkDest:
             return False
         if not self._applier.claims(old.dev, old.ino):
             return False
-        parent, old_name = root.open_parent(old.path)
+        self._applier.clear(entry, found)
         try:
-            os.link(old_name, name, src_dir_fd=parent, dst_dir_fd=self._applier.temporary_fd, follow_symlinks=False)
+            self._applier.place_link(root, old, entry.path)
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
             return False
-        self._applier.clear(entry, found)
-        self._applier.root.rename_into(self._applier.temporary_fd, name, entry.path, old)
         return True
 
     def close(self) -> None:

@@ -52,6 +52,8 @@ class Obstacles:
             return f"{_CANNOT}: the source has something else here. Set delete: true, or move the directory away"
         if self._is_settled:
             return _FILLED
+        if path in self._extras.mounts:
+            return f"{_CANNOT}: another file system is mounted here, and the source has a file. Unmount it"
         if not self._extras.obstruct(path):
             return (
                 f"{_CANNOT}: the source has something else here, and the filter rules protect what is in it. Move that "

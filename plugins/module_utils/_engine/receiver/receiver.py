@@ -54,6 +54,8 @@ class Receiver:
         self._outcome = Outcome(resumed=bool(context.serve.get("leftover")))
         if earlier is not None:
             continue_from(self._outcome, earlier)
+        if context.staged is not None:
+            self._outcome.warnings += context.staged.warnings()
         self._open: dict[int, OpenShard] = {}
         self._fetches: queue.Queue[Any] = queue.Queue()
         self._fetchers: list[threading.Thread] = []

@@ -78,7 +78,7 @@ class Reconciler:
         self._links = LinkBook()
         self._extras = Extras(context, root)
         self._obstacles = Obstacles(self._extras, settings.get("only") is not None, self._check)
-        self._staged: set[bytes] = set()  # names of files that wait until what is in their places is deleted
+        self._staged: set[tuple[int, bytes]] = set()  # files that wait until what is in their places is deleted
         self._put_off_changes: dict[object, _PutOff] = {}  # by the identity of the source's file
         self._link_dest = LinkDest(context.older, _paths(settings.get("link_dest_exclude")), applier)
 
@@ -323,6 +323,8 @@ class Reconciler:
             self._applier.clear(entry, found)
             self._made(entry, verdict)
         else:
+            if not bundles.fits(entry):
+                self._applier.find_stage(entry.path)  # or all of it would be sent in vain
             work.found[index], work.verdicts[index] = found, verdict
             work.wanted.append(index)
 
@@ -338,9 +340,16 @@ class Reconciler:
     def hold_file(self, entry: Entry, verdict: Verdict, folder_fd: int, name: bytes) -> None:
         """Keep a file that has arrived until its place is free."""
         staged = self._applier.temporary_name()
-        os.rename(name, staged, src_dir_fd=folder_fd, dst_dir_fd=self._applier.temporary_fd)
-        self._staged.add(staged)
-        self._obstacles.wait(entry, partial(self._put_staged, entry, verdict, staged))
+        try:
+            stage = self._applier.temporary_fd
+            os.rename(name, staged, src_dir_fd=folder_fd, dst_dir_fd=stage)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            stage = self._applier.stage_at(entry.path)  # it arrived on the file system that is mounted there
+            os.rename(name, staged, src_dir_fd=folder_fd, dst_dir_fd=stage)
+        self._staged.add((stage, staged))
+        self._obstacles.wait(entry, partial(self._put_staged, entry, verdict, stage, staged))
 
     def hold_content(self, entry: Entry, verdict: Verdict, content: memoryview) -> None:
         """Keep a file's whole content until its place is free."""
@@ -348,8 +357,7 @@ class Reconciler:
         os.close(write_new(self._applier.temporary_fd, staged, 0o600, content))
         self.hold_file(entry, verdict, self._applier.temporary_fd, staged)
 
-    def _put_staged(self, entry: Entry, verdict: Verdict, staged: bytes) -> None:
-        folder_fd = self._applier.temporary_fd
+    def _put_staged(self, entry: Entry, verdict: Verdict, folder_fd: int, staged: bytes) -> None:
         status = os.stat(staged, dir_fd=folder_fd, follow_symlinks=False)
         self._applier.finish_file(entry, None, folder_fd, staged, status)
         self._made(entry, verdict)
@@ -380,6 +388,7 @@ class Reconciler:
         for path, problem in self._extras.problems:
             self._applier.failed(path, problem)
         self._extras.settle(self._applier.outcome, is_clean, is_empty)
+        self._extras.tell_mounts(self._applier.outcome)
         for path, put_in_place in self._obstacles.settle():
             try:
                 self._obstacles.hold(path)
@@ -396,9 +405,9 @@ class Reconciler:
     def close(self) -> None:
         """Close what is open, and remove what still waits."""
         self._link_dest.close()
-        for staged in self._staged:
+        for stage, staged in self._staged:
             with contextlib.suppress(OSError):
-                os.unlink(staged, dir_fd=self._applier.temporary_fd)
+                os.unlink(staged, dir_fd=stage)
 
 
 def _hash(root: Root, there: Entry) -> str:

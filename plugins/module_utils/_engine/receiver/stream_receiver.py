@@ -18,6 +18,7 @@ from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
+from ..._tree.inner_staging import InnerStaging
 from ..._tree.staging import open_staging
 from ..content import bundles, delta
 from ..content.compression import decompress as inflate
@@ -135,9 +136,24 @@ class StreamDest(DestCarrier):
         self._over, self._noted = threading.Event(), threading.Event()  # the end; a range is complete
         self._syncer: threading.Thread | None = None
         self._hasher = delta.Hasher()
+        self._root: Root | None = None
+        self._inner: InnerStaging | None = None
 
-    def _folder(self, journal: bool) -> int:
+    def _folder(self, entry: Entry, journal: bool) -> int:
+        """Return the folder in which a file arrives, on the file system of its place. Raises OSError."""
         staged = open_staging(self._context)
+        if self._root is None:
+            self._root = Root(self._context.top)
+        inner = self._inner or InnerStaging(
+            self._root, staged.temporary_fd, self._context.root, self._context.settings["id"], staged.owners
+        )
+        self._inner = inner
+        folder = entry.path.rpartition(b"/")[0]
+        fd = self._root.open_directory(folder)
+        try:
+            staged = inner.at(folder, fd) or staged
+        finally:
+            os.close(fd)
         return staged.partial_fd if journal else staged.temporary_fd
 
     # in the leading thread
@@ -186,7 +202,7 @@ class StreamDest(DestCarrier):
 
     def _partial(self, entry: Entry) -> Partial:
         journal = entry.size >= JOURNAL_BYTES
-        return Partial(self._folder(journal), entry, journal)
+        return Partial(self._folder(entry, journal), entry, journal)
 
     def _in_place(self, batch: _Batch, index: int, entry: Entry) -> InPlace | None:
         """Return the old version to write to, if that is requested and possible; otherwise a new file replaces it.
@@ -422,6 +438,9 @@ class StreamDest(DestCarrier):
                 item.partial.close(complete=False)
             for basis in batch.bases.values():
                 basis.close()
+        if self._inner is not None and self._root is not None:
+            self._inner.close()
+            self._root.close()
 
 
 class _Received(Arrived):

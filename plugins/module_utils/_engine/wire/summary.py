@@ -58,6 +58,7 @@ def merge(source: Outcome, dest: Outcome) -> Outcome:
         changes=dest.changes,
         changes_total=dest.changes_total,
         deleted=dest.deleted,
+        kept_mounts=dest.kept_mounts,
         deferred=source.deferred,
         owners=dest.owners,
         owner_mismatches=dest.owner_mismatches,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ..._core.context import staging_name
 from ..._core.errors import TransferFailed
 from ..._core.settings import Settings
+from ..._model.paths import unescape
 from .user_options import check_user_options, of_later_pass
 
 TOKENS = "/longhaul/"  # what stands for the serving end's own folders in argv
@@ -229,7 +230,8 @@ def timeout_options(limit: int, daemon: bool) -> list[str]:
 def filter_options(settings: Settings) -> list[str]:
     """Return the filter rules in order; ours first: no folder of a transfer is sent, and this one's own stays."""
     own, others = "/" + staging_name(settings["id"]), staging_name("[0-9a-f]" * 16)
-    return [f"--filter={rule}" for rule in (f"P {own}", f"H {others}", *settings["rules"])]
+    mounts = [f"P /{pattern_of(os.fsdecode(unescape(point)))}" for point in settings.get("mounts", ())]
+    return [f"--filter={rule}" for rule in (f"P {own}", f"H {others}", *mounts, *settings["rules"])]
 
 
 def withheld_rules(settings: Settings, side: str) -> tuple[str, ...]:

@@ -22,12 +22,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Callable, Iterable, Iterator
+from typing import Callable, Iterable, Iterator, cast
 
 from ..._core.context import Context
 from ..._core.counted import counted, entries_text
 from ..._core.errors import TransferFailed
+from ..._core.mounts import mounts_stay
 from ..._core.outcome import Outcome
+from ..._core.settings import Settings
 from ..._engine.sender.leftovers import staging_left_out
 from ..._model.entry import WHOLE_BYTES
 from ..._model.paths import unescape
@@ -53,7 +55,8 @@ def transfer(context: Context, line: Line, divide_far: DivideSource | None = Non
     Raises TransferFailed if it cannot begin; what goes wrong later is in the outcome.
     """
     if context.side == "source":
-        context.settings = {**context.settings, "time_units": context.peer.get("time_units", {})}
+        told = {"time_units": context.peer.get("time_units", {}), "mounts": context.peer.get("mounts", [])}
+        context.settings = cast(Settings, {**context.settings, **told})
     return _Transfer(context, line, divide_far).run()
 
 
@@ -72,7 +75,18 @@ class _Transfer:
         self._excluded = ""  # the list of those that are not linked; empty if there are none
         self._deletions: set[int] = set()  # that a trial has named, as hashes of their paths
 
+    def _tell_mounts(self) -> None:
+        """Note the mount points from which nothing is deleted, and name those that the source is known not to have."""
+        points = self.settings.get("mounts", [])
+        if not points or not self.settings["delete"]:
+            return
+        self.outcome.kept_mounts = list(points)
+        if self._here:
+            stay = [point for point in points if not os.path.lexists(os.path.join(self.context.root, unescape(point)))]
+            self.outcome.warnings += [mounts_stay(stay)] if stay else []
+
     def run(self) -> Outcome:
+        self._tell_mounts()
         self._folder = tempfile.mkdtemp(prefix="lists-", dir=self.context.folder)
         try:
             self._passes()

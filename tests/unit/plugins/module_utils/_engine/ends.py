@@ -256,7 +256,8 @@ def main(request_path: str, result_path: str) -> int:
     try:
         if request["part"] == "serve":
             server = method.serve(context)
-            ready = {"confinement": confinement, "time_units": context.settings["time_units"], **server.ready}
+            told = {"time_units": context.settings["time_units"], "mounts": context.settings.get("mounts", [])}
+            ready = {"confinement": confinement, **told, **server.ready}
             _write(result_path, {"ready": ready})
             sys.stdin.read()
             server.close()
