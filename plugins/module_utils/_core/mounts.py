@@ -77,8 +77,8 @@ def place_of(fd: int) -> tuple[int, int]:
     """
     mount = -1
     try:
-        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:
-            mount = next((int(line.split()[1]) for line in lines if line.startswith("mnt_id:")), -1)
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as lines:
+            mount = next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), -1)
     except OSError:
         pass  # a system that does not say it
     return mount, os.fstat(fd).st_dev

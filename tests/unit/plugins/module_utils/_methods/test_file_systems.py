@@ -247,19 +247,24 @@ def test_a_user_stages_below_the_root_of_a_mount_that_is_another_users(trees, se
     for name in ("data/own/a", "data/b"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text("new")
+    for path in (source, *source.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
     pair = make_pair(trees, "stream", serving, preserve=WITHOUT_ROOT)
-    for side in ("source", "dest"):
-        run_as_nobody(pair, side)
-    with mounted(dest / "data", *TMPFS) as data:
+    run_as_nobody(pair, "dest")
+    with mounted(dest / "data", "-o", "mode=755", *TMPFS) as data:
         (data / "own").mkdir()
         for name in ("own/a", "b"):
             (data / name).write_text("old, and longer")
         for name in ("own", "own/a"):
             os.chown(data / name, NOBODY, NOBODY)
         outcome = pair.run()
-        assert (data / "own/a").read_text() == "new" and staged_in(dest) == []
-    errors = {error["path"]: error["reason"] for error in outcome["errors"]}
-    assert errors.pop("data/b") == "Permission denied" and set(errors) <= {"data"}
+        errors = {error["path"]: error["reason"] for error in outcome["errors"]}
+        assert errors.pop("data/b") == "Permission denied" and set(errors) <= {"data"}
+        assert (data / "own/a").read_text() == "new" and (data / "b").read_text() == "old, and longer"
+        for path in (data, data / "b"):
+            os.chown(path, NOBODY, NOBODY)
+        outcome = pair.run()
+        assert outcome["errors"] == [] and (data / "b").read_text() == "new" and staged_in(dest) == []
 
 
 @needs_root
