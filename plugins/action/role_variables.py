@@ -19,6 +19,7 @@ class ActionModule(ControlNodeAction):
     """Return values that facts of the host of the play have not set, and that no fact sets later."""
 
     documentation = DOCUMENTATION
+    users_own = ("variables",)
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:  # noqa: ARG002 - as others have it
         """Return the values; Ansible has templated them from the same variables that are checked here."""

@@ -35,6 +35,7 @@ class FleetAction(ActionBase):
     _requires_connection = False
     documentation = ""  # of the module; its options are the action's argument spec
     mutually_exclusive: tuple[tuple[str, ...], ...] = ()
+    users_own: tuple[str, ...] = ()  # members of the result that a later task uses: no host has a word in them
 
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Do what the validated options say, and return what goes into the result. ``variables`` are the task's."""
@@ -57,7 +58,7 @@ class FleetAction(ActionBase):
             raise AnsibleError(harmless(f"{type(error).__name__}: {error}")) from None
         finally:
             end_orphan()
-        return harmless_data(result)
+        return {name: one if name in self.users_own else harmless_data(one) for name, one in result.items()}
 
 
 class _HarmlessQueue:

@@ -63,8 +63,23 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Any) -> tuple[dict[str, Any], Que
 
 
 def test_a_result_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _queue = run(monkeypatch, lambda: {"errors": ({"path": HOSTILE},), HOSTILE: 1})
-    assert result == {"errors": ({"path": SHOWN},), SHOWN: 1}
+    result, _queue = run(monkeypatch, lambda: {"errors": ({"path": HOSTILE},), "msg": HOSTILE})
+    assert result == {"errors": ({"path": SHOWN},), "msg": SHOWN}
+
+
+def test_what_a_later_task_uses_stays_as_the_user_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FleetAction, "users_own", ("variables",))
+    own = {"jobs": [{"dest": HOSTILE}]}
+    result, _queue = run(monkeypatch, lambda: {"variables": own, "msg": HOSTILE})
+    assert result == {"variables": own, "msg": SHOWN}
+
+
+def test_only_variables_of_the_user_are_returned_unaltered() -> None:
+    found = {
+        path.stem: importlib.import_module(f"{PACKAGE}.{path.stem}").ActionModule.users_own
+        for path in ACTIONS.glob("[a-z]*.py")
+    }
+    assert {name: own for name, own in found.items() if own} == {"role_variables": ("variables",)}
 
 
 def test_all_that_is_displayed_is_harmless_whoever_displays_it(monkeypatch: pytest.MonkeyPatch) -> None:
