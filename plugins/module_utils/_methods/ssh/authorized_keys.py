@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Iterator, Sequence
 
 from ..._core.errors import TransferFailed
+from ..._tree.resolve import open_folder, real_path
 
 LOCK_PATIENCE = 30.0  # seconds
 _ATTEMPTS = 100
@@ -177,8 +178,8 @@ def _locked(path: str, uid: int) -> Iterator[tuple[int, str]]:
     """
     deadline = time.monotonic() + LOCK_PATIENCE
     while True:
-        real = os.path.realpath(path)
-        folder = os.open(os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        real = os.fsdecode(real_path(os.fsencode(path)))
+        folder = open_folder(os.fsencode(os.path.dirname(real)))
         try:
             _check_owner(folder, os.path.dirname(real), uid)
             _flock(folder, deadline)

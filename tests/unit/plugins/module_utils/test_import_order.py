@@ -32,7 +32,7 @@ ORDER = {
     "_engine.net": {"_engine.wire", "_model", "_core"},
     "_engine.sender": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
     "_engine.receiver": {"_engine.content", "_engine.net", "_engine.wire", "_tree", "_model", "_core"},
-    "_methods.ssh": {"_core"},
+    "_methods.ssh": {"_tree", "_core"},
     "_methods.rsync": {"_methods.ssh", "_engine.sender", "_engine.net", "_tree", "_model", "_core"},
     "_methods.rsyncd": {
         *("_methods.rsync", "_methods.ssh", "_engine.net", "_engine.wire"),

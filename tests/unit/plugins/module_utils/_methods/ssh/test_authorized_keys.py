@@ -187,6 +187,26 @@ def test_root_does_not_follow_another_user_into_a_folder_of_root(tmp_path):
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.skipif(UID != 0, reason="only root could be led astray")
+@pytest.mark.parametrize("link", [".ssh", ".ssh/authorized_keys"])
+def test_root_follows_no_link_of_another_user_to_a_file_of_root(tmp_path, link):
+    home, target = tmp_path / "home", tmp_path / "etc"
+    target.mkdir()
+    (target / "authorized_keys").write_bytes(b"root's\n")
+    place = home / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(target if link == ".ssh" else target / "authorized_keys")
+    for path in {home, place.parent, place}:
+        os.chown(path, 12345, 12345, follow_symlinks=False)
+    for change in (
+        lambda path: authorized_keys.add(path, key(), 12345, 12345),
+        lambda path: authorized_keys.remove(path, ID, 12345, 12345),
+    ):
+        with pytest.raises(TransferFailed, match=f"{place} is a symbolic link of user id 12345 to {target}"):
+            change(str(home / ".ssh" / "authorized_keys"))
+    assert (target / "authorized_keys").read_bytes() == b"root's\n"
+
+
 @pytest.mark.skipif(UID != 0, reason="needs another owner")
 def test_what_is_made_for_another_user_belongs_to_them(tmp_path):
     os.chown(tmp_path, 12345, 12345)
