@@ -317,12 +317,12 @@ def test_a_source_that_sends_nothing_gets_no_file(tmp_path, kind):
 
 DIES_THEN = """
 import os, time
-travel = large_files.StreamSource._travel
-def travel_and_die(self, opened):
-    travel(self, opened)
+send_all = large_files.StreamSource._travel
+def send_and_die(self, opened):
+    send_all(self, opened)
     time.sleep(2)
     os._exit(1)
-large_files.StreamSource._travel = travel_and_die
+large_files.StreamSource._travel = send_and_die
 """
 
 

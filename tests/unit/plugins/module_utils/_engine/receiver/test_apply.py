@@ -111,7 +111,7 @@ def test_an_older_file_that_was_exchanged_is_not_linked(applier, dest, tmp_path)
     older = tmp_path / "older"
     older.mkdir()
     (older / "file").write_text("file")
-    with contextlib.closing(LinkDest([str(older)], applier)) as link_dest:
+    with contextlib.closing(LinkDest([os.fsencode(older)], (), applier)) as link_dest:
         entry = Root(os.fsencode(older)).lstat(b"file", xattrs=True)
         candidate = link_dest.candidate(entry)
         (older / "other").write_text("other")
