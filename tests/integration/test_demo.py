@@ -10,6 +10,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import state_root
 
 DEMO = Path(__file__).parents[2] / "scripts/demo"
@@ -19,10 +20,11 @@ DEMO = Path(__file__).parents[2] / "scripts/demo"
 APART = 'mkdir -p "$1" && mount -t tmpfs -o mode=700 none "$1" && exec "$2"'
 
 
+@pytest.mark.timeout(900)
 def test_the_demo_ends_as_promised() -> None:
     environment = {**os.environ, "DEMO_MIB": "8"}
     argv = ["unshare", "--mount", "sh", "-ec", APART, "sh", state_root(), str(DEMO)]
-    ran = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    ran = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=850)
     promises = [line.split(maxsplit=1) for line in ran.stdout.splitlines() if line.startswith(("  yes ", "  NO "))]
     assert len(promises) == 5 and {kept for kept, _promise in promises} == {"yes"}, ran.stdout
     assert ran.returncode == 0, ran.stdout + ran.stderr
