@@ -415,3 +415,19 @@ def test_backups_are_shown_live_in_the_terminal(hosts: Testbed, backups: Backups
         assert terminal.wait() == 0, terminal.output
     assert re.findall(r"alpha/data +transfer +\[#+\.*\] +\d+ %", terminal.output), terminal.output
     assert "0 of 1 ended, 0 failed; 1 run: " in terminal.output or "0 of 1 job has ended" in terminal.output
+
+
+def test_the_task_knows_what_time_it_is_on_the_control_node(backups: Backups) -> None:
+    """Whoever runs the module by a task of their own has its clock compared, too, also in the background."""
+    backups.run()
+    prune = {
+        "action": "prune",
+        "repository": REPOSITORY,
+        "host": "alpha",
+        "job": "data",
+        "keep": {"last": 1},
+        "control_time": 5,  # 1970, and the task knows better
+    }
+    task = {"longhaul.fleet.snapshot": prune, "delegate_to": "beta"}
+    backups.playbooks.run([task, {**task, "async": 60, "poll": 1}]).expect_success()
+    assert len(backups.snapshots()) == 1

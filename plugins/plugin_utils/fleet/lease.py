@@ -133,7 +133,7 @@ def refusal(terms: Terms, holder: Holder) -> str:
 def loss(terms: Terms, holder: Holder | None) -> str:
     """Return why a run ends with a job that it had."""
     if holder is None:
-        what = f"the lease of job {terms.job} is gone from {terms.host}"
+        what = f"the lease of job {terms.job} is gone from {terms.host}, where something removed its file from the state folder"
     else:
         what = f"{holder.who} has taken over job {terms.job}, as {terms.host} says"
     return (
