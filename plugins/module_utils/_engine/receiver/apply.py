@@ -57,7 +57,6 @@ class Applier(FileApplier):
         self._has_snapshots = bool(context.settings["link_dest"])
         self._keeps_links = "hardlinks" in self.preserve
         self._claims = Claims()
-        self._most_names = max(_LEAST_NAMES, os.fpathconf(root.fd, "PC_LINK_MAX"))
         self._times = TimeUnits(context.settings["time_units"])
         outcome.time_units = dict(context.settings["time_units"])
         self._has_coarse_times = bool(self._times)
@@ -331,13 +330,17 @@ class Applier(FileApplier):
         """
         if found.nlink == 1 or has_own_names:
             return False
-        if self._most_names <= found.nlink > entry.nlink > 1 and self._keeps_links:
+        if found.nlink > entry.nlink > 1 and self._keeps_links and not self._may_have(entry.path, found.nlink + 1):
             return True
         return verdict.action == ATTRIBUTES or not self.claims(found.dev, found.ino)
 
     def has_room_for_names(self, entry: Entry, shared: Entry) -> bool:
         """Return whether a file can have all names of an entry, beside those that it has."""
-        return entry.nlink == 1 or not self._keeps_links or shared.nlink + entry.nlink <= self._most_names
+        return entry.nlink == 1 or not self._keeps_links or self._may_have(entry.path, shared.nlink + entry.nlink)
+
+    def _may_have(self, path: bytes, names: int) -> bool:
+        """Return whether a file at the path can have so many names, as far as its file system says."""
+        return names <= _LEAST_NAMES or names <= os.fpathconf(self.root.open_parent(path)[0], "PC_LINK_MAX")
 
     def claims(self, dev: int, ino: int) -> bool:
         """Return whether an inode with several names may stand for a file of the source: if no other one has it.
