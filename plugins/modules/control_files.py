@@ -26,7 +26,7 @@ attributes:
       - Nothing is written in check mode.
 options:
   roles:
-    description: The task fails if facts of its host set variables of these roles, or options of Ansible's shells.
+    description: The task fails if facts of its host set variables of these roles, or options of Ansible's plugins.
     type: list
     elements: str
     default: []

@@ -16,7 +16,7 @@ author:
 description:
   - Returns variables of a role as one value to register. Facts, which are the word of a host, win over the inventory and
     over the defaults of roles, but not over what is registered.
-  - Fails if facts of the host of the play have set variables of the role, C(longhaul_*), or options of Ansible's shells.
+  - Fails if facts of the host of the play have set variables of the role, C(longhaul_*), or options of Ansible's plugins.
   - Part of the roles. Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes

@@ -12,25 +12,30 @@ shell.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Options of Ansible's shell plugins, as facts are named without "ansible_". They are put into commands, or say who may
-# read the files of modules, and ansible-core lets facts set them, unlike the variables of connections.
-SHELL_OPTIONS = frozenset(
+# Options of the connection, shell and become plugins of ansible-core that it lets facts set, as facts are named without
+# "ansible_". Some name programs of the control node, such as sftp_executable; some are put into commands of the host.
+PLUGIN_OPTIONS = frozenset(
     [
-        "remote_tmp",
-        "system_tmpdirs",
-        "async_dir",
-        "common_remote_group",
-        "admin_users",
+        *("control_path", "control_path_dir", "host_key_checking", "private_key", "private_key_passphrase"),
+        *("scp_executable", "sftp_batch_mode", "sftp_executable", "sshpass_prompt", "ssh_host_key_checking"),
+        *("scp_extra_args", "sftp_extra_args"),
+        *("remote_tmp", "system_tmpdirs", "async_dir", "common_remote_group", "admin_users"),
         "shell_allow_world_readable_temp",
+        *("paramiko_host", "paramiko_host_key_checking", "paramiko_pass", "paramiko_password", "paramiko_port"),
+        *("paramiko_private_key_file", "paramiko_proxy_command", "paramiko_timeout", "paramiko_user"),
+        "paramiko_use_rsa_sha2_algorithms",
+        *("runas_flags", "runas_pass", "runas_user"),
+        *("su_exe", "su_flags", "su_pass", "su_prompt_l10n", "su_user"),
+        *("sudo_chdir", "sudo_exe", "sudo_flags", "sudo_pass", "sudo_user"),
     ]
 )
 
 
 def find_set_by_facts(variables: Mapping[str, Any], *roles: str) -> list[str]:
-    """Return the variables of this collection and of Ansible's shells that facts have set, by name.
+    """Return the variables of this collection and of Ansible's plugins that facts have set, by name.
 
     ``variables`` are those of a host, with its facts as ``ansible_facts``: an action's ``task_vars`` for the host of
     the play, or an entry of ``hostvars``. Of this collection's roles the variables of ``roles`` count, and
@@ -39,9 +44,14 @@ def find_set_by_facts(variables: Mapping[str, Any], *roles: str) -> list[str]:
     facts = variables.get("ansible_facts") or {}
     ours = re.compile(f"_*(?:{'|'.join(('longhaul', 'fleet', *roles))})_")
     # A fact sets a variable only if it is there under the whole name: an interface "nic-0" is the fact ansible_nic_0.
-    found = [name for name in facts if ours.match(name) and name in variables]
-    shell = [f"ansible_{name}" for name in sorted(SHELL_OPTIONS.intersection(facts))]
-    return sorted(found) + [name for name in shell if name in variables]
+    found = sorted(name for name in facts if ours.match(name) and name in variables)
+    return found + find_options_set_by_facts(variables, (f"ansible_{name}" for name in PLUGIN_OPTIONS))
+
+
+def find_options_set_by_facts(variables: Mapping[str, Any], options: Iterable[str]) -> list[str]:
+    """Return which of the variables ``options`` of Ansible's plugins facts have set, by name."""
+    facts = variables.get("ansible_facts") or {}
+    return sorted(one for one in options if one.removeprefix("ansible_") in facts and one in variables)
 
 
 def refuse_facts(host: str, names: list[str]) -> str:

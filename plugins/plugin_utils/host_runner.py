@@ -43,7 +43,7 @@ from .execution_retry import (
     was_turned_away,
 )
 from .host_action import HostAction
-from .host_facts import find_set_by_facts, refuse_facts
+from .host_facts import find_options_set_by_facts, find_set_by_facts, refuse_facts
 from .host_text import harmless
 from .memory import Memory
 from .pacing import Pace
@@ -173,7 +173,7 @@ class HostRunner:
                 "their variables say how to reach them"
             )
         self.name = host
-        hostvars = task_vars["hostvars"][host]
+        self._hostvars = hostvars = task_vars["hostvars"][host]
         refused = refuse_facts(host, find_set_by_facts(hostvars, *roles))
         if refused:
             raise HostFailed(refused)
@@ -220,13 +220,13 @@ class HostRunner:
             if become is None:
                 raise HostFailed(f"{self.name} has an unknown become method: {method}")
             connection.set_become_plugin(become)
-        self._require(constants.config.get_plugin_vars("connection", connection._load_name))
+        self._require_options("connection", connection._load_name)
         connection.set_options(task_keys=keywords, var_options=self.variables)
         if typed.become:
             keywords["become_pass"] = typed.become
         for kind, plugin in (("become", connection.become), ("shell", getattr(connection, "_shell", None))):
             if plugin is not None:
-                self._require(constants.config.get_plugin_vars(kind, plugin._load_name))
+                self._require_options(kind, plugin._load_name)
                 plugin.set_options(task_keys=keywords, var_options=self.variables)
         return HostAction(
             task=task,
@@ -236,6 +236,14 @@ class HostRunner:
             templar=action._templar,
             shared_loader_obj=action._shared_loader_obj,
         )
+
+    def _require_options(self, kind: str, plugin: str) -> None:
+        """Raise HostFailed if a variable of a plugin is set and has no value, or if facts of the host set it."""
+        options = constants.config.get_plugin_vars(kind, plugin)
+        self._require(options)
+        refused = refuse_facts(self.name, find_options_set_by_facts(self._hostvars, options))
+        if refused:
+            raise HostFailed(refused)
 
     def _require(self, names: Iterable[str]) -> None:
         """Raise HostFailed if one of the variables is set, and has no value."""

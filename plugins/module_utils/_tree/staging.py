@@ -201,8 +201,8 @@ class Staging:
             return []
         return [
             f"an interrupted run kept files at the destination in {os.fsdecode(self._name)} below "
-            f"{among([repr(self.gone[0])], len(self.gone))}, on a file system that was mounted there. They are gone, and "
-            "are sent again. If it should be mounted, mount it, and run the task again"
+            f"{among([repr(self.gone[0])], len(self.gone))}, on a file system that was mounted there. They are gone, "
+            "and are sent again. If it should be mounted, mount it, and run the task again"
         ]
 
     def _mounts(self) -> list[str]:

@@ -133,7 +133,9 @@ def refusal(terms: Terms, holder: Holder) -> str:
 def loss(terms: Terms, holder: Holder | None) -> str:
     """Return why a run ends with a job that it had."""
     if holder is None:
-        what = f"the lease of job {terms.job} is gone from {terms.host}, where something removed its file from the state folder"
+        what = (
+            f"the lease of job {terms.job} is gone from {terms.host}, where its file was removed from the state"
+        )
     else:
         what = f"{holder.who} has taken over job {terms.job}, as {terms.host} says"
     return (

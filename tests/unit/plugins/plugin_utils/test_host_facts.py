@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.plugins.loader import shell_loader
+from ansible import constants
+from ansible.plugins.loader import become_loader, connection_loader, shell_loader
 from ansible.vars.clean import clean_facts, namespace_facts
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import (
-    SHELL_OPTIONS,
+    PLUGIN_OPTIONS,
+    find_options_set_by_facts,
     find_set_by_facts,
     refuse_facts,
 )
@@ -37,6 +39,7 @@ def variables(facts: dict[str, Any], inventory: dict[str, Any] | None = None, in
         ({"longhaul_trust": "full"}, [], ["longhaul_trust"]),
         ({"fleet_limits": {}}, ["migrate"], ["fleet_limits"]),
         ({"ansible_remote_tmp": "$(id)"}, [], ["ansible_remote_tmp"]),
+        ({"ansible_sftp_executable": "/tmp/x"}, [], ["ansible_sftp_executable"]),
         # What does no harm: variables of roles that do not run, and devices whose names begin like a role's variables.
         ({"backup_after": []}, ["migrate"], []),
         ({"ansible_backup_lan": {}, "ansible_nic_0": {}, "ansible_longhaul_0": {}}, ["backup", "nic"], []),
@@ -58,13 +61,24 @@ def test_the_inventory_may_set_them() -> None:
     assert find_set_by_facts(inventory, "backup") == []  # no facts were gathered
 
 
-def test_options_of_shells_are_known() -> None:
-    """Each variable of a shell plugin that ansible-core lets facts set is refused."""
-    shell = shell_loader.get("sh")
-    named = {one["name"] for option in shell.option_definitions.values() for one in option.get("vars", [])}
-    left = set(clean_facts(dict.fromkeys(named, "x")))
-    assert "ansible_remote_tmp" in left
-    assert {name.removeprefix("ansible_") for name in left} <= SHELL_OPTIONS
+def test_options_of_plugins_are_known() -> None:
+    """Each variable of a plugin by which ansible-core reaches a host is refused if it lets facts set it."""
+    left: set[str] = set()
+    loaders = {"connection": connection_loader, "shell": shell_loader, "become": become_loader}
+    for kind, loader in loaders.items():
+        for plugin in loader.all(class_only=True):
+            named = constants.config.get_plugin_vars(kind, plugin._load_name)
+            left |= {name for name in clean_facts(dict.fromkeys(named, "x")) if name.startswith("ansible_")}
+    assert {"ansible_remote_tmp", "ansible_sftp_executable", "ansible_sudo_exe"} <= left
+    assert {name.removeprefix("ansible_") for name in left} <= PLUGIN_OPTIONS
+
+
+def test_options_of_other_plugins_are_found() -> None:
+    said = variables(
+        {"ansible_wire_program": "/tmp/x", "wire_port": 1}, {"ansible_wire_port": 2, "ansible_wire_user": 3}
+    )
+    named = ["ansible_wire_program", "ansible_wire_user", "ansible_wire_host"]
+    assert find_options_set_by_facts(said, named) == ["ansible_wire_program"]
 
 
 def test_the_refusal_says_what_to_type() -> None:
