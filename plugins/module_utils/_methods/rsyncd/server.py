@@ -145,7 +145,8 @@ class OwnDaemon(Server):
         context, settings = self._context, self._context.settings
         both = [tuple(settings["rsync"][side]) for side in ("source", "dest")]
         plan = DaemonPlan(
-            path=os.fsdecode(program_path(context.root, context.root_fd)),
+            # Without chroot rsync's daemon opens nothing over a link, and what /proc has is one.
+            path=os.fsdecode(program_path(context.root, context.root_fd) if os.geteuid() == 0 else context.root),
             writable=context.side == "dest",
             as_root=os.geteuid() == 0,
             numeric_ids=settings["numeric_ids"],
