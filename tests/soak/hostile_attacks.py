@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a hostile host could do with 0.1.0, done with real programs: each attack works on a ground of any version.
+"""What a hostile host could try, done with real programs.
 
 The attacker is root on one host, and holds what that host has for the transfer; in H9 it is a local user.
 """

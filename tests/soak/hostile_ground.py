@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Two ends of a version of the collection, and what is around the root of one of them."""
+"""Two ends of a transfer, and what is around the root of one of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from ansible_collections.longhaul.fleet.tests.support.canary import Canary
+from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import VERSION
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine import ends
 
 from . import hostile_lies
 
-NAME = Path("ansible_collections/longhaul/fleet")
 STAGING = f".longhaul-{ends.ID}"
 SECRET = "root:secret"
 EVIL = "* * * * * root evil\n"
@@ -28,52 +28,28 @@ OLD = 10**18  # ns
 WELL = "it ended well"
 
 
-class Release(NamedTuple):
-    """One version of the collection, in a folder that ``ANSIBLE_COLLECTIONS_PATH`` could name."""
-
-    name: str
-    folder: Path
-
-    def _first(self, *places: str) -> Path:
-        return next(path for path in (self.folder / NAME / place for place in places) if path.exists())
-
-    @property
-    def ends(self) -> Path:
-        """The program that is an end."""
-        units = "tests/unit/plugins/module_utils"
-        return self._first(f"{units}/_engine/ends.py", f"{units}/_exchange/ends.py")
-
-    @property
-    def gate(self) -> Path:
-        """The program that a one-time key may run."""
-        methods = "plugins/module_utils/_methods"
-        return self._first(f"{methods}/ssh/forced_command.py", f"{methods}/gate.py")
-
-
 class Ends(ends.Pair):
-    """Two ends of a version. ``lies`` and ``plans`` have what one of them does and plans otherwise."""
+    """Two ends. ``lies`` and ``plans`` have what one of them does and plans otherwise."""
 
-    def __init__(self, release: Release, work: Path, source: Path, dest: Path, plan: dict[str, Any], serving: str):
+    def __init__(self, work: Path, source: Path, dest: Path, plan: dict[str, Any], serving: str):
         super().__init__(work, source, dest, plan, serving)
-        self._release = release
         self.lies = {"source": "", "dest": ""}
         self.plans: dict[str, dict[str, Any]] = {"source": {}, "dest": {}}
         if plan["method"] in ("rsync", "scp", "sftp"):
             self.use_ssh()
-            self.serve["gate"][-1] = str(release.gate)
         if plan["method"] == "rsyncd":
             self.secrets = {"serve": {"daemon": ends.SECRET}, "drive": {"daemon": ends.SECRET}}
             self.serve.update(ports=[0], allow=["127.0.0.1"])
 
     def start(self, side: str) -> None:
         """Start an end, as what it is."""
-        words = [sys.executable, hostile_lies.__file__, self.lies[side], str(self._release.ends)]
+        words = [sys.executable, hostile_lies.__file__, self.lies[side], ends.__file__]
         script = self.work / f"end-{side}"
         script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(f'#!/bin/sh\nshift\nexec {shlex.join(words)} "$@"\n')
         script.chmod(0o755)
         self.pythons[side] = str(script)
-        self.env[side] = {"PYTHONPATH": str(self._release.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.env[side] = {"PYTHONPATH": str(collections_folder()), "PYTHONDONTWRITEBYTECODE": "1"}
         plan, self.plan = self.plan, {**self.plan, **self.plans[side]}
         try:
             super().start(side)
@@ -113,8 +89,8 @@ class Ends(ends.Pair):
 class Ground:
     """A source, and on the other host a root with an older copy of it, and what nobody may touch."""
 
-    def __init__(self, folder: Path, release: Release) -> None:
-        self.release, self.folder = release, folder
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.source, self.work, self.loot = folder / "source", folder / "work", folder / "loot"
         ground = folder / "ground"
         self.root, self.older, self.outside = ground / "root", ground / "older", ground / "outside"
@@ -138,7 +114,7 @@ class Ground:
         """Return the two ends, not started yet."""
         given = {"timeout": 10, "rsync": {"source": VERSION, "dest": VERSION}, "owner_map": {}, "encrypt": False}
         plan = ends.settings(method, **{**given, **changes})
-        return Ends(self.release, self.work, self.source, self.root, plan, serving)
+        return Ends(self.work, self.source, self.root, plan, serving)
 
     def expect_well(self, said: str) -> str:
         """Note if a transfer that is honest did not end well."""
