@@ -114,6 +114,7 @@ class Playbooks:
 
     def __init__(self, inventory: Path, folder: Path, collections: Path) -> None:
         self.inventory, self.folder, self.collections = inventory, folder, collections
+        self.programs = Path(sys.executable).parent  # of the ansible-core that runs
         self._runs = 0
         self._started: list[Running] = []
         folder.mkdir(parents=True, exist_ok=True)
@@ -162,7 +163,7 @@ class Playbooks:
             (folder / "playbook.yml").write_text(playbook, encoding="utf-8")
             playbook = str(folder / "playbook.yml")
         (folder / "vars.json").write_text(json.dumps(variables), encoding="utf-8")
-        program = str(Path(sys.executable).with_name("ansible-playbook"))
+        program = str(self.programs / "ansible-playbook")
         return [program, "-i", str(self.inventory), "-e", f"@{folder / 'vars.json'}", *options, playbook], folder
 
     def end(self) -> None:
