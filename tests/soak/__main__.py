@@ -9,8 +9,9 @@ does the work as an ordinary user, ``--seed`` replays. ``scale`` runs what is la
 sparse file of ``--size N`` bytes and a line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes
 N`` makes transfers slow in known ways N times each, and counts how often the result names the cause. ``fleet N``
 migrates N pairs, some of which cannot be, and kills the control node ``--kills`` times. ``watch N`` waits for N
-transfers that run for ``--minutes``. ``hostile`` tries what a hostile host could do with 0.1.0, there and on this
-version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen.
+transfers that run for ``--minutes``. ``hostile`` attacks as a hostile host: its peer in a transfer, then others by
+what its modules answer, with each version of ansible-core; ``--attack C1`` (``sftp``, ``backup``, ``deep``) picks,
+``--show`` prints what was seen.
 Needs root, since owners and devices are among what is compared.
 """
 
@@ -26,6 +27,7 @@ from . import (
     differential,
     fleet,
     hostile,
+    hostile_answers,
     machine,
     scale,
     scale_entries,
@@ -70,7 +72,7 @@ def main() -> int:
         print(f"causes: {named} of {tried} named")
         return int(named < tried * 9 // 10)
     if given.what == "hostile":
-        return hostile.run(given.attack, given.show)
+        return max(hostile.run(given.attack, given.show), hostile_answers.run(given.attack, given.show))
     user = ORDINARY if given.user else ROOT
     if given.what == "stateful":
         print(f"stateful, seed {given.seed}: {machine.run(given.count, given.seed, user)}")

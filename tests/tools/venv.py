@@ -38,6 +38,7 @@ KINDS = {
     "docs": Kind("requirements-docs.txt", (3, 11), (3, 13), "the HTML site"),
     "fuzz": Kind("requirements-fuzz.txt", (3, 11), (3, 13), "the fuzzer"),
     "molecule": Kind("requirements-molecule.txt", (3, 11), (3, 13), "the roles' scenarios in containers"),
+    "core-2.19": Kind("requirements-core-2.19.txt", (3, 11), (3, 13), "ansible-core 2.19, for make soak ARGS=hostile"),
     "oldest": Kind("requirements-oldest.txt", (3, 10), (3, 12), "the oldest ansible-core that is supported"),
 }
 
