@@ -15,7 +15,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action
     ControlNodeAction,
     refuse_unwritable,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import find_set_by_facts, refuse_facts
 
 
 class ActionModule(ControlNodeAction):
@@ -24,15 +23,10 @@ class ActionModule(ControlNodeAction):
     documentation = DOCUMENTATION
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
-        """Refuse a host whose facts set variables, write the files, and show the warnings."""
-        if options["roles"]:
-            own = self.variables["inventory_hostname"]
-            refused = refuse_facts(own, find_set_by_facts(self.variables, *options["roles"]))
-            if refused:
-                return {"failed": True, "msg": f"Nothing was done: {refused}"}
-        unwritable = options["writable"] and write and refuse_unwritable(options["writable"], options["option"])
-        if unwritable:
-            return {"failed": True, "msg": unwritable}
+        """Write the files, and show the warnings."""
+        refused = options["writable"] and write and refuse_unwritable(options["writable"], options["option"])
+        if refused:
+            return {"failed": True, "msg": refused}
         for file in options["files"] if write else []:
             mode = int(file["mode"], 8) if file["mode"] else None
             write_whole(file["path"], as_json(file["data"]) if file["text"] is None else file["text"], mode)

@@ -9,13 +9,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: control_files
-short_description: "Internal: check what a role needs on the control node, and write down there how far it is"
+short_description: "Internal: write down on the control node how far a migration, a backup or a restore is"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
   - Writes files on the control node, each at once and as a whole, so that a run that is killed leaves no half of one.
-  - Part of the roles. Its options may change in any release.
+  - Part of the roles P(longhaul.fleet.migrate#role), P(longhaul.fleet.backup#role) and P(longhaul.fleet.restore#role).
+  - Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.control_node
@@ -25,11 +26,6 @@ attributes:
     details:
       - Nothing is written in check mode.
 options:
-  roles:
-    description: The task fails if facts of its host set variables of these roles, or options of Ansible's plugins.
-    type: list
-    elements: str
-    default: []
   warnings:
     description: What the task shows as warnings, in check mode, too.
     type: list
