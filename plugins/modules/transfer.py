@@ -282,6 +282,8 @@ options:
   one_file_system:
     description:
       - Do not enter other file systems that are mounted inside the source.
+      - What is mounted inside O(dest) is written to in any case. With O(delete), a mount point that the source does not
+        have is kept, with all that is in it.
     type: bool
     default: false
   link_dest:

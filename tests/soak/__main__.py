@@ -9,9 +9,16 @@ does the work as an ordinary user, ``--seed`` replays. ``scale`` runs what is la
 sparse file of ``--size N`` bytes and a line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes
 N`` makes transfers slow in known ways N times each, and counts how often the result names the cause. ``fleet N``
 migrates N pairs, some of which cannot be, and kills the control node ``--kills`` times. ``watch N`` waits for N
+<<<<<<< HEAD
 transfers that run for ``--minutes``. ``hostile`` attacks as a hostile host: its peer in a transfer, then others by
 what its modules answer, with each version of ansible-core; ``--attack C1`` (``sftp``, ``backup``, ``deep``) picks,
 ``--show`` prints what was seen.
+=======
+transfers that run for ``--minutes``. ``hostile`` tries what a hostile host could do with 0.1.0, there and on this
+version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen. ``filesystems`` transfers and
+backs up on all file systems that this machine can mount, and across mounts; ``--ground tmpfs`` and
+``--method stream`` pick.
+>>>>>>> 8958059 (soak: transfers and backups on all file systems, as a matrix)
 Needs root, since owners and devices are among what is compared.
 """
 
@@ -25,6 +32,7 @@ import sys
 from . import (
     causes,
     differential,
+    file_systems,
     fleet,
     hostile,
     hostile_answers,
@@ -42,7 +50,8 @@ def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", choices=["differential", "pairwise", "stateful", "scale", "hostile", "causes", "fleet", "watch"]
+        "what",
+        choices=["differential", "pairwise", "stateful", "scale", "hostile", "causes", "fleet", "watch", "filesystems"],
     )
     parser.add_argument("count", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
@@ -54,6 +63,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=fleet.KILLS)
     parser.add_argument("--minutes", type=float, default=watch.MINUTES)
     parser.add_argument("--attack", action="append", default=[])
+    parser.add_argument("--ground", action="append", default=[])
+    parser.add_argument("--method", action="append", default=[])
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
     if os.geteuid():
@@ -67,6 +78,10 @@ def main() -> int:
     if given.what == "watch":
         watch.run(given.count, given.minutes, print)
         return 0
+    if given.what == "filesystems":
+        matrix = file_systems.run(given.ground, given.method, print)
+        print("\n".join(matrix.lines()))
+        return int(matrix.counts()["wrong"] > 0)
     if given.what == "causes":
         named, tried = causes.run(given.attack[0] if given.attack else None, min(given.count, causes.ROUNDS), print)
         print(f"causes: {named} of {tried} named")

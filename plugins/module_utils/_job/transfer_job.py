@@ -154,7 +154,7 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
         yield
         return
     from .._tree import staging  # here, as below: a source never needs it
-    from .._tree.time_units import learn_time_units
+    from .._tree.time_units import learn_file_systems
     from . import owner_check
 
     holder = f"transfer {context.settings['id']} (process {os.getpid()})"
@@ -176,7 +176,7 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                     "the permissions"
                 ) from error
             else:
-                learn_time_units(context)
+                learn_file_systems(context)
             yield
             return
         succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
@@ -185,7 +185,7 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                 context.serve["leftover"] = staged.prepare(registry.leftover_adopter(context.settings["method"]))
                 try:
                     owner_check.require_owners(context)
-                    learn_time_units(context)
+                    learn_file_systems(context)
                     yield
                 finally:
                     left = staged.settle(context.settings["partial"] and not succeeded())

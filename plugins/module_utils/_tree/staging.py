@@ -201,7 +201,7 @@ class Staging:
             return []
         return [
             f"an interrupted run kept files at the destination in {os.fsdecode(self._name)} below "
-            f"{among([repr(self.gone[0])], len(self.gone))}, on a file system that was mounted there. They are gone, "
+            f"{among([repr(self.gone[0])], len(self.gone))}, on a file system that was mounted there. They are gone "
             "and are sent again. If it should be mounted, mount it, and run the task again"
         ]
 

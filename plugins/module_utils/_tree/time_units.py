@@ -30,30 +30,33 @@ def units_of(root_fd: int) -> TimeUnits:
     return TimeUnits({"": observe(root_fd)})
 
 
-def learn_time_units(context: Context) -> None:
-    """Put what the file systems of a destination keep of times into the settings of its job.
+def learn_file_systems(context: Context) -> None:
+    """Put what is mounted inside a destination, and how it keeps times, into the settings of its job.
 
     A file of this transfer's own is given a time, which is read back. In check mode nothing is written: what the last
     run found counts, and if that is not known, what is seen.
     """
     settings = context.settings
-    all_inner = [os.fsencode(point) for point in points_below(os.fsdecode(context.root))]
-    if settings["check"] and settings["time_units"]:
-        context.settings = {**settings, "mounts": [escape(path) for path in all_inner]}
-        return
-    look = observe if settings["check"] else measure
-    with Root(context.top) as root:
-        inner = [] if settings["only"] is not None else _reachable_mounts(context.root, settings["rules"])
-        # The root may be closed to this user, as the staging folder never is; both are on one file system.
-        units = _units_below(root, inner, look, context.staged.temporary_fd if context.staged is not None else root.fd)
-    context.settings = {**settings, "time_units": units, "mounts": [escape(path) for path in all_inner]}
+    inner = _inner_mounts(context.root)
+    units = settings["time_units"] if settings["check"] else {}
+    if not units:
+        with Root(context.top) as root:
+            reachable = [] if settings["only"] is not None else _reachable(inner, context.root, settings["rules"])
+            # The root may be closed to this user, as the staging folder never is; both are on one file system.
+            top_fd = context.staged.temporary_fd if context.staged is not None else root.fd
+            units = _units_below(root, reachable, observe if settings["check"] else measure, top_fd)
+    context.settings = {**settings, "time_units": units, "mounts": [escape(path) for path in inner]}
 
 
 def observed_units(path: bytes, rules: Iterable[str]) -> dict[str, int]:
     """Return the units of a tree as TimeUnits takes them, by what is seen there alone."""
     with contextlib.suppress(OSError), Root(path) as root:
-        return _units_below(root, _reachable_mounts(path, rules), observe, root.fd)
+        return _units_below(root, _reachable(_inner_mounts(path), path, rules), observe, root.fd)
     return {}
+
+
+def _inner_mounts(root: bytes) -> list[bytes]:
+    return [os.fsencode(point) for point in points_below(os.fsdecode(root))]
 
 
 def _units_below(root: Root, inner: list[bytes], look: Callable[[int], int], top_fd: int) -> dict[str, int]:
@@ -69,16 +72,15 @@ def _units_below(root: Root, inner: list[bytes], look: Callable[[int], int], top
     return units if max(units.values()) > 1 else {}
 
 
-def _reachable_mounts(root: bytes, rules: Iterable[str]) -> list[bytes]:
+def _reachable(mounts: list[bytes], root: bytes, rules: Iterable[str]) -> list[bytes]:
     """Return the mount points below a root without those that the rules leave out, which may not even answer."""
-    found = [os.fsencode(point) for point in points_below(os.fsdecode(root))]
     try:
-        filters = Filters.parse(rules, root) if found else None
+        filters = Filters.parse(rules, root) if mounts else None
     except ValueError:  # a rule that only rsync can follow
         filters = None
     if not filters:
-        return found
-    return [path for path in found if all(filters.allows(part, True, SOURCE) for part in _way_to(path))]
+        return mounts
+    return [path for path in mounts if all(filters.allows(part, True, SOURCE) for part in _way_to(path))]
 
 
 def _way_to(path: bytes) -> list[bytes]:

@@ -324,7 +324,7 @@ class Reconciler:
             self._made(entry, verdict)
         else:
             if not bundles.fits(entry):
-                self._applier.find_stage(entry.path)  # or all of it would be sent in vain
+                self._applier.find_stage(entry.path)  # or all of it would be sent to a place that takes none of it
             work.found[index], work.verdicts[index] = found, verdict
             work.wanted.append(index)
 

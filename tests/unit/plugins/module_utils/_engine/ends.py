@@ -250,7 +250,7 @@ def main(request_path: str, result_path: str) -> int:
     if writes:
         context.serve["leftover"] = open_staging(context).prepare()
     if request["side"] == "dest":
-        importlib.import_module(f"{package}._tree.time_units").learn_time_units(context)
+        importlib.import_module(f"{package}._tree.time_units").learn_file_systems(context)
     succeeded = Path(request["folder"], SUCCEEDED)
     confinement = importlib.import_module(f"{package}._job.confine_job").confine_job(context)  # as a job does
     try:
