@@ -59,6 +59,9 @@ options:
       - Fields to compare. By default all of them.
       - Names and types are always compared, contents with O(checksum=true).
       - V(owner) is the owner and the group, V(target) that of a symbolic link, V(links) which names are the same file.
+      - V(mtime) counts as far as the file system of the destination keeps times. What that is, the last transfer between
+        the same paths has found out on this control node. If there was none, times count in whole seconds where every time
+        that is seen there is one, and in nanoseconds elsewhere. A warning says so.
     type: list
     elements: str
     choices: [size, mtime, mode, owner, target, acls, xattrs, links]

@@ -215,7 +215,7 @@ class Staging:
             return list(dict.fromkeys(line.rstrip("\n") for line in lines))
 
     def _settle_inner(self, keep_partial: bool) -> str:
-        """Settle the staging folders inside, and forget those that are gone then; see settle."""
+        """Settle the staging folders inside, and forget those that are no longer there; see settle."""
         left, kept = "", []
         for path, inner in self._inner():
             left = left or inner.settle(keep_partial)
@@ -224,7 +224,7 @@ class Staging:
                 kept.append(path)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(MOUNTS, dir_fd=self.fd)
-        for path in kept:
+        for path in [*kept, *(self.gone if keep_partial else ())]:
             note_mount(self.temporary_fd, path)
         return left
 
