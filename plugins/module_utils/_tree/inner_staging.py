@@ -62,8 +62,9 @@ class InnerStaging:
             try:
                 if place_of(fd) != place:
                     continue
+                made = Staging(os.path.join(self._top, above), self._name, self._owners, fd)
                 note_mount(self._temporary_fd, escape(above))
-                return Staging(os.path.join(self._top, above), self._name, self._owners, fd)
+                return made
             except PermissionError as error:
                 refusal = refusal or error
             finally:
