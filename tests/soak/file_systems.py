@@ -273,7 +273,7 @@ def _unequal(place: Place, coarse: bool) -> str:
 
 def _back_up(hosts: list[Host], pair: Pair, options: dict[str, Any], place: Place, coarse: bool) -> str:
     """Make two snapshots, the second with links, check them, and prune the first."""
-    assert place.repository is not None
+    assert place.repository, "a place for backups"
     where = (str(place.repository), hosts[0].name, "data")
     holders = Holders(destination_holder, source_reader)
     trees = []

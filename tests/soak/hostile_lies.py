@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An end that is not as it was shipped: ``hostile_lies.py LIE ends.py REQUEST.json RESULT.json``."""
+"""A side of a transfer that lies: ``hostile_lies.py LIE ends.py REQUEST.json RESULT.json``."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Config = dict[str, Any]
 
 
 def _template(config: Config, name: str) -> str:
-    """Return a text that runs a command where it is templated."""
+    """Return a template that runs a command."""
     return "{{ lookup('ansible.builtin.pipe', 'touch " + f"{config['canary']}/template-{name}" + "') }}"
 
 
@@ -111,7 +111,7 @@ def templates(answer: Answer, config: Config) -> Answer:
 
 
 def types(answer: Answer, config: Config) -> Answer:
-    """Give every value another type, at all depths."""
+    """Change the type of every value, at all depths."""
 
     def turn(value: Any) -> Any:
         if isinstance(value, dict):

@@ -42,7 +42,7 @@ class InnerStaging:
     def at(self, path: bytes, folder_fd: int) -> Staging | None:
         """Return the staging folders for an open folder at a path; None if those of the destination will do.
 
-        Raises OSError where nothing may be written, and TransferFailed for folders that are not this user's own.
+        Raises OSError if nothing may be written, and TransferFailed for folders that are not this user's own.
         """
         if self._home is None:
             self._home = place_of(self._temporary_fd)

@@ -133,9 +133,7 @@ def refusal(terms: Terms, holder: Holder) -> str:
 def loss(terms: Terms, holder: Holder | None) -> str:
     """Return why a run ends with a job that it had."""
     if holder is None:
-        what = (
-            f"the lease of job {terms.job} is gone from {terms.host}, where its file was removed from the state"
-        )
+        what = f"the lease of job {terms.job} is gone from {terms.host}, where its file was removed from the state"
     else:
         what = f"{holder.who} has taken over job {terms.job}, as {terms.host} says"
     return (

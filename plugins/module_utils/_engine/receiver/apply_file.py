@@ -80,7 +80,7 @@ class FileApplier:
 
     @property
     def stage_fd(self) -> int:
-        """The folder to stage in what goes to the last directory. Raises OSError where nothing may be written there."""
+        """The folder to stage in what goes to the last directory. Raises OSError if nothing may be written there."""
         if not self.inner.is_used:
             return self.temporary_fd
         path, folder_fd, _since = self._last
@@ -112,7 +112,7 @@ class FileApplier:
         return self.stage_fd
 
     def find_stage(self, path: bytes) -> None:
-        """Find out where to stage what goes to a path. Raises OSError where nothing may be written."""
+        """Find out where to stage what goes to a path. Raises OSError if nothing may be written."""
         folder = path.rpartition(b"/")[0]
         self._set_stage(folder, self._folder(folder))
 
