@@ -17,7 +17,8 @@ import json, subprocess, sys
 ran = subprocess.run(["/usr/bin/python3", *sys.argv[1:]], stdout=subprocess.PIPE)
 try:
     answer = json.loads(ran.stdout)
-    answer.update(json.loads({added!r}))
+    for name, added in json.loads({added!r}).items():
+        answer[name] = {{**answer.get(name, {{}}), **added}} if isinstance(added, dict) else added
     print(json.dumps(answer))
 except (ValueError, AttributeError):
     sys.stdout.buffer.write(ran.stdout)
