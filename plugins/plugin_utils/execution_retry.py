@@ -29,7 +29,7 @@ PAUSE = 2.0  # seconds, for become and for an sshd with too many connections
 READING = frozenset(
     ["probe", "describe", "discover", "poll", "overview", "keep_record", "lease", "drill_down", "look_up_owners"]
 )
-LONG_STEPS = frozenset(["snapshot", "sync"])  # may read or write whole trees
+_SHORT_ACTIONS = ("list", "begin")  # with snapshots; the others may read or remove whole trees
 LONG = 86400.0  # seconds for these
 _TURNED_AWAY = ("kex_exchange_identification", "Exceeded MaxStartups", "Not allowed at this time")
 _BECOME = "waiting for privilege escalation prompt"
@@ -71,7 +71,8 @@ def longest_answer(steps: Iterable[Mapping[str, object]], short: float) -> float
         inside = longest_answer(then, short) if isinstance(then, (list, tuple)) else 0.0
         waits = [step[name] for name in ("wait", "seconds", "interval") if name in step]
         longest += sum(one for one in waits if isinstance(one, (int, float)))
-        longest = max(longest, inside, LONG if step["do"] in LONG_STEPS else 0.0)
+        is_long = step["do"] == "sync" or (step["do"] == "snapshot" and step.get("action") not in _SHORT_ACTIONS)
+        longest = max(longest, inside, LONG if is_long else 0.0)
     return longest
 
 

@@ -24,7 +24,7 @@ from ansible.playbook.task import Task
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import host_runner, typed_passwords
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import packed_engine
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.execution_retry import READING
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.execution_retry import LONG, READING, longest_answer
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import (
     ControllerGone,
     HostFailed,
@@ -543,3 +543,19 @@ def test_a_time_that_is_none_is_refused(runner: Runner, given: object) -> None:
     made.variables = {"longhaul_answer_timeout": given}
     with pytest.raises(HostFailed, match="^old: longhaul_answer_timeout is .*give seconds"):
         made.run({"do": "probe"})
+
+
+@pytest.mark.parametrize(
+    ("steps", "seconds"),
+    [
+        ([{"do": "probe"}], 600),
+        ([{"do": "poll", "wait": 10.0}], 610),
+        ([{"do": "start", "wait": 60.0, "then": [{"do": "stop"}]}, {"do": "poll", "wait": 5}], 665),
+        ([{"do": "snapshot", "action": "begin"}], 600),
+        ([{"do": "snapshot", "action": "list"}], 600),
+        ([{"do": "snapshot", "action": "check"}, {"do": "snapshot", "action": "list"}], LONG),
+        ([{"do": "start", "wait": 4.0, "then": [{"do": "sync"}]}], LONG),
+    ],
+)
+def test_only_work_on_whole_trees_may_take_long(steps: list[dict[str, Any]], seconds: float) -> None:
+    assert longest_answer(steps, 600.0) == seconds
