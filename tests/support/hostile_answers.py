@@ -28,6 +28,7 @@ ROLES = Path(__file__).resolve().parents[2] / "roles"
 HOSTILE, HONEST = "alpha", ("beta", "gamma")
 HOSTS = (HOSTILE, *HONEST)
 PROGRAM = "/usr/local/bin/hostile-python"
+VARIABLES = {"ansible_python_interpreter": PROGRAM, "longhaul_answer_timeout": 40}
 CANARY = f"/tmp/hostile-canary-{os.getpid()}"  # on every host, and on the control node
 SECONDS = 240.0  # after which a run is too long
 PROGRAMS = ("ssh_executable", "sftp_executable", "scp_executable", "become_exe", "executable", "shell_executable")
@@ -151,7 +152,7 @@ class Stage:
         shutil.copyfile(hostile_python.__file__, bed_program)
         bed_program.chmod(0o755)
         playbooks.inventory = bed.inventory(playbooks.folder / "hosts.yml")  # without pipelining, as Ansible has it
-        refusal.add_hosts(playbooks.inventory, {HOSTILE: (HOSTILE, {"ansible_python_interpreter": PROGRAM})})
+        refusal.add_hosts(playbooks.inventory, {HOSTILE: (HOSTILE, VARIABLES)})
         (playbooks.inventory.parent / "hook.yml").write_text(_HOOK_TASKS, encoding="utf-8")
 
     def data(self, host: str) -> Path:

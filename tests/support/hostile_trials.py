@@ -19,14 +19,20 @@ _TASKS = "hook.yml"
 
 
 def _touch(host: str, path: str) -> dict[str, Any]:
-    return {"name": "touch", "host": host, "command": ["/usr/bin/touch", path]}
+    return {"name": "touch", "host": host, "command": ["/usr/bin/touch", path], "timeout": 60}
 
 
 def _hooks(of: str, tasks: bool) -> dict[str, Any]:
     """Return hooks at both hosts of a migration: they make marks named after the job. ``tasks`` adds files of tasks."""
     return {
-        "before_cutover": [_touch("source", f"/data/stopped-{of}"), *([{"host": "source", "tasks": _TASKS}] * tasks)],
-        "after_cutover": [_touch("dest", f"/data/started-{of}"), *([{"host": "dest", "tasks": _TASKS}] * tasks)],
+        "before_cutover": [
+            _touch("source", f"/data/stopped-{of}"),
+            *([{"host": "source", "tasks": _TASKS, "timeout": 60}] * tasks),
+        ],
+        "after_cutover": [
+            _touch("dest", f"/data/started-{of}"),
+            *([{"host": "dest", "tasks": _TASKS, "timeout": 60}] * tasks),
+        ],
         "cutover_failed": [_touch("source", f"/data/back-{of}")],
     }
 
@@ -88,7 +94,7 @@ def _backup_jobs(evil: tuple[str, str], tasks: bool) -> list[dict[str, Any]]:
         hooks = {
             "before": [
                 _touch("client", f"/data/before-{name}"),
-                *([{"host": "client", "tasks": _TASKS}] * (tasks or name == "honest")),
+                *([{"host": "client", "tasks": _TASKS, "timeout": 60}] * (tasks or name == "honest")),
             ],
             "after": [_touch("repository", f"/data/after-{name}"), _touch("client", f"/data/after-{name}")],
         }
