@@ -91,12 +91,8 @@ fuzz: packages
 
 # Random trees, edits, options and kills, as long as one likes: ARGS="differential 2000", "pairwise", "differential 500
 # --user"; --seed replays. "scale" moves five million files, a sparse tebibyte, and over a line that breaks 100 times:
-<<<<<<< HEAD
 # "scale --only entries --entries 200000". "hostile" attacks as a hostile host; ARGS="hostile --attack backup" picks.
-=======
-# "scale --only entries --entries 200000". "hostile" tries the attacks on 0.1.0, there and here. "filesystems" prints a
-# matrix of file systems and methods.
->>>>>>> 8958059 (soak: transfers and backups on all file systems, as a matrix)
+# "filesystems" prints a matrix of file systems and methods.
 soak: packages
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" PYTHONDONTWRITEBYTECODE=1 "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.soak $(or $(ARGS),differential 200)

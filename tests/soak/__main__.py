@@ -9,16 +9,10 @@ does the work as an ordinary user, ``--seed`` replays. ``scale`` runs what is la
 sparse file of ``--size N`` bytes and a line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes
 N`` makes transfers slow in known ways N times each, and counts how often the result names the cause. ``fleet N``
 migrates N pairs, some of which cannot be, and kills the control node ``--kills`` times. ``watch N`` waits for N
-<<<<<<< HEAD
 transfers that run for ``--minutes``. ``hostile`` attacks as a hostile host: its peer in a transfer, then others by
 what its modules answer, with each version of ansible-core; ``--attack C1`` (``sftp``, ``backup``, ``deep``) picks,
-``--show`` prints what was seen.
-=======
-transfers that run for ``--minutes``. ``hostile`` tries what a hostile host could do with 0.1.0, there and on this
-version; ``--attack C1`` (or ``sftp``, ``pull``) picks, ``--show`` prints what was seen. ``filesystems`` transfers and
-backs up on all file systems that this machine can mount, and across mounts; ``--ground tmpfs`` and
-``--method stream`` pick.
->>>>>>> 8958059 (soak: transfers and backups on all file systems, as a matrix)
+``--show`` prints what was seen. ``filesystems`` transfers and backs up on all file systems that this machine can mount,
+and across mounts; ``--ground tmpfs`` and ``--method stream`` pick.
 Needs root, since owners and devices are among what is compared.
 """
 
