@@ -190,6 +190,7 @@ def make_plan(
         "scp_legacy_flag": "scp" in driving.programs and driving.programs["scp"]["legacy_flag"],
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
         "time_units": {},
+        "mounts": [],
     }
     floor = parse_floor(options["rsync_floor"])
     if choice.method == "rsync":

@@ -102,6 +102,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "changes_max": 1000,
         "rsync": {"source": VERSION, "dest": VERSION},
         "time_units": {},
+        "mounts": [],
     }
     assert set(changes) - {"rsyncd_module"} <= set(plan)
     plan.update(changes)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections import Counter
@@ -73,14 +74,16 @@ def places_in(root: str) -> int:
 def place_of(fd: int) -> tuple[int, int]:
     """Return what two open folders have in common if a file can be renamed and linked from one to the other.
 
-    That is the mount, which may be a bind mount of the same device, and the device, which may be a subvolume's.
+    That is the mount, which may be a bind mount of the same device, and the device, which may be a subvolume's. Raises
+    OSError if this process has no descriptors left.
     """
     mount = -1
     try:
         with open(f"/proc/self/fdinfo/{fd}", "rb") as lines:
             mount = next((int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:")), -1)
-    except OSError:
-        pass  # a system that does not say it
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise  # else the system does not say it
     return mount, os.fstat(fd).st_dev
 
 

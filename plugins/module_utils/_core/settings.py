@@ -76,10 +76,10 @@ if TYPE_CHECKING:
         scp_legacy_flag: bool
         sftp: SftpTuning
         time_units: dict[str, int]  # see TimeUnits; the destination's job puts in what it finds
+        mounts: list[str]  # inside the destination, escaped; as before
 
     class Settings(_Always, total=False):
         rsyncd_module: DaemonModule
-        mounts: list[str]  # inside the destination, escaped; its job puts them in
 
 else:  # making such classes takes a millisecond of each job's start
     Compression = SftpTuning = DaemonModule = Settings = dict
@@ -91,7 +91,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("bwlimit", "streams", "streams_max", "streams_first", "timeout", "changes_max"), (int,)),
     **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
     **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
-    **dict.fromkeys(("rules", "suspects", "preserve", "link_dest", "link_dest_exclude", "rsync_opts"), (list,)),
+    **dict.fromkeys(
+        ("rules", "suspects", "preserve", "link_dest", "link_dest_exclude", "rsync_opts", "mounts"), (list,)
+    ),
     **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp", "time_units"), (dict,)),
     **dict.fromkeys(("only", "source_root"), (str, type(None))),
     "max_delete": (int, type(None)),
@@ -133,6 +135,7 @@ def parse_settings(values: object) -> Settings:
         "scp_legacy_flag": False,
         "sftp": {},
         "time_units": {},
+        "mounts": [],
         "streams_max": given.get("streams"),
         "streams_first": given.get("streams"),
         **given,

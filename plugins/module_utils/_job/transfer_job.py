@@ -107,7 +107,7 @@ def _serve(context: Context, method: Any, reporter: Reporter, control: Control) 
     server = method.serve(context)
     try:
         server.ready["time_units"] = context.settings["time_units"]
-        server.ready["mounts"] = context.settings.get("mounts", [])
+        server.ready["mounts"] = context.settings["mounts"]
         reporter.set(state="serving", ready={"confinement": confinement, **server.ready})
         _wait_for_end(context, server, reporter)
     finally:

@@ -15,6 +15,7 @@ import errno
 import os
 from typing import Callable, TypeVar
 
+from .._core.mounts import place_of
 from .._model.paths import join
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -73,6 +74,11 @@ class Descent:
     def device(self) -> int:
         """Its ``st_dev``."""
         return self._levels[-1].identity[0]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its ``place_of``."""
+        return self._sparing(lambda: place_of(self.fd))
 
     @property
     def depth(self) -> int:

@@ -10,7 +10,6 @@ import errno
 import os
 from typing import Callable, Iterator
 
-from .._core.mounts import place_of
 from .._model.entry import DIRECTORY, Entry
 from .._model.paths import escape, join
 from .descent import Descent
@@ -34,13 +33,13 @@ class Removal:
 
     def remove(self, parent: int, name: bytes, path: bytes) -> int:
         """Remove the name in the open directory; gives how many entries went."""
-        here = place_of(parent)
         top = stat_entry(parent, name, path)
         if top.type != DIRECTORY:
             self._unlink(parent, top)
             return self._count
         descent = Descent(parent, path.rpartition(b"/")[0])
         try:
+            here = descent.place
             if not self._enter(descent, top, here):
                 return self._count
             waiting = [iter(descent.names())]
@@ -92,7 +91,7 @@ class Removal:
             # A directory of one's own that forbids it: the same user may permit it.
             chmod(descent.fd, name, 0o700, folder)
             descent.enter(name)
-        if place_of(descent.fd) == here:  # a folder of the same device may be mounted, too
+        if descent.place == here:  # a folder of the same device may be mounted, too
             return True
         if self._on_mount is None:
             text = "another file system is mounted here, and what is in it is not removed: unmount it first"

@@ -230,7 +230,7 @@ def timeout_options(limit: int, daemon: bool) -> list[str]:
 def filter_options(settings: Settings) -> list[str]:
     """Return the filter rules in order; ours first: no folder of a transfer is sent, and this one's own stays."""
     own, others = "/" + staging_name(settings["id"]), staging_name("[0-9a-f]" * 16)
-    mounts = [f"P /{pattern_of(os.fsdecode(unescape(point)))}" for point in settings.get("mounts", ())]
+    mounts = [f"P /{pattern_of(os.fsdecode(unescape(point)))}" for point in settings["mounts"]]
     return [f"--filter={rule}" for rule in (f"P {own}", f"H {others}", *mounts, *settings["rules"])]
 
 

@@ -77,7 +77,7 @@ class _Transfer:
 
     def _tell_mounts(self) -> None:
         """Note the mount points from which nothing is deleted, and name those that the source is known not to have."""
-        points = self.settings.get("mounts", [])
+        points = self.settings["mounts"]
         if not points or not self.settings["delete"]:
             return
         self.outcome.kept_mounts = list(points)

@@ -64,6 +64,7 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "nc": {"source": "builtin", "dest": "builtin"},
         "scp_legacy_flag": True,
         "time_units": {},
+        "mounts": [],
         **changes,
     }
 
@@ -256,7 +257,7 @@ def main(request_path: str, result_path: str) -> int:
     try:
         if request["part"] == "serve":
             server = method.serve(context)
-            told = {"time_units": context.settings["time_units"], "mounts": context.settings.get("mounts", [])}
+            told = {"time_units": context.settings["time_units"], "mounts": context.settings["mounts"]}
             ready = {"confinement": confinement, **told, **server.ready}
             _write(result_path, {"ready": ready})
             sys.stdin.read()
