@@ -4,6 +4,9 @@
 
 """Reject tasks of roles and playbooks that let a host set what it must not: variables of others, and names of files.
 
+A role names its own task files by their whole path, or Ansible may take a file of that name from the folder ``tasks``
+of the working directory.
+
 A task that asks another host than its own (``delegate_to``) takes facts out of the answer. The actions of the
 collection ask hosts instead, and read named values. A fact, or the registered answer of a host, must not be part of the
 name of a file that is read on the control node. A fact may choose between names that the role has (``'a' if FACT else
@@ -44,6 +47,7 @@ _READ_HERE = {  # modules that read files of the control node, with the options 
     "assemble": ("src",),
 }
 _READ_BY_KEYWORD = ("vars_files", "with_first_found", "with_file", "with_fileglob", "with_template")
+_OF_USER = "{{ __migrate_hook_file }}"  # a task file that the user names, by its whole path
 _LOOKUPS = ("lookup", "query", "q")
 _IGNORED_LOOKUPS = ("env", "ansible.builtin.env")
 # Variables of Ansible itself; any other one with the prefix may be a fact.
@@ -82,6 +86,8 @@ def find_faults(repository: Path) -> list[Fault]:
             if file not in EXCEPTIONS:
                 found.append(Fault(file, "delegate_to: ask the host through an action that reads named values"))
         found += [Fault(file, text) for text in sorted(set(_named_by_hosts(data, tainted)))]
+        if file.startswith("roles/"):
+            found += [Fault(file, text) for text in _named_by_folders(data)]
     found += [Fault(file, "is an exception, and needs none") for file in sorted(EXCEPTIONS.keys() - delegating)]
     return found
 
@@ -149,6 +155,16 @@ def _named_by_hosts(data: Any, tainted: set[str]) -> Iterator[str]:
         for call in _lookups(text):
             if any(_says_node(argument, tainted) for argument in call.args):
                 yield f"lookup: a host decides the name of the file in {text}"
+
+
+def _named_by_folders(data: Any) -> Iterator[str]:
+    """Yield task files of a role that Ansible may take from the folder ``tasks`` of the user's working directory."""
+    for task in _tasks(data):
+        for module in ("ansible.builtin.include_tasks", "ansible.builtin.import_tasks"):
+            named = task.get(module)
+            name = named.get("file") if isinstance(named, dict) else named
+            if isinstance(name, str) and not name.startswith("{{ role_path }}/") and name != _OF_USER:
+                yield f'{name}: a file of the user may have this name; write "{{{{ role_path }}}}/tasks/{name}"'
 
 
 def _texts(data: Any) -> Iterator[str]:
