@@ -23,7 +23,9 @@ def _check(import_tool: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 REJECTED = {
     "a module on another host": "{ansible.builtin.ping: {}, delegate_to: other}",
     "inside of a block": "{block: [{ansible.builtin.ping: {}, delegate_to: other}]}",
-    "in a file of tasks": """{ansible.builtin.include_tasks: {file: "{{ role_path }}/tasks/a.yml", apply: {delegate_to: other}}}""",
+    "in a file of tasks": (
+        """{ansible.builtin.include_tasks: {file: "{{ role_path }}/tasks/a.yml", apply: {delegate_to: other}}}"""
+    ),
     "a fact as a file of variables": """{ansible.builtin.include_vars: "{{ ansible_facts['distribution'] }}.yml"}""",
     "the first file that is there": (
         """{ansible.builtin.include_vars: "{{ item }}", with_first_found: [{files: ["{{ ansible_facts.x }}.yml"]}]}"""
