@@ -24,9 +24,6 @@ extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
 attributes:
-  action:
-    details:
-      - The action runs M(ansible.builtin.command) on the host of the hook.
   check_mode:
     details:
       - The command is not run in check mode.

@@ -101,8 +101,8 @@ class Reader:
         self.asked.append(step.get("ask", step["do"]))
         if step["do"] == "start":
             self.request = step["request"]
-            with RecordWriter(self.spool) as spool:
-                digest = digest_job._read(self.request, spool, lambda _size: None)
+            with RecordWriter(self.spool) as spool, digest_job._held(self.request) as root:
+                digest = digest_job._read(self.request, root, spool, lambda _size: None)
             return {"alive": False, "state": "finished", "digest": digest}
         folder = SimpleNamespace(request=self.request, file=self.file)
         return digest_job.drill_down(folder, step) if step["do"] == "drill_down" else {}

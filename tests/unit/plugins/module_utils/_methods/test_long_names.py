@@ -36,6 +36,7 @@ def stat_long(fd, name, path, *more):
 walk.stat_entry = stat_long
 """
 TAKES_143_BYTES = """
+import pathlib  # of Python 3.8 makes methods of the functions that it finds
 def held(call):
     def checked(*args, **more):
         for name in args[:2]:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
@@ -322,33 +321,3 @@ def test_commands_that_come_late_do_not_run_against_the_way_back(tmp_path, monke
     assert revert_agent.revert(one, "t", "timer") == 0
     late[0].join()
     assert not (tmp_path / "applied").exists() and not os.path.exists(one.folder)
-
-
-@pytest.mark.parametrize("is_armed", [True, False])
-def test_files_are_written_only_while_the_way_back_is_armed(tmp_path, monkeypatch, is_armed):
-    """A control node that is slow writes after the host has reverted, and nothing would put the file back."""
-    root = str(tmp_path / "root")
-    one, file = Checkpoint("one", root), tmp_path / "eth0.network"
-    one.create()
-    if is_armed:
-        one.write_request(request())
-    arguments = {
-        "files": [{"path": str(file), "content": "x"}],
-        "checkpoint": "one",
-        "_ansible_remote_tmp": str(tmp_path),
-    }
-    program = (
-        "from ansible_collections.longhaul.fleet.plugins.modules import nic_config; from functools import partial; "
-        f"nic_config.Checkpoint = partial(nic_config.Checkpoint, root={root!r}); nic_config.main()"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    result = json.loads(ended.stdout)
-    assert file.exists() == is_armed == bool(result.get("changed")), ended
-    assert is_armed or "nothing was changed: no checkpoint one was ever armed" in result["msg"]

@@ -378,7 +378,7 @@ def job(folder: Path, context: Context, python: str = sys.executable, user: str 
     engine = folder / "engine"
     if not engine.exists():
         package = Path(_methods.__file__).parent.parent
-        for name in ("_methods", "_core"):
+        for name in ("_methods", "_core", "_model", "_tree"):
             shutil.copytree(package / name, engine / "longhaul" / name, ignore=shutil.ignore_patterns("__pycache__"))
         (engine / "longhaul" / "__init__.py").touch()
     serve = {
