@@ -76,7 +76,7 @@ def test_a_host_that_answers_with_too_much_or_not_at_all_fails_alone(hosts: Test
     ways = {
         f'cat > /dev/null; exec /usr/bin/python3 -c "{nested.replace(chr(34), chr(92) + chr(34))}"': "64 levels",
         "cat > /dev/null; echo '{\"results\": [1]}'": "an object is expected",
-        "exec sleep 600": "no answer within 6 s",
+        "exec sleep 600": "no answer within",
         "exec cat /dev/zero": "no answer|longer than|cannot be read",
     }
     job = {"name": "one", "src_host": "beta", "src": "/data/src", "dest_host": "alpha", "dest": "/data/dest"}
