@@ -28,6 +28,7 @@ class ActionModule(FleetAction):
     """Run the module, and take out of its answer what it documents."""
 
     documentation = DOCUMENTATION
+    _said_warnings: list[str] = []
     _supports_async = True
     _requires_connection = True
 
@@ -47,13 +48,22 @@ class ActionModule(FleetAction):
                 "msg": "the path of the repository has control characters. A result cannot show such a path as it "
                 "is, and a shown one would be another: rename the folder",
             }
-        return said
+        return {**said, "warnings": self._said_warnings} if self._said_warnings else said
 
     def _parse_returned_data(self, res: Mapping[str, Any], *profile: Any) -> Any:
         """Return what ansible-core makes of the documented members of an answer. It gets no others."""
         said = read_answer(str(res.get("stdout") or ""), str(res.get("stderr") or ""))
         kept = {name: said[name] for name in _KEPT if name in said}
         warnings = said.get("warnings")
-        if isinstance(warnings, list):
-            kept["warnings"] = [harmless_data(one) for one in warnings if isinstance(one, str)]
+        self._said_warnings = (
+            [text for one in warnings if (text := _text_of(one))] if isinstance(warnings, list) else []
+        )
         return super()._parse_returned_data({**res, "stdout": json.dumps(kept), "stderr": ""}, *profile)
+
+
+def _text_of(warning: object) -> str:
+    """Return the text of a warning in an answer; since ansible-core 2.19 it is the message of an event. Untrusted."""
+    if isinstance(warning, dict):
+        event = warning.get("event")
+        warning = event.get("msg") if isinstance(event, dict) else None
+    return warning if isinstance(warning, str) else ""
