@@ -185,8 +185,8 @@ def test_a_host_behind_a_bastion_that_its_variables_name(hosts: Testbed, playboo
     for dest in ("data/dest", "data/pulled"):
         expect_same(hosts, dest=dest)
     assert not run.result("Again")["changed"]
-    run = playbooks.run([task("Back", src_host="beta", dest_host="alpha", dest="/data/back")], hosts="alpha")
-    run.expect_success()
+    back = task("Back", src_host="beta", src="/data/dest/", dest_host="alpha", dest="/data/back")
+    playbooks.run([back], hosts="alpha").expect_success()
 
 
 def test_one_hosts_port_is_not_the_others(hosts: Testbed, playbooks: Playbooks) -> None:

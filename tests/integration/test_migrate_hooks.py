@@ -113,6 +113,18 @@ def test_a_hook_has_the_keywords_of_its_task(hosts: Testbed, migration: Migratio
     assert (hosts.root("alpha") / "data/ran").read_text() == "once\nonce\n"  # of both hooks, each once
 
 
+def test_a_hook_whose_file_is_missing_fails_and_the_source_is_brought_back(
+    hosts: Testbed, migration: Migration
+) -> None:
+    back = {"host": "source", "command": ["/usr/bin/touch", "/data/back"]}
+    misspelt = {"name": "stop", "host": "source", "tasks": "stpo.yml"}
+    migration.jobs[0].update(before_cutover=[misspelt], cutover_failed=[back])
+    migration.run(migrate_phase="sync")
+    said = migration.run_into_failure()
+    assert "stop (before_cutover) on alpha failed" in said and "there is no file" in said and "stpo.yml" in said, said
+    assert (hosts.root("alpha") / "data/back").exists() and not migration.report()["quiesced"]
+
+
 @pytest.mark.parametrize("kind", ["command", "tasks"])
 def test_a_hook_that_does_not_end_in_time_fails(hosts: Testbed, migration: Migration, kind: str) -> None:
     hangs: dict[str, Any] = {"name": "hang", "host": "source", "timeout": 2, "command": ["/bin/sleep", "3600"]}

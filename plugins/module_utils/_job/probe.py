@@ -49,8 +49,8 @@ if TYPE_CHECKING:
         """What a tree takes, as far as could be counted."""
 
         entries: int
-        content: int  # bytes without holes
-        apparent: int  # bytes with them
+        content: int  # bytes of room without holes
+        apparent: int  # bytes of room with them
         complete: bool
 
     class _Path(TypedDict):
@@ -128,6 +128,7 @@ if TYPE_CHECKING:
 
     Numbers = Mapping[str, Mapping[str, "int | None"]]  # of users and groups, by name
 
+_BLOCK, _LARGEST_BLOCK = 512, 4096  # bytes: the unit of st_blocks, and what the last block of a file may take
 _RSYNCD_CONFIGS = ("/etc/rsyncd.conf", "/usr/local/etc/rsync/rsyncd.conf", "/usr/local/etc/rsyncd.conf")
 
 
@@ -377,7 +378,7 @@ def _measure_held_file(path: PathFacts) -> None:
 
 
 def measure(root: bytes | int, seconds: float = 0.5) -> Measured:
-    """Count a tree's entries and contents for ``seconds``; ``complete`` says whether that was enough.
+    """Count a tree's entries and the room for them for ``seconds``; ``complete`` says whether that was enough.
 
     A file with several names counts once.
     """
@@ -390,12 +391,21 @@ def measure(root: bytes | int, seconds: float = 0.5) -> Measured:
             if entry.type == REGULAR and (entry.link_id is None or entry.link_id not in seen):
                 if entry.link_id is not None:
                     seen.add(entry.link_id)
-                found["content"] += count_holes(tree, entry).content
-                found["apparent"] += entry.size
+                content = count_holes(tree, entry).content
+                found["content"] += _room(content, entry.blocks)
+                found["apparent"] += max(entry.size, _room(content, entry.blocks))
+            elif entry.type != REGULAR:
+                found["content"] += entry.blocks * _BLOCK
+                found["apparent"] += entry.blocks * _BLOCK
             if (found["entries"] % 256 == 0 or entry.has_large_holes) and time.monotonic() > deadline:
                 found["complete"] = False
                 break
     return found
+
+
+def _room(content: int, blocks: int) -> int:
+    """Return the room for a file's content: its last block counts whole, and holes and compression do not count."""
+    return max(content, min(blocks * _BLOCK, content + _LARGEST_BLOCK - 1))
 
 
 def _sshd(ports: list[int], own_addresses: list[str]) -> SshdFacts:
