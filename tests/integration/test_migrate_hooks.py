@@ -117,11 +117,11 @@ def test_a_hook_whose_file_is_missing_fails_and_the_source_is_brought_back(
     hosts: Testbed, migration: Migration
 ) -> None:
     back = {"host": "source", "command": ["/usr/bin/touch", "/data/back"]}
-    misspelt = {"name": "stop", "host": "source", "tasks": "stpo.yml"}
+    misspelt = {"name": "stop", "host": "source", "tasks": "stop-it.yml"}
     migration.jobs[0].update(before_cutover=[misspelt], cutover_failed=[back])
     migration.run(migrate_phase="sync")
     said = migration.run_into_failure()
-    assert "stop (before_cutover) on alpha failed" in said and "there is no file" in said and "stpo.yml" in said, said
+    assert "stop (before_cutover) on alpha failed" in said and "there is no file" in said and "stop-it.yml" in said, said
     assert (hosts.root("alpha") / "data/back").exists() and not migration.report()["quiesced"]
 
 
