@@ -58,8 +58,16 @@ def test_a_tree_is_measured_without_holes_and_each_file_once(tmp_path):
         pytest.skip("cannot run here: this file system has no holes")
     write(tmp_path / "dense", MIB, (0, MIB))
     os.link(tmp_path / "image", tmp_path / "other")
+    folder = tmp_path.stat().st_blocks * 512
     found = measure(os.fsencode(tmp_path), 60)
-    assert found == {"entries": 4, "content": 2 * MIB, "apparent": 65 * MIB, "complete": True}
+    assert found == {"entries": 4, "content": 2 * MIB + folder, "apparent": 65 * MIB + folder, "complete": True}
+
+
+def test_a_small_file_takes_its_whole_block(tmp_path):
+    (tmp_path / "small").write_text("small")
+    taken = sum(path.stat().st_blocks * 512 for path in (tmp_path, tmp_path / "small"))
+    found = measure(os.fsencode(tmp_path), 60)
+    assert found["content"] == found["apparent"] == taken > len("small")
 
 
 def test_a_file_that_cannot_be_opened_counts_by_its_blocks(tmp_path):
