@@ -216,7 +216,8 @@ def test_a_mount_that_is_gone_before_a_rerun_is_named(trees):
     with mounted(dest / "data", *TMPFS) as data:
         pair.start("dest")
         pair.start("source")
-        wait_for(lambda: staged_in(data), lambda: None, seconds=60)
+        noted = dest / f".longhaul-{pair.plan['id']}" / "mounts"  # once the folders are there
+        wait_for(lambda: noted.exists() and staged_in(data), lambda: None, seconds=60)
         pair.kill("dest")
         pair.finish()
     outcome = run(trees, "stream")
