@@ -126,11 +126,11 @@ def main() -> None:
     """Look, and say what was found."""
     module = AnsibleModule(
         argument_spec={
-            "repository_host": {"type": "str"},  # for the action
+            "repository_host": {"type": "str", "required": True},  # which the action asks
             "repository": {"type": "str", "required": True},
             "host": {"type": "str", "required": True},
             "job": {"type": "str", "required": True},
-            "name": {"type": "str", "required": True},  # the action itself lists snapshots
+            "name": {"type": "str", "default": ""},  # the action itself lists snapshots
             "path": {"type": "str", "default": ""},
             "level": {"type": "str", "choices": ["structure", "files", "contents"], "default": "contents"},
         },

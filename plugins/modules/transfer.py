@@ -339,9 +339,9 @@ options:
         nothing has these files open. The next run resumes from what was written; until then the file's time marks it as
         incomplete.
       - V(stream) does so with files above 256 KiB that have only one name and keep their owner, others are replaced as
-        without this option. One that only changes its owner, and is open for writing, is an error. V(rsync) and V(rsyncd) do so with all files (C(--inplace)), including new ones and those
-        with other names, whose content B(changes for all names, also outside) O(dest). V(tar_nc), V(scp) and V(sftp)
-        cannot.
+        without this option. One that only changes its owner, and is open for writing, is an error.
+      - V(rsync) and V(rsyncd) do so with all files (C(--inplace)), including new ones and those with other names, whose
+        content B(changes for all names, also outside) O(dest). V(tar_nc), V(scp) and V(sftp) cannot.
       - Needs C(times) in O(preserve), and cannot be combined with O(link_dest).
     type: bool
     default: false

@@ -71,7 +71,7 @@ def read_result(answer: Mapping[str, Any]) -> HookResult:
     """Return what the answer of a command says, by name and type. What else it holds is dropped."""
     rc = answer.get("rc")
     texts = {name: answer[name] for name in ("msg", "stdout", "stderr") if isinstance(answer.get(name), str)}
-    if type(rc) is not int:  # a truth value is a number, too
+    if not isinstance(rc, int) or isinstance(rc, bool):  # a truth value is a number, too
         return HookResult(failed=True, **{"msg": "its host gave no return code", **texts})
     return HookResult(failed=rc != 0 or answer.get("failed") is True, changed=True, rc=rc, **texts)
 

@@ -55,7 +55,7 @@ def list_snapshots(runner: HostRunner, options: Mapping[str, Any]) -> Mapping[st
 
 def inspect(runner: HostRunner, options: Mapping[str, Any]) -> Mapping[str, object]:
     """Return what a path in a snapshot is, and what is not as it was."""
-    asked = {name: options[name] for name in ("repository", "host", "job", "name", "path", "level")}
+    asked = {name: options[name] for name in ("repository_host", "repository", "host", "job", "name", "path", "level")}
     counts = {"not_permitted": int, "problems_total": int}
     said = runner.run_module(
         _INSPECT, asked, {"kind": str, "checked": str, "problems": list, **counts}, more_seconds=LONG
