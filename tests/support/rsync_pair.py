@@ -56,7 +56,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.conf
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.method import rsync_handler
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.service import Service
 context = Context({side!r}, "serve", {root!r}, {settings!r}, {folder!r})
-work = rsync_handler(context, lambda: {adopting!r}, Confinement({confined!r}))(" ".join(sys.argv[2:]))
+work = rsync_handler(context, Confinement({confined!r}))(" ".join(sys.argv[2:]), {adopting!r})
 if not isinstance(work, Service):
     sys.exit(work(0, 1))
 for fd in work.keeps:
@@ -188,7 +188,7 @@ class Pair:
         if self.stop_after:
             threading.Timer(self.stop_after, context.stop.set).start()
         if serve == "source":
-            rsync.rsync_handler(far, lambda: True, confinement)  # it makes the lists' folder
+            rsync.rsync_handler(far, confinement)  # it makes the lists' folder
             if self.far_uid is not None:  # a job's rsync runs as the job's own user
                 os.chmod(os.path.join(far.folder, server_command.LISTS), 0o755)
         outcome = rsync_passes.transfer(context, line, lambda: self._divided(far))

@@ -55,7 +55,7 @@ def copy_handler(context: Context, mover: Mover, talk_of: Callable[[str], Talk])
     lists = ShardLists(context.folder)
     make_server = None if context.settings["check"] else _server(context, mover, lists)
 
-    def handle(command: str) -> Work:
+    def handle(command: str, _is_alone: bool) -> Work:
         if command == SESSION:
             return Conversation(context, mover, lists)
         if make_server is None:

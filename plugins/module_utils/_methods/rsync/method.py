@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Callable
 
 from ..._core import subprocesses
 from ..._core.context import Context, Server
@@ -55,8 +54,7 @@ class _RsyncServer(SshServer):
     """
 
     def __init__(self, context: Context, confinement: Confinement) -> None:
-        handler = rsync_handler(context, lambda: len(self._programs) == 0, confinement)
-        super().__init__(context, handler, chroots=confinement.kind == CHROOT)
+        super().__init__(context, rsync_handler(context, confinement), chroots=confinement.kind == CHROOT)
         self.ready["root"] = "/" if confinement.kind == CHROOT else os.fsdecode(context.root)
         self.ready["confined"] = confinement.kind
         self.ready["leftover"] = bool(context.serve.get("leftover"))
@@ -82,11 +80,8 @@ def own_confinement(context: Context) -> Confinement:
     return found
 
 
-def rsync_handler(context: Context, alone: Callable[[], bool], confinement: Confinement) -> Handler:
-    """Return what decides on each command that the driving end asks for.
-
-    ``alone`` says whether nothing that was allowed before is still at work.
-    """
+def rsync_handler(context: Context, confinement: Confinement) -> Handler:
+    """Return what decides on each command that the driving end asks for."""
     confined = confinement.kind
     folders, keeps = own_folders(context, confined), own_descriptors(context)
     run = chrooting(context) if confined == CHROOT else None
@@ -97,7 +92,7 @@ def rsync_handler(context: Context, alone: Callable[[], bool], confinement: Conf
             with open(os.path.join(lists, "only"), "wb") as stream:
                 stream.write(for_files_from(os.fsencode(context.settings["only"])))
 
-    def handle(command: str) -> Work:
+    def handle(command: str, is_alone: bool) -> Work:
         if command == DIVIDE and context.side == "source" and context.settings["only"] is None:
             return lambda _stdin, stdout: _divide(context, stdout)
         if command == VITALS:
@@ -108,7 +103,7 @@ def rsync_handler(context: Context, alone: Callable[[], bool], confinement: Conf
             argv = server_argv(command, context.side, folders, context.settings, confined)
         except CommandRefused as refused:
             raise Refused(str(refused)) from refused
-        if context.side == "dest" and not context.settings["check"] and alone():
+        if context.side == "dest" and not context.settings["check"] and is_alone:
             adopt(open_staging(context))  # an earlier receiver may have been killed
         if run is not None:
             return run(argv)

@@ -56,7 +56,8 @@ class Acceptor:
     """Accepts the connections of ``allowed`` addresses (empty: any) and serves each by a process of its own.
 
     At most ``most`` clients that have logged in are served; rsync's own limit counts strangers, too. ``start`` gets the
-    connection and returns the process that serves it. ``watch`` is told when a process begins and when it is over.
+    connection and whether no other process is at work, and returns the process that serves the connection; no other one
+    begins meanwhile. ``watch`` is told when a process begins and when it is over.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Acceptor:
         listening: socket.socket,
         allowed: Sequence[str],
         most: int,
-        start: Callable[[socket.socket], subprocess.Popen[bytes]],
+        start: Callable[[socket.socket, bool], subprocess.Popen[bytes]],
         watch: Callable[[str, int], None],
         daemon_log: DaemonLog,
         log: Callable[[str], None],
@@ -76,6 +77,8 @@ class Acceptor:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
+        self._start_lock = threading.Lock()
+        self._processes: set[subprocess.Popen[bytes]] = set()  # those that are not over, logged in or not
         self._logged_in: set[int] = set()  # processes whose clients have
         listening.settimeout(2 * _LOOK)
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -91,25 +94,36 @@ class Acceptor:
     def _serve(self, connection: socket.socket, stranger: Stranger) -> None:
         """Be the thread that starts a process and outlives it (see subprocesses.start)."""
         try:
-            with connection, self._strangers.hold(stranger):
-                wait_for_words(connection)
-                stranger.is_silent = False
-                process = self._start(connection)
-                connection.close()
-                self._watch("+", process.pid)
-                self._wait_for_login(process)
-            while process.poll() is None and not self._stop.wait(_LOOK):
-                pass
-            end_group(process)
-            self._watch("-", process.pid)
-            self._logged_in.discard(process.pid)
-            self._daemon_log.forget(process.pid)
+            with contextlib.ExitStack() as process_held:
+                with connection, self._strangers.hold(stranger):
+                    wait_for_words(connection)
+                    stranger.is_silent = False
+                    process = self._begin(connection)
+                    process_held.callback(self._end, process)
+                    connection.close()
+                    self._watch("+", process.pid)
+                    self._wait_for_login(process)
+                while process.poll() is None and not self._stop.wait(_LOOK):
+                    pass
         except (OSError, HandshakeError) as error:
             if not self._stop.is_set():
                 self._complain(f"port {self.port}: {error}; listening on")
         finally:
             with self._lock:
                 self._threads.discard(threading.current_thread())
+
+    def _begin(self, connection: socket.socket) -> subprocess.Popen[bytes]:
+        with self._start_lock:
+            process = self._start(connection, not self._processes)
+            self._processes.add(process)
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        end_group(process)
+        self._processes.discard(process)
+        self._logged_in.discard(process.pid)
+        self._daemon_log.forget(process.pid)
+        self._watch("-", process.pid)
 
     def _wait_for_login(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until the client of a process has logged in; end the process where it does not, or has ended."""

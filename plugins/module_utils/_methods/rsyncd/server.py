@@ -89,7 +89,6 @@ class OwnDaemon(Server):
         self._guard: subprocess.Popen[bytes] | None = None
         self._acceptor: Acceptor | None = None
         self._daemon_log: DaemonLog | None = None
-        self._connected = False
         self._files = [os.path.join(context.folder, f"rsyncd.{kind}") for kind in ("conf", "log")]
         self._secrets = self._write_secrets()
         try:
@@ -171,8 +170,13 @@ class OwnDaemon(Server):
     def _argv(self) -> list[str]:
         return ["rsync", "--daemon", f"--config={self._files[0]}"]
 
-    def _start(self, connection: socket.socket) -> subprocess.Popen[bytes]:
-        """Start an rsync that serves the socket which is its standard input, as it does for inetd."""
+    def _start(self, connection: socket.socket, is_alone: bool) -> subprocess.Popen[bytes]:
+        """Start an rsync that serves the socket which is its standard input, as it does for inetd.
+
+        One that runs alone continues the files that a killed one left.
+        """
+        if is_alone and self._context.side == "dest" and not self._context.settings["check"]:
+            adopt(open_staging(self._context))
         return subprocesses.start(
             self._argv(),
             stdin=connection.fileno(),
@@ -190,16 +194,7 @@ class OwnDaemon(Server):
 
     def active(self) -> bool:
         """Whether a client that has logged in is connected."""
-        connected_now = self._acceptor is not None and self._acceptor.is_serving()
-        if (
-            self._connected
-            and not connected_now
-            and self._context.side == "dest"
-            and not self._context.settings["check"]
-        ):
-            adopt(open_staging(self._context))  # the last receiver may have been killed; another connection may follow
-        self._connected = connected_now
-        return connected_now
+        return self._acceptor is not None and self._acceptor.is_serving()
 
     def close(self) -> None:
         """End the connections and stop listening; what rsync logged last goes to the job's log, the files go."""

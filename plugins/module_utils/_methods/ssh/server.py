@@ -46,7 +46,8 @@ class Refused(Exception):
     """The peer requested a command that is not part of this transfer. The text is sent to it."""
 
 
-Handler = Callable[[str], Work]  # given the command that was asked for; raises Refused
+# Called with the requested command, and whether no other program is at work; none begins meanwhile. Raises Refused.
+Handler = Callable[[str, bool], Work]
 
 
 class SshServer(Server):
@@ -83,6 +84,7 @@ class SshServer(Server):
         sshd.check_shell(self._user)
         self._foreign = self._user.pw_uid != own.pw_uid
         self._lock = threading.Lock()  # for the sessions and programs
+        self._start_lock = threading.Lock()
         self._key_lock = threading.Lock()
         self._sessions: dict[socket.socket, int] = {}  # and where its client's messages go
         settings = context.settings
@@ -261,15 +263,11 @@ class SshServer(Server):
             os.write(handed.stdout, hello_answer(self._id))
             return 0
         try:
-            program = start(self._handler(command), handed, self._confinement.apply)
+            program = self._begin(command, handed)
         except (Refused, OSError) as problem:
             self._context.log(f"refused: {command[:200]!r}: {problem}")
             os.write(handed.stderr, f"longhaul: {problem}\n".encode("utf-8", "replace"))
             return REFUSED
-        with self._lock:
-            self._programs.add(program)
-            if self._closing.is_set():
-                program.send(signal.SIGTERM)
         over = threading.Event()
         watch = threading.Thread(target=_watch, args=(connection, handed.stdout, program, over), daemon=True)
         watch.start()
@@ -280,6 +278,17 @@ class SshServer(Server):
         with self._lock:
             self._programs.discard(program)
         return code
+
+    def _begin(self, command: str, handed: Handed) -> Program:
+        with self._start_lock:
+            with self._lock:
+                is_alone = not self._programs
+            program = start(self._handler(command, is_alone), handed, self._confinement.apply)
+            with self._lock:
+                self._programs.add(program)
+                if self._closing.is_set():
+                    program.send(signal.SIGTERM)
+        return program
 
     def active(self) -> bool:
         """Whether a connection of the driving end is open now."""

@@ -77,9 +77,9 @@ def test_nobody_there_is_said_before_anything_is_written(tmp_path, keys, monkeyp
 
 @pytest.mark.parametrize("command", ["id", "rsync --server --daemon . ./", "longhaul list", ""])
 def test_the_destination_serves_nothing_else(tmp_path, command):
-    handle = rsync_handler(Pair(tmp_path).context("dest", "serve", settings()), lambda: True, Confinement(""))
+    handle = rsync_handler(Pair(tmp_path).context("dest", "serve", settings()), Confinement(""))
     with pytest.raises(Refused):
-        handle(command)
+        handle(command, True)
 
 
 @pytest.mark.often(1)

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Iterator
@@ -29,6 +30,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd.con
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd.server import password_files
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.conf import load
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
+from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ID, Pair, settings
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,6 +137,39 @@ def test_nothing_remains_and_nothing_is_shown(pair):
     assert not Path(f"/proc/{daemon}").exists()
 
 
+@needs_root
+def test_files_on_their_way_are_taken_over_when_no_process_writes_them(pair):
+    """A killed process leaves such files; one whose login is not noticed yet may be writing its own."""
+    plan = settings(method="rsyncd", bwlimit=200_000)
+    staging = pair.staged(plan)
+    on_its_way, partial = staging / "tmp" / "large.AbCdEf", staging / "partial" / "large"
+    (pair.source / "file").write_bytes(os.urandom(100_000))
+    server = rsyncd.serve(serving(pair))
+    try:
+        looking = threading.Thread(target=wait_for, args=(server.active,))
+        looking.start()
+        driving = pair.context("source", "drive", plan)
+        driving.peer, driving.secrets = {**server.ready, "address": "127.0.0.1"}, {"daemon": SECRET}
+        assert rsyncd.drive(driving).errors == []
+        looking.join()
+        with connected(server.ready["port"]):
+            on_its_way.write_text("half of it")
+            wait_for(lambda: not server.active(), seconds=10)
+            with connected(server.ready["port"]):
+                assert on_its_way.read_text() == "half of it"
+
+        def is_taken_over() -> bool:
+            time.sleep(0.5)  # as a client waits before it connects again: the daemon needs 0.1 s to notice an end
+            with connected(server.ready["port"]):
+                return not on_its_way.exists()
+
+        wait_for(is_taken_over, seconds=10)
+        assert partial.read_text() == "half of it"
+    finally:
+        server.close()
+        pair.close()
+
+
 @contextlib.contextmanager
 def connected(port: int) -> Iterator[socket.socket]:
     """Speak to a daemon as a client does, up to its greeting."""
@@ -219,6 +254,7 @@ def test_an_address_of_another_host_is_refused(pair):
 )
 def test_a_wrong_secret_or_address_ends_it_at_once(pair, peer, secret, error, words):
     (pair.source / "a").write_text("x")
+    pair.staged(settings(method="rsyncd"))
     server = rsyncd.serve(serving(pair))
     try:
         context = pair.context("source", "drive", settings(method="rsyncd"))
@@ -228,6 +264,8 @@ def test_a_wrong_secret_or_address_ends_it_at_once(pair, peer, secret, error, wo
             rsyncd.drive(context)
     finally:
         server.close()
+        pair.close()
+    pair.unstage()
     assert os.listdir(pair.dest) == []
 
 

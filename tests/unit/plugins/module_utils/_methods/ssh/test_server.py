@@ -58,7 +58,7 @@ def keys(tmp_path_factory) -> Path:
     return folder
 
 
-def handler(command: str):
+def handler(command: str, _is_alone: bool):
     """Allow a few words, as a method would."""
     if command == "where":
         return Service(["/bin/pwd"], cwd="/usr")
@@ -311,6 +311,28 @@ def test_many_connections_at_once(private):
     assert results == [data] * 8
 
 
+def test_one_program_of_many_begins_alone(tmp_path, keys):
+    """Only it may touch the files of an earlier one: the others would take those of a program that is at work."""
+    seen: list[bool] = []
+
+    def slow(_command: str, is_alone: bool) -> Service:
+        time.sleep(0.3)
+        seen.append(is_alone)
+        return Service(["/bin/sleep", "3"])
+
+    server = SshServer(context_for(tmp_path / "job", keys), slow)
+    try:
+        argv = client(server.ready, keys, tmp_path)
+        with contextlib.ExitStack() as stack:
+            for _number in range(3):
+                stack.enter_context(subprocess.Popen([*argv, HERE, "any"], stdin=subprocess.DEVNULL))
+        assert seen == [True, False, False]
+        assert run(argv, "any").returncode == 0
+        assert seen[3:] == [True]
+    finally:
+        server.close()
+
+
 def test_a_peer_has_no_more_connections_than_a_transfer_needs(private, keys, tmp_path):
     server, argv = private
     with contextlib.ExitStack() as stack:
@@ -365,7 +387,7 @@ from longhaul._methods.ssh.server import Service, SshServer
 settings, folder, serve, secrets = json.loads(sys.stdin.readline())
 context = Context("dest", "serve", b"/", settings, folder, serve=serve, secrets=secrets)
 words = {"hang": ["/bin/sh", "-c", "echo $$; exec sleep 300"], "who": ["/usr/bin/id", "-un"]}
-server = SshServer(context, lambda command: Service(words[command]))
+server = SshServer(context, lambda command, _is_alone: Service(words[command]))
 print(json.dumps(server.ready), flush=True)
 sys.stdin.readline()
 server.close()
