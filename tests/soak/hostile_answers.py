@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
-from ansible_collections.longhaul.fleet.tests.support.hostile_answers import EVERY_MODE, HOSTS, MIXED, Stage, Trial
+from ansible_collections.longhaul.fleet.tests.support.hostile_answers import (
+    EVERY_MODE,
+    HOSTS,
+    MIXED,
+    Stage,
+    Trial,
+    ended_at_facts,
+)
 from ansible_collections.longhaul.fleet.tests.support.hostile_trials import TRIALS
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
@@ -69,7 +76,10 @@ def run(words: Sequence[str], shows: bool) -> int:
             # A job may end before the hostile host begins to lie.
             problems = found.problems if found.altered or not one.after else []
             count, wrong = count + 1, wrong + bool(problems)
-            print(f"{one.name}\t{found.altered} answers\t{'HARMED' if problems else 'held'}", flush=True)
+            outcome = "HARMED" if problems else "held"
+            if ended_at_facts(found.output):
+                outcome += ", ended as facts were gathered"
+            print(f"{one.name}\t{found.altered} answers\t{outcome}", flush=True)
             for line in problems:
                 print(f"  {line[:_WIDTH]}")
             if shows and problems:

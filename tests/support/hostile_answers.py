@@ -51,6 +51,14 @@ _HOOK_TASKS = """\
 """
 
 
+def ended_at_facts(output: str) -> bool:
+    """Tell whether a play ended for the hostile host as its facts were gathered, before any task of a role.
+
+    The answer of ``MIXED`` makes ansible-core 2.19 fail there: "unhashable type: 'dict'".
+    """
+    return bool(re.search(rf"^{HOSTILE} +: ok=0 .*\bfailed=1\b", output, re.MULTILINE))
+
+
 class Found(NamedTuple):
     """What a run came to. Empty lists: nothing was reached."""
 

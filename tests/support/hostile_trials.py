@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from .hostile_answers import HOSTILE, HOSTS, Stage, Trial
+from .hostile_answers import HOSTILE, HOSTS, Stage, Trial, ended_at_facts
 from .playbooks import Running
 from .snapshots import backup_tasks
 
@@ -69,9 +69,10 @@ def _migrate_own_play(stage: Stage) -> Running:
     return stage.start([play], migrate_phase="cutover", migrate_jobs=_pairs("beta", HOSTILE))
 
 
-def _refused(_stage: Stage, output: str) -> list[str]:
-    """The hostile host is the play's own, so the play is refused."""
-    return [] if "among the facts of alpha" in output else ["the play was not refused"]
+def _refused(stage: Stage, output: str) -> list[str]:
+    """The hostile host is the play's own, so it is refused, unless no task of the role ran there; beta goes on."""
+    is_refused = f"among the facts of {HOSTILE}" in output or ended_at_facts(output)
+    return [*([] if is_refused else ["the play was not refused"]), *_migrated(stage, output)]
 
 
 def _compared(_stage: Stage, output: str) -> list[str]:

@@ -10,7 +10,12 @@ import json
 
 import pytest
 from ansible_collections.longhaul.fleet.tests.support import hostile_python
-from ansible_collections.longhaul.fleet.tests.support.hostile_answers import MIXED, RAW, make_facts
+from ansible_collections.longhaul.fleet.tests.support.hostile_answers import (
+    MIXED,
+    RAW,
+    ended_at_facts,
+    make_facts,
+)
 
 ANSWER = {"changed": False, "rc": 0, "results": [{"state": "running"}], "stdout": "text"}
 PRINTED = b"\n" + json.dumps(ANSWER).encode() + b"\n"
@@ -60,6 +65,13 @@ def test_facts_name_each_variable_of_each_role():
 @pytest.mark.parametrize("text", ["\x1b", "\x07", "\x9b", "\x85", "\r.", "\u202e", "\u2066", "\x7f"])
 def test_raw_bytes_are_found(text):
     assert RAW.search(text.encode())
+
+
+@pytest.mark.parametrize(("ok", "failed", "ended"), [(0, 1, True), (1, 1, False), (0, 0, False), (9, 0, False)])
+def test_a_play_that_ended_before_any_task_of_a_role(ok, failed, ended):
+    counts = f"changed=0    unreachable=0    failed={failed}    skipped=0    rescued=0    ignored=0"
+    recap = f"PLAY RECAP ***\nalpha                      : ok={ok}    {counts}\nbeta : ok=0 {counts}\n"
+    assert ended_at_facts(recap) is ended
 
 
 def test_text_of_people_is_not_raw():
