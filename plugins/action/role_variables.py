@@ -24,7 +24,8 @@ class ActionModule(ControlNodeAction):
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:  # noqa: ARG002 - as others have it
         """Return the values; Ansible has templated them from the same variables that are checked here."""
         names = find_set_by_facts(self.variables, *options["roles"])
-        refused = refuse_facts(str(self.variables.get("inventory_hostname")), names)
+        host = "this host" if "inventory_hostname" in names else str(self.variables.get("inventory_hostname"))
+        refused = refuse_facts(host, names)
         if refused and not self._task.no_log:
             return {"failed": True, "msg": f"Nothing was done: {refused}"}
         return {"variables": {} if refused else options["variables"], "refused": refused}

@@ -33,9 +33,13 @@ PLUGIN_OPTIONS = frozenset(
     ]
 )
 
+# Variables of a host that Ansible makes itself and lets facts replace: who it is, and where its inventory lies. Roles
+# read hook files and write reports there.
+_IDENTITY = ("group_names", "inventory_dir", "inventory_file", "inventory_hostname", "inventory_hostname_short")
+
 
 def find_set_by_facts(variables: Mapping[str, Any], *roles: str) -> list[str]:
-    """Return the variables of this collection and of Ansible's plugins that facts have set, by name.
+    """Return the variables of this collection, of Ansible and of its plugins that facts have set, by name.
 
     ``variables`` are those of a host, with its facts as ``ansible_facts``: an action's ``task_vars`` for the host of
     the play, or an entry of ``hostvars``. Of this collection's roles the variables of ``roles`` count, and
@@ -45,6 +49,8 @@ def find_set_by_facts(variables: Mapping[str, Any], *roles: str) -> list[str]:
     ours = re.compile(f"_*(?:{'|'.join(('longhaul', 'fleet', *roles))})_")
     # A fact sets a variable only if it is there under the whole name: an interface "nic-0" is the fact ansible_nic_0.
     found = sorted(name for name in facts if ours.match(name) and name in variables)
+    # These are there in any case, so a fact has set one if it has the same value.
+    found += [name for name in _IDENTITY if name in facts and facts[name] == variables.get(name)]
     return found + find_options_set_by_facts(variables, (f"ansible_{name}" for name in PLUGIN_OPTIONS))
 
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from ansible import constants
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import become_loader, connection_loader, shell_loader
 from ansible.vars.clean import clean_facts, namespace_facts
+from ansible.vars.manager import VariableManager
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import (
     PLUGIN_OPTIONS,
     find_options_set_by_facts,
@@ -59,6 +62,35 @@ def test_the_inventory_may_set_them() -> None:
     inventory = {"backup_after": [], "longhaul_trust": "none", "ansible_remote_tmp": "/var/tmp"}
     assert find_set_by_facts(variables({"ansible_distribution": "Debian"}, inventory), "backup") == []
     assert find_set_by_facts(inventory, "backup") == []  # no facts were gathered
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "said"),
+    [
+        ("inventory_dir", "/etc/ansible", "/tmp/x"),
+        ("inventory_file", "/etc/ansible/hosts", "/tmp/x"),
+        ("inventory_hostname", "web1", "web2"),
+        ("inventory_hostname_short", "web1", "web2"),
+        ("group_names", ["web"], ["admin"]),
+    ],
+)
+def test_a_host_may_not_say_who_it_is_or_where_its_inventory_lies(name: str, own: Any, said: Any) -> None:
+    assert find_set_by_facts(variables({name: said}, {name: own})) == [name]
+    assert find_set_by_facts(variables({name: said}, {name: own}, injects=False)) == []
+    assert find_set_by_facts(variables({f"ansible_{name}": said}, {name: own})) == []
+
+
+@pytest.mark.parametrize("name", ["inventory_dir", "inventory_hostname", "group_names"])
+def test_ansible_lets_facts_replace_them(name: str) -> None:
+    """Where it no longer does, the refusal can go."""
+    inventory = InventoryManager(DataLoader(), sources=["web1,"])
+    manager = VariableManager(DataLoader(), inventory)
+    manager.set_host_facts("web1", {name: "said"})
+    host = inventory.get_host("web1")
+    host.set_variable("inventory_dir", "/etc/ansible")
+    found = manager.get_vars(host=host, include_hostvars=False)
+    assert found[name] == "said"
+    assert find_set_by_facts(found) == [name]
 
 
 def test_options_of_plugins_are_known() -> None:
