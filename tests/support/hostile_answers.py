@@ -156,6 +156,7 @@ class Stage:
     def __init__(self, bed: Testbed, playbooks: Playbooks) -> None:
         self.bed, self.playbooks = bed, playbooks
         self.canary = CANARY
+        self.modes: list[str] = []  # in which the hostile host altered its answers during the last trial
         bed_program = bed.root(HOSTILE) / PROGRAM.lstrip("/")
         shutil.copyfile(hostile_python.__file__, bed_program)
         bed_program.chmod(0o755)
@@ -239,7 +240,8 @@ class Stage:
         self.prepare()
         trial.make_ready(self)
         # ansible-core lets facts set these. Where it asks the host itself, they take effect before any check of ours.
-        self.arm(*(mode for mode in modes if not (trial.is_plain and mode == "facts_plugins")), after=after)
+        self.modes = [mode for mode in modes if not (trial.is_plain and mode == "facts_plugins")]
+        self.arm(*self.modes, after=after)
         begun = time.monotonic()
         running = trial.start(self)
         late: list[str] = []

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,12 @@ def _migrate_own_play(stage: Stage) -> Running:
 
 
 def _refused(stage: Stage, output: str) -> list[str]:
-    """The hostile host is the play's own, so it is refused, unless no task of the role ran there; beta goes on."""
-    is_refused = f"among the facts of {HOSTILE}" in output or ended_at_facts(output)
-    return [*([] if is_refused else ["the play was not refused"]), *_migrated(stage, output)]
+    """The hostile host is the play's own: its facts are refused, unless no task of the role ran there; beta goes on."""
+    found = _migrated(stage, output)
+    if not any(mode.startswith("facts_") or mode == "tags" for mode in stage.modes) or ended_at_facts(output):
+        return found
+    is_refused = re.search(f"among the facts of ({HOSTILE}|this host)", output)
+    return found if is_refused else ["the play was not refused", *found]
 
 
 def _compared(_stage: Stage, output: str) -> list[str]:
