@@ -12,7 +12,7 @@ from typing import Any
 from ansible import constants
 from ansible_collections.longhaul.fleet.plugins.modules.run_hook import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook, HookResult, let_go, run_hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook, HookResult, check_host, let_go, run_hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_text import harmless_data
 
@@ -30,7 +30,8 @@ class ActionModule(ControlNodeAction):
         try:
             runner = HostRunner(self, host, self.variables)
             try:
-                said = run_hook(runner, Hook(command, options["timeout"] or None))
+                hook = Hook(command=tuple(command or ()), timeout=options["timeout"] or None)
+                said = run_hook(runner, hook) if command else check_host(runner, hook.timeout)
             finally:
                 let_go(runner)
         except HostFailed as error:

@@ -2,16 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A hook: a command or a file of tasks that a user's list runs at one point of a role, on a host that it names.
+"""Hooks: commands, modules and files of tasks that a user's list runs at one point of a role, on a host that it names.
 
-A command is run here, and its host is not trusted: only named values are taken from its answer, and none of them
-becomes a variable. Files of tasks are run by the role, as tasks of the user's own.
+Commands and modules run here, and their host is not trusted: only named values are taken from its answer, and none of
+them becomes a variable. Files of tasks are run by the role, as tasks of the user's own.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -21,19 +22,54 @@ if TYPE_CHECKING:
     from .host_runner import HostRunner
 
 TASKS = "tasks of "
+MOST_TEXT = 64 * 2**10  # characters of a text that are kept; the last ones count
 _COMMAND, _CHECK = "ansible.builtin.command", "ansible.builtin.ping"
 _CLEAN_UP = 10.0  # seconds, on a host whose hook did not end
+# The modules of package managers, by their names in Ansible's facts.
+PACKAGE_MANAGERS: Mapping[str, str] = {
+    "apk": "community.general.apk",
+    "apt": "ansible.builtin.apt",
+    "dnf": "ansible.builtin.dnf",
+    "dnf5": "ansible.builtin.dnf5",
+    "pacman": "community.general.pacman",
+    "pkgng": "community.general.pkgng",
+    "portage": "community.general.portage",
+    "yum": "ansible.builtin.dnf",
+    "zypper": "community.general.zypper",
+}
+# "": of any other service manager.
+_SERVICE_MANAGERS: Mapping[str, str] = {
+    "systemd": "ansible.builtin.systemd",
+    "sysvinit": "ansible.builtin.sysvinit",
+    "": "ansible.builtin.service",
+}
+# Modules whose action plugin chooses another module by a fact of the host: the fact, its subset, and the modules.
+_CHOSEN: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "service": ("ansible_service_mgr", "service_mgr", _SERVICE_MANAGERS),
+    "package": ("ansible_pkg_mgr", "pkg_mgr", PACKAGE_MANAGERS),
+}
+# What Ansible itself runs, though it has the documentation of a module.
+_NOT_RUN = ("meta", "include", "include_tasks", "include_role", "import_tasks", "import_role", "import_playbook")
+_NOT_OF_SYSTEMD = ("pattern", "runlevel", "sleep", "arguments", "args")  # options of service that systemd does not have
+_BUILTIN = ("ansible.builtin.", "ansible.legacy.")
 
 
-class Hook(NamedTuple):
-    """A command as a hook."""
+@dataclass(frozen=True)
+class Hook:
+    """One hook of a list. It has a command, a module or a file of tasks."""
 
-    command: Sequence[str]  # a program and its arguments, no shell; empty: only the connection to the host is checked
+    host: str = ""  # source, dest, or a host of the inventory
+    command: tuple[str, ...] = ()  # a program and its arguments, no shell
+    module: str = ""
+    args: Mapping[str, object] = field(default_factory=dict)  # of the module
+    tasks: str = ""  # a file of tasks
     timeout: float | None = None  # seconds
+    become: bool | None = None  # None: as the variables of the host say
+    hidden: bool = False  # only its name may be shown
 
 
 class HookResult(NamedTuple):
-    """What a command did, by the answer of its host: untrusted input, unaltered."""
+    """The result of a command or a module. Untrusted input, unaltered."""
 
     failed: bool = False
     changed: bool = False
@@ -44,36 +80,128 @@ class HookResult(NamedTuple):
     stderr: str = ""
 
 
-def run_hook(runner: HostRunner, hook: Hook) -> HookResult:
-    """Run a command on the host of the runner, once, as a task with the keywords of the runner's task would.
+def read_hook(written: Mapping[str, Any]) -> Hook:
+    """Return a hook that the user wrote, which the argument specs of the role have accepted."""
+    return Hook(
+        host=str(written["host"]),
+        command=tuple(str(word) for word in written.get("command") or ()),
+        module=str(written.get("module") or ""),
+        args=dict(written.get("args") or {}),
+        tasks=str(written.get("tasks") or ""),
+        timeout=float(written["timeout"]) if written.get("timeout") else None,
+        become=None if written.get("become") is None else bool(written["become"]),
+        hidden=is_hidden(written),
+    )
 
-    A connection that is lost is a failure, and the command is not run again, since it may have begun. After the timeout
-    of the hook it is a failure, too; what waits for the command here is ended, and the command itself may go on.
-    """
-    from .host_runner import HostFailed  # filters read what may be told of hooks, and need nothing of that
 
-    module, arguments = (_COMMAND, {"argv": list(hook.command)}) if hook.command else (_CHECK, {})
-    try:
-        answer = run_with_deadline(partial(runner.run_once, module, arguments), hook.timeout)
-    except HostFailed as error:
-        # A host without Python may have tasks of its own.
-        return HookResult(bool(hook.command) or error.unreachable, unreachable=error.unreachable, msg=error.reason)
-    except DeadlinePassed:
-        return HookResult(
-            failed=True,
-            msg=f"it did not end within {hook.timeout:g} s, its timeout, and may still run. End it there, or set a "
-            "longer timeout",
+def find_hook_problem(written: Mapping[str, Any]) -> str:
+    """Return why a hook cannot run, empty if it can. Looks at the plugins that are installed, and asks no host."""
+    kinds = [kind for kind in ("command", "module", "tasks") if written.get(kind)]
+    if len(kinds) != 1:
+        return f"has {' and '.join(kinds) or 'nothing to run'}: give one of command, module and tasks"
+    if written.get("args") and "module" not in kinds:
+        return "has args, which belong to a module. Give the arguments of a command in command"
+    if kinds != ["module"]:
+        return ""
+    from ansible.plugins.loader import action_loader, module_loader
+
+    name = str(written["module"])
+    base = _base_name(name)
+    if base in ("command", *_CHOSEN):
+        return ""
+    if module_loader.find_plugin_with_context(name).plugin_resolved_path is None:
+        return f"module {name} is not installed on the control node. Correct the name, or install its collection"
+    if base in _NOT_RUN or action_loader.has_plugin(name):
+        return (
+            f"module {name} does a part of its work on the control node, so it cannot run as a hook of this kind. Use "
+            "tasks, a file of tasks"
         )
-    return read_result(answer) if hook.command else HookResult()
+    return ""
 
 
-def read_result(answer: Mapping[str, Any]) -> HookResult:
-    """Return what the answer of a command says, by name and type. What else it holds is dropped."""
+def run_hook(runner: HostRunner, hook: Hook) -> HookResult:
+    """Run the command or the module of a hook on the host of the runner, once.
+
+    A connection that is lost is a failure, and it is not run again, since it may have begun. After the timeout
+    of the hook it is a failure, too; what waits for it here is ended, and the program on the host may go on.
+    """
+    from .host_runner import HostFailed  # reports read what may be told of hooks, and need nothing of that
+
+    try:
+        answer = run_with_deadline(partial(_run_once, runner, hook), hook.timeout)
+    except HostFailed as error:
+        return HookResult(failed=True, unreachable=error.unreachable, msg=error.reason)
+    except DeadlinePassed:
+        return _too_late(hook.timeout or 0)
+    return read_result(answer, has_rc=_is_command(hook))
+
+
+def check_host(runner: HostRunner, timeout: float | None) -> HookResult:
+    """Return a failure if a host cannot be reached. One without Python may have tasks of its own."""
+    from .host_runner import HostFailed
+
+    try:
+        run_with_deadline(partial(runner.run_once, _CHECK, {}), timeout)
+    except HostFailed as error:
+        return HookResult(failed=error.unreachable, unreachable=error.unreachable, msg=error.reason)
+    except DeadlinePassed:
+        return _too_late(timeout or 0)
+    return HookResult()
+
+
+def read_result(answer: Mapping[str, Any], has_rc: bool = True) -> HookResult:
+    """Return the named values of an answer; what else it holds is dropped. ``has_rc``: it must have a return code."""
     rc = answer.get("rc")
-    texts = {name: answer[name] for name in ("msg", "stdout", "stderr") if isinstance(answer.get(name), str)}
+    texts = {
+        name: answer[name][-MOST_TEXT:] for name in ("msg", "stdout", "stderr") if isinstance(answer.get(name), str)
+    }
     if not isinstance(rc, int) or isinstance(rc, bool):  # a truth value is a number, too
-        return HookResult(failed=True, **{"msg": "its host gave no return code", **texts})
-    return HookResult(failed=rc != 0 or answer.get("failed") is True, changed=True, rc=rc, **texts)
+        rc = None
+        if has_rc:
+            return HookResult(failed=True, **{"msg": "its host gave no return code", **texts})
+    failed = answer.get("failed") is True or (has_rc and rc != 0)
+    return HookResult(failed=failed, changed=has_rc or answer.get("changed") is True, rc=rc, **texts)
+
+
+def _run_once(runner: HostRunner, hook: Hook) -> Mapping[str, object]:
+    if hook.command:
+        return runner.run_once(_COMMAND, {"argv": list(hook.command)})
+    module, args = hook.module, dict(hook.args)
+    if _base_name(module) in _CHOSEN:
+        module, args = _choose_module(runner, _base_name(module), args)
+    return runner.run_once(module, args)
+
+
+def _choose_module(runner: HostRunner, base: str, args: dict[str, object]) -> tuple[str, dict[str, object]]:
+    """Return the module and its arguments for ``service`` or ``package``, by the facts of the hook's own host."""
+    from .host_runner import HostFailed
+
+    fact, subset, modules = _CHOSEN[base]
+    asked = {"gather_subset": ["!all", "!min", subset], "filter": [fact]}
+    found = runner.run_module("ansible.builtin.setup", asked, {"ansible_facts": dict})["ansible_facts"].get(fact)
+    module = modules.get(found if isinstance(found, str) else "") or modules.get("")
+    if module is None:
+        raise HostFailed(f"its package manager is {found!r}, and {', '.join(sorted(modules))} are known", runner.name)
+    left_out = ("use", *(_NOT_OF_SYSTEMD if module.endswith(".systemd") else ()))
+    return module, {name: value for name, value in args.items() if name not in left_out}
+
+
+def _base_name(module: str) -> str:
+    """Return the name of a module of ansible-core without its collection; others as they are."""
+    prefix = next((one for one in _BUILTIN if module.startswith(one)), "")
+    return module[len(prefix) :]
+
+
+def _is_command(hook: Hook) -> bool:
+    return bool(hook.command) or _base_name(hook.module) == "command"
+
+
+def _too_late(timeout: float) -> HookResult:
+    return HookResult(
+        failed=True,
+        msg=f"it did not end within {timeout:g} s, its timeout, and may still run. End it there, or set a longer "
+        "timeout",
+    )
 
 
 def let_go(runner: HostRunner) -> None:
@@ -101,8 +229,7 @@ def tell_hook(hook: Mapping[str, Any], kind: str = "", host: str = "") -> Told:
     called by what it runs. With ``no_log`` nothing but its name is told, and ``what`` is empty.
     """
     hidden = is_hidden(hook)
-    command = [str(word) for word in hook.get("command") or []]
-    what = "" if hidden else shlex.join(command) if command else f"{TASKS}{hook.get('tasks')}"
+    what = "" if hidden else _describe(hook)
     name = str(hook.get("name") or "") or what or "a hook without a name"
     return {"kind": kind, "host": host, "name": name, "what": what, "hidden": hidden}
 
@@ -110,3 +237,13 @@ def tell_hook(hook: Mapping[str, Any], kind: str = "", host: str = "") -> Told:
 def is_hidden(hook: Mapping[str, Any]) -> bool:
     """Return whether nothing but the name may be told. What is not clearly a no is a yes."""
     return str(hook.get("no_log") or "no").strip().lower() not in ("no", "false", "off", "n", "f", "0", "0.0")
+
+
+def _describe(hook: Mapping[str, Any]) -> str:
+    """Return what a hook runs, for people."""
+    if hook.get("command"):
+        return shlex.join(str(word) for word in hook["command"])
+    if hook.get("module"):
+        args = ", ".join(f"{name}: {value}" for name, value in (hook.get("args") or {}).items())
+        return f"{hook['module']} ({args})" if args else str(hook["module"])
+    return f"{TASKS}{hook.get('tasks')}"

@@ -158,8 +158,18 @@ class HostRunner:
     guard: Guard | None = None
     _keeps_off_disks = False
 
-    def __init__(self, action: ActionBase, host: str, task_vars: Mapping[str, Any], roles: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        action: ActionBase,
+        host: str,
+        task_vars: Mapping[str, Any],
+        roles: Sequence[str] = (),
+        become: bool | None = None,
+        no_log: bool = False,
+    ) -> None:
         """Prepare to run on ``host``, for a task of these ``roles``.
+
+        ``become`` and ``no_log`` replace those keywords of the task, if they are set.
 
         Its variables come from the inventory, so ``delegate_to``, the play's host and the peer change nothing.
         A task's or play's ``become`` keywords count for it as they do for any task, and so do passwords that the user
@@ -181,7 +191,7 @@ class HostRunner:
         self._require(name for name in self._unusable if name in _ALWAYS_READ or name.startswith("longhaul_"))
         # What belongs to the host, without what Ansible adds for the task's own.
         inventory = {name: self.variables[name] for name in hostvars if name in self.variables}
-        self._action = self._bind(action)
+        self._action = self._bind(action, become, no_log)
         self._memory = Memory()
         self._identity = [host, self.connection, *(inventory.get(f"ansible_{name}") for name in _TELLING)]
         self._known = self._memory.recall("host", self._identity)
@@ -192,10 +202,14 @@ class HostRunner:
         self._riders: deque[tuple[Step, Callable[[object], None]]] = deque()
         self._pace = Pace(constants.DEFAULT_LOCAL_TMP, str(self.variables.get("ansible_host", host)))
 
-    def _bind(self, action: ActionBase) -> HostAction:
+    def _bind(self, action: ActionBase, become: bool | None, no_log: bool) -> HostAction:
         """Return an action of this host alone: its own connection, its own become, no delegation."""
         task = action._task.copy()
         task.delegate_to = None
+        if become is not None:
+            task.become = become
+        if no_log:
+            task.no_log = True
         task.async_val = 0
         play_context = action._play_context.copy()
         play_context.remote_addr = self.variables.get("ansible_host", self.name)
@@ -216,10 +230,10 @@ class HostRunner:
             keywords["password"] = typed.connection
         if boolean(self.variables.get("ansible_become", task.become) or False):
             method = self.variables.get("ansible_become_method", task.become_method or constants.DEFAULT_BECOME_METHOD)
-            become = become_loader.get(method)
-            if become is None:
+            plugin = become_loader.get(method)
+            if plugin is None:
                 raise HostFailed(f"{self.name} has an unknown become method: {method}")
-            connection.set_become_plugin(become)
+            connection.set_become_plugin(plugin)
         self._require_options("connection", connection._load_name)
         connection.set_options(task_keys=keywords, var_options=self.variables)
         if typed.become:

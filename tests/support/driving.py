@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Life, Pause, Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import Call, Pause, Watch, Workflow
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
 
@@ -28,7 +28,7 @@ class Transfers:
         return ended
 
 
-def live_to_end(steps: Life) -> list[float]:
+def live_to_end(steps: Workflow) -> list[float]:
     """Do what a life asks for, where each transfer has ended once it is watched; return the seconds of its pauses."""
     paused: list[float] = []
     value: object = None

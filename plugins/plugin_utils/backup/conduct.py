@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..ansible_process import ansible_pid
 from ..fleet.claims import process_of
-from ..fleet.conductor import Life
-from ..fleet.driving import WORDS, drive
 from ..fleet.limits import Limits
 from ..fleet.queue import Waiting
 from ..fleet.render import render
+from ..fleet.scheduler import WORDS, Scheduler, Workflow, threads_of
 from ..fleet.sessions import FAILURES, session_of
 from ..fleet.snapshot import Publisher
 from ..fleet.telling import Teller
@@ -61,7 +60,7 @@ class Conduct:
         self._lives = lives
         by_name = {name: partial(self._live, life) for name, life in lives.items()}
         try:
-            drive(by_name, waiting, limits, self._variables, self._teller.progress)
+            Scheduler(limits, threads_of(limits, self._variables), self._teller.progress).run(waiting, by_name)
         finally:
             self._teller.close()
 
@@ -84,7 +83,7 @@ class Conduct:
             report=self._report,
         )
 
-    def _live(self, life: BackupLife) -> Life:
+    def _live(self, life: BackupLife) -> Workflow:
         yield from life.live()
         self._teller.ended(bool(life.progress.failures))
 

@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..fleet.claims import Held, Process, claim, release
-from ..fleet.conductor import Call, Life
-from ..fleet.life import Stopped, Transfer, persist, stop_alone, transfer_to_end
+from ..fleet.scheduler import Call, Workflow
 from ..fleet.source_changes import tell_changes
+from ..fleet.workflow import Stopped, Transfer, retry, stop_alone, transfer_to_end
 from ..host_runner import HostFailed
 from ..units import seconds_of
 from .hosts import Hosts
@@ -97,7 +97,7 @@ class BackupLife:
         self._hosts: Any = None  # once a step needs them
         self._has_met = False  # both hosts were reached in this life
 
-    def live(self) -> Life:
+    def live(self) -> Workflow:
         """Make the steps of this part that are left, one after the other."""
         try:
             for step in STEPS[self._part]:
@@ -117,8 +117,8 @@ class BackupLife:
         """The steps that are left of the backup, as it is now; of all parts, and of the hooks."""
         return decide(self.progress, self._run["check_subset"])
 
-    def _make(self, step: Step) -> Life:
-        made: dict[Step, Callable[[], Life]] = {
+    def _make(self, step: Step) -> Workflow:
+        made: dict[Step, Callable[[], Workflow]] = {
             Step.BEGIN: self._begin,
             Step.TRANSFER: self._transfer,
             Step.FINISH: self._finish,
@@ -133,7 +133,7 @@ class BackupLife:
         elif step is Step.RELEASE:
             self._release()
         elif self._may_repeat(step):
-            yield from persist(self._run["id"], made[step], self._services.tell)
+            yield from retry(self._run["id"], made[step], self._services.tell)
         else:
             yield from made[step]()
 
@@ -185,11 +185,11 @@ class BackupLife:
 
     # The snapshot
 
-    def _begin(self) -> Life:
+    def _begin(self) -> Workflow:
         ended = {"ended_run": self.progress.ended_run} if self.progress.ended_run else {}
         yield from self._snapshots(begin={"run": self.progress.run, **ended})
 
-    def _finish(self) -> Life:
+    def _finish(self) -> Workflow:
         run = self._run
         expected = expect(self.progress.transfers, len(run["sources"]), run["verify"], self._check)
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
@@ -197,16 +197,16 @@ class BackupLife:
         options = {"run": self.progress.run, "shrink_limit": run["shrink_limit"], **known}
         yield from self._snapshots(finish=options, list={})  # which the next step would ask for by itself
 
-    def _prune(self) -> Life:
+    def _prune(self) -> Workflow:
         now = seconds_of(self._services.now())
         options = {"keep": self._run["keep"], "timezone": self._run["timezone"], "control_time": now}
         yield from self._snapshots(prune=options)
 
-    def _check_contents(self) -> Life:
+    def _check_contents(self) -> Workflow:
         run = self._run
         yield from self._snapshots(check={"check_level": run["check_level"], "check_subset": run["check_subset"]})
 
-    def _snapshots(self, **wishes: Mapping[str, object]) -> Life:
+    def _snapshots(self, **wishes: Mapping[str, object]) -> Workflow:
         """Do something with the snapshots, by action with its options, and keep the answers."""
         try:
             hosts = self._reach()
@@ -231,7 +231,7 @@ class BackupLife:
 
     # The transfers
 
-    def _transfer(self) -> Life:
+    def _transfer(self) -> Workflow:
         """Transfer all paths. Where it is made again, those that have arrived stay as they are."""
         for source in self._run["sources"][len(self.progress.transfers) :]:
             yield from self._transfer_path(job_of(self._run, self.progress.said["begin"], source))

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypedDict
 
 from ..endpoint import Refusal
-from ..fleet.driving import pair_of
 from ..fleet.limits import Limits, check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
+from ..fleet.scheduler import pair_of
 from ..fleet.slices import is_automated
 from .job_problems import find_problems
 from .jobs import Run, make_runs

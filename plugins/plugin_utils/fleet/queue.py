@@ -24,6 +24,7 @@ class Waiting:
     rank: tuple[int, float, int]  # see rank()
     name: str = field(compare=False)
     pair: Pair = field(compare=False)
+    is_cutover: bool = field(default=False, compare=False)  # its source may be stopped
 
 
 def rank(priority: int, size: float, number: int) -> tuple[int, float, int]:

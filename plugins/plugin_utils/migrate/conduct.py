@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ..fleet.driving import pair_of
 from ..fleet.limits import check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
+from ..fleet.scheduler import pair_of
 from ..interruption import Interruption
 from .life import STEPS, JobLife
 from .outside import Outside

@@ -17,8 +17,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..fleet.conductor import Call, Life
-from ..fleet.life import Stopped, stop_alone
+from ..fleet.scheduler import Call, Workflow
+from ..fleet.workflow import Stopped, stop_alone
 from ..hooks import Told
 from .advice import advice
 from .comparisons import places
@@ -82,14 +82,14 @@ class Cutover(JobWork):
         hook: Mapping[str, Any] = self.state.get("hook", {})
         return hook
 
-    def live(self) -> Life:
+    def live(self) -> Workflow:
         """Do the acts, up to one that fails."""
         try:
             self._read_state()
         except Stopped as stopped:
             self.stopped = str(stopped)
             return
-        acts: Mapping[Act, Callable[[], Life | None]] = {
+        acts: Mapping[Act, Callable[[], Workflow | None]] = {
             Act.STOP: self._stop,
             Act.STOPPED: self._stopped,
             Act.COPY: self._copy,
@@ -130,7 +130,7 @@ class Cutover(JobWork):
 
     # The cutover
 
-    def _stop(self) -> Life:
+    def _stop(self) -> Workflow:
         if self.state["failure"]:  # of the copy; the source may be stopped since an earlier cutover
             raise Stopped(self.state["failure"]["reason"])
         if not self._is_due(Step.CUTOVER):
@@ -148,7 +148,7 @@ class Cutover(JobWork):
         if self._is_due(Step.CUTOVER):
             self._stand(Standing.STOPPED)
 
-    def _copy(self) -> Life:
+    def _copy(self) -> Workflow:
         if not self._is_due(Step.CUTOVER):
             return
         self._reach()
@@ -156,7 +156,7 @@ class Cutover(JobWork):
         yield from self._persist(partial(self._final_pass, compares=self._options.compares_first), most=1)
         self._stand(Standing.READY)
 
-    def _switch(self) -> Life:
+    def _switch(self) -> Workflow:
         if not self._is_due(Step.SWITCH):
             return
         self._enter(Step.SWITCH)
@@ -181,7 +181,7 @@ class Cutover(JobWork):
         self._save()
         self._is_unkept = True
 
-    def _compare(self) -> Life:
+    def _compare(self) -> Workflow:
         if not self._is_due(Step.VERIFY):
             return
         yield from self._keep_record()  # a comparison may take hours
@@ -200,7 +200,7 @@ class Cutover(JobWork):
         if not found["identical"]:
             raise Stopped(_tell_differences(found))
 
-    def _end(self) -> Life:
+    def _end(self) -> Workflow:
         """Report, and let others have the job, unless its source may be stopped."""
         failure = self.state["failure"]
         if failure:
@@ -216,7 +216,7 @@ class Cutover(JobWork):
 
     # Hooks
 
-    def _begin_hook(self) -> Life:
+    def _begin_hook(self) -> Workflow:
         """Make sure that the job is still this run's, and write down that the hook begins."""
         hook = {**self._asked.hook, "at": self._services.now(), "began": time.time()}
         yield from self._require_job(required=hook["kind"] == HOOKS[0])
@@ -313,7 +313,7 @@ class Cutover(JobWork):
 
     # What the destination keeps
 
-    def _require_job(self, *, required: bool = False) -> Life:
+    def _require_job(self, *, required: bool = False) -> Workflow:
         """Have the destination say that the job is this run's, and keep where it stands.
 
         Raises Stopped if it is not, and if ``required``, if that cannot be asked.
@@ -321,7 +321,7 @@ class Cutover(JobWork):
         self._is_unkept = True
         yield from self._keep_record(required=required)
 
-    def _keep_record(self, *, required: bool = False, releases: bool = False) -> Life:
+    def _keep_record(self, *, required: bool = False, releases: bool = False) -> Workflow:
         """Have the destination keep where the job stands, if it does not know. With ``releases`` others may have it."""
         if not (self._is_unkept or releases):
             return

@@ -15,12 +15,13 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ..endpoint import inventory_address, ssh_port
 from ..fleet.lease import RENEWED, Lease, Terms, find_holder, guard
 from ..fleet.pair_hosts import PairHosts
+from ..hooks import PACKAGE_MANAGERS
 from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..host_text import one_line
 from ..parallel import run_parallel
 from ..steps import keep_record
 from .preflight import parse_discovered
-from .programs import MANAGERS, packages_of
+from .programs import packages_of
 from .record import record_id
 
 if TYPE_CHECKING:
@@ -72,11 +73,11 @@ class Hosts(PairHosts):
             packages = packages_of(programs, str(facts.get("ansible_os_family")))
             if packages:
                 manager = str(facts.get("ansible_pkg_mgr"))
-                if manager not in MANAGERS:
+                if manager not in PACKAGE_MANAGERS:
                     raise HostFailed(
-                        f"its package manager is {manager}, and {', '.join(MANAGERS)} are known", runner.name
+                        f"its package manager is {manager}, and {', '.join(PACKAGE_MANAGERS)} are known", runner.name
                     )
-                runner.change_by_module(MANAGERS[manager], {"name": packages, "state": "present"})
+                runner.change_by_module(PACKAGE_MANAGERS[manager], {"name": packages, "state": "present"})
         except ControllerGone:
             raise
         except HostFailed as error:

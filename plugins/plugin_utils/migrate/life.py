@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..fleet.conductor import Call, Life
-from ..fleet.life import Stopped, stop_alone
+from ..fleet.scheduler import Call, Workflow
+from ..fleet.workflow import Stopped, stop_alone
 from ..host_runner import HostFailed
 from .advice import advice, begin_again
 from .deletions import agreement, tell_deletions
@@ -46,7 +46,7 @@ class JobLife(JobWork):
         self._seeded: Mapping[str, Any] | None = None  # by this run, from its beginning
         self._is_elsewhere = False  # check mode found that another control node works on it
 
-    def live(self) -> Life:
+    def live(self) -> Workflow:
         """Make the steps of this run, one after the other, and report."""
         name = self._job["name"]
         problem = "" if self._options.check_mode else self._services.claim(name)
@@ -67,7 +67,7 @@ class JobLife(JobWork):
             return bool(self.state and find_remedies(self.state, in_switch=False))
         return bool(self.left)
 
-    def _live(self) -> Life:
+    def _live(self) -> Workflow:
         try:
             self.state = dict(self._read_state())
         except Stopped as stopped:
@@ -146,13 +146,13 @@ class JobLife(JobWork):
         in_order = options.compares_first or self._verify == "none"
         return options.phase is Phase.CUTOVER and stage_of(self.state) is Stage.SERVING and in_order and not waits
 
-    def _make_steps(self) -> Life:
+    def _make_steps(self) -> Workflow:
         steps = (*STEPS, Step.CUTOVER) if self._is_by_itself else STEPS
         wanted = [step for step in steps if step in self._options.steps]
         if not set(wanted) & set(self._decide().steps):
             return
         self._reach()
-        made: dict[Step, Callable[[], Life]] = {
+        made: dict[Step, Callable[[], Workflow]] = {
             Step.PREFLIGHT: self._preflight,  # not again: a host that was not reached yet may be named wrongly
             Step.SEED: partial(self._persist, self._seed),
             Step.SYNC: partial(self._persist, self._sync),
@@ -163,7 +163,7 @@ class JobLife(JobWork):
                 self.step = step
                 yield from made[step]()
 
-    def _hold(self) -> Life:
+    def _hold(self) -> Workflow:
         """Make sure that the role, which goes on from here, has the job."""
         self._reach()
         try:
@@ -173,7 +173,7 @@ class JobLife(JobWork):
 
     # Preflight
 
-    def _preflight(self) -> Life:
+    def _preflight(self) -> Workflow:
         needed = needed_programs(self._job)
         self._warnings = []
         probes = yield from self._probe()
@@ -256,7 +256,7 @@ class JobLife(JobWork):
 
     # Transfers
 
-    def _seed(self) -> Life:
+    def _seed(self) -> Workflow:
         summary = self._predicted
         has_begun = bool(self.state.get("seeding"))  # in an earlier run, whose transfer may have ended since
         # If this run's prediction found nothing to do, the copy is complete, and the final pass makes sure of it.
@@ -276,7 +276,7 @@ class JobLife(JobWork):
         self._seeded = None if summary.get("attached") else summary
         self._save()
 
-    def _sync(self) -> Life:
+    def _sync(self) -> Workflow:
         """Make delta passes until one is short enough; a seed of this very run that was is as good as a pass."""
         passes: list[Mapping[str, Any]] = []
         while not self._is_up_to_date(passes) and len(passes) < max(1, self._options.max_passes):
@@ -290,7 +290,7 @@ class JobLife(JobWork):
                 "stopped for about that long. Run again when less changes, or raise migrate_sync_short_enough"
             )
 
-    def _cut_over(self) -> Life:
+    def _cut_over(self) -> Workflow:
         """Make the final pass with the comparison, and write down that the destination serves from now on.
 
         Nobody stopped the source for this run, so it goes on serving if anything fails.

@@ -15,11 +15,11 @@ from ..ansible_process import ansible_pid
 from ..endpoint import Refusal
 from ..fleet.claims import Held, process_of
 from ..fleet.controller import Claims, controller_id
-from ..fleet.driving import WORDS, drive
 from ..fleet.keeper import Keeper
 from ..fleet.lease import Lease, Terms
 from ..fleet.limits import Limits
 from ..fleet.queue import Waiting
+from ..fleet.scheduler import WORDS, Scheduler, threads_of
 from ..fleet.sessions import FAILURES, session_of
 from ..fleet.snapshot import Publisher
 from ..fleet.telling import Teller
@@ -104,7 +104,9 @@ class Outside:
         interruption.words = WORDS
         by_name = {name: partial(self._live, work) for name, work in self._works.items()}
         try:
-            drive(by_name, jobs, limits, self._variables, self._teller.progress, self._keeper)
+            Scheduler(limits, threads_of(limits, self._variables), self._teller.progress, self._keeper).run(
+                jobs, by_name
+            )
         finally:
             self._keeper.close()
             self._teller.close()

@@ -31,19 +31,6 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     "Suse": {"rsync": "rsync", "ssh": "openssh-clients", "tar": "tar"},
 }
 
-# The modules of package managers, by their names in Ansible's facts.
-MANAGERS: Mapping[str, str] = {
-    "apk": "community.general.apk",
-    "apt": "ansible.builtin.apt",
-    "dnf": "ansible.builtin.dnf",
-    "dnf5": "ansible.builtin.dnf5",
-    "pacman": "community.general.pacman",
-    "pkgng": "community.general.pkgng",
-    "portage": "community.general.portage",
-    "yum": "ansible.builtin.dnf",
-    "zypper": "community.general.zypper",
-}
-
 
 def needed_programs(job: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the programs that the method of a job may need on both hosts."""

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
-from ..fleet.conductor import Life
-from ..fleet.life import Stopped, Transfer, persist, transfer_to_end
+from ..fleet.scheduler import Workflow
 from ..fleet.source_changes import tell_changes
+from ..fleet.workflow import Stopped, Transfer, retry, transfer_to_end
 from ..host_runner import HostFailed
 from .hosts import Hosts
 from .record import make_record
@@ -106,7 +106,7 @@ class JobWork:
         self._hosts: Any = None  # once a step needs them
         self.step = Step.PREFLIGHT  # that is made now, or was made last
 
-    def live(self) -> Life:
+    def live(self) -> Workflow:
         """Do it."""
         raise NotImplementedError
 
@@ -143,9 +143,9 @@ class JobWork:
             except HostFailed as error:
                 raise Stopped(str(error)) from error
 
-    def _persist(self, step: Callable[[], Life], most: int | None = None) -> Life:
+    def _persist(self, step: Callable[[], Workflow], most: int | None = None) -> Workflow:
         """Make a step, and make it again after a failure that may have passed, ``most`` times."""
-        return persist(self._job["name"], step, self._services.tell, most)
+        return retry(self._job["name"], step, self._services.tell, most)
 
     # Transfers
 
@@ -191,7 +191,7 @@ class JobWork:
         self._warn(changes["warnings"])
         return result
 
-    def _final_pass(self, compares: bool) -> Life:
+    def _final_pass(self, compares: bool) -> Workflow:
         """Bring what is left to the destination, and ``compares``: the trees, and send again what differs.
 
         The source is in no service any more, so what changes there meanwhile is a failure.

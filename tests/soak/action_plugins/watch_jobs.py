@@ -16,13 +16,12 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Life
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.driving import drive
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import Scheduler, Workflow, threads_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import Publisher
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.telling import Teller
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
@@ -53,7 +52,7 @@ class ActionModule(ActionBase):
         ]
         limits = Limits(running=len(jobs), per_source=len(jobs), per_dest=len(jobs))
         try:
-            drive(lives, waiting, limits, task_vars, teller.progress, keeper)
+            Scheduler(limits, threads_of(limits, task_vars), teller.progress, keeper).run(waiting, lives)
         finally:
             keeper.close()
             teller.close()
@@ -75,7 +74,7 @@ def _take_leases(jobs: list[dict[str, str]], runner: Any) -> list[tuple[str, Lea
     return [one for leases in of_host.values() for one in leases]
 
 
-def _live(job: dict[str, str], runner: Any, keeper: Keeper, teller: Teller) -> Life:
+def _live(job: dict[str, str], runner: Any, keeper: Keeper, teller: Teller) -> Workflow:
     places = [Place(runner(job[side]), {"id": job["id"], "side": side}, side == "dest") for side in ("dest", "source")]
     status = yield Watch(tuple(places), _PATIENCE)
     keeper.release(job["name"])

@@ -7,16 +7,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import hooks
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook, HookResult, let_go, run_hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook, HookResult, check_host, let_go, run_hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 
-COMMAND = Hook(("/bin/true",))
-CHECK = Hook(())
+COMMAND = Hook(command=("/bin/true",))
 
 
 def runner(answer: Any) -> mock.Mock:
@@ -63,14 +63,14 @@ def test_a_host_without_an_answer(unreachable: bool) -> None:
     expected = HookResult(failed=True, unreachable=unreachable, msg="there is no Python")
     assert run_hook(runner(failed), COMMAND) == expected
     # The file of tasks of a hook may need no Python, but it needs a connection.
-    assert run_hook(runner(failed), CHECK).failed == unreachable
-    assert run_hook(runner({"ping": "pong", "failed": True}), CHECK) == HookResult()
+    assert check_host(runner(failed), None).failed == unreachable
+    assert check_host(runner({"ping": "pong", "failed": True}), None) == HookResult()
 
 
 def test_a_host_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = mock.Mock()
     silent.run_once.side_effect = silent.close.side_effect = lambda *_given: time.sleep(1)
-    result = run_hook(silent, COMMAND._replace(timeout=0.05))
+    result = run_hook(silent, replace(COMMAND, timeout=0.05))
     assert result.failed and not result.changed and "did not end within 0.05 s, its timeout" in result.msg
     monkeypatch.setattr(hooks, "_CLEAN_UP", 0.05)
     let_go(silent)

@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
 from ansible_collections.longhaul.fleet.tests.support.driving import Transfers, live_to_end
@@ -226,15 +226,15 @@ def test_a_host_that_was_never_reached_is_not_tried_again(world: World):
 def test_a_line_that_was_lost_is_tried_again_and_what_has_arrived_stays(world: World):
     world.transfers = [MOVED, TransferError("the line broke", may_pass=True), MOVED]
     world.live()
-    assert world.failures == [] and world.paused == [DELAYS[0]] and world.actions == WHOLE
+    assert world.failures == [] and world.paused == [RETRY_DELAYS[0]] and world.actions == WHOLE
     assert [job["src"] for job in world.jobs] == ["/srv/data/", "/etc/", "/etc/"]
     assert "web/data: the line broke. Trying again in 30 s" in world.said
 
 
 def test_a_repository_host_that_went_away_is_tried_again_up_to_a_point(world: World):
-    world.answers["finish"] = [lost("vault")] * (len(DELAYS) + 1)
+    world.answers["finish"] = [lost("vault")] * (len(RETRY_DELAYS) + 1)
     world.live()
-    assert world.paused == list(DELAYS)
+    assert world.paused == list(RETRY_DELAYS)
     assert world.failures == ["finish: vault cannot be reached: No route to host"]
 
 

@@ -17,7 +17,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looking impor
     hosts_to_ask,
     next_interval,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS, delay_before
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.telling import FEW, Teller
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 from hypothesis import given
@@ -135,12 +134,6 @@ def test_twenty_destinations_answer_for_a_thousand_sources():
 
 def test_of_two_hosts_that_know_one_transfer_the_preferred_one_is_asked():
     assert hosts_to_ask({"a": ("old", "new")}) == {"old": ["a"]}
-
-
-def test_only_what_may_pass_is_tried_again_and_later_each_time():
-    assert [delay_before(tries, True) for tries in range(1, len(DELAYS) + 2)] == [*DELAYS, None]
-    assert sorted(DELAYS) == list(DELAYS)
-    assert delay_before(1, False) is None
 
 
 def lines_of(jobs: int, seconds: int) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.modules.migrate_cutover import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.cutover import Act
@@ -140,7 +140,7 @@ def test_what_nothing_brings_back_stays_stopped(world: World):
 def test_what_may_pass_is_tried_once_more_while_the_source_is_stopped(world: World):
     world.do(Act.STOP, **HOOKS)
     world.transfers = [HostFailed("lost", "new", unreachable=True)] * 2
-    assert world.do(Act.COPY, **HOOKS).state["failure"] and world.paused == [DELAYS[0]]
+    assert world.do(Act.COPY, **HOOKS).state["failure"] and world.paused == [RETRY_DELAYS[0]]
     assert world.transfers == []
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.retries import DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import State
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.life import STEPS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record
@@ -122,7 +122,7 @@ def test_what_may_pass_is_tried_again_with_the_same_limit(world: World):
     lost = TransferError("the line broke", may_pass=True)
     world.transfers = [result(), lost, lost, result()]
     life = world.live()
-    assert life.record.failure is None and world.paused == list(DELAYS[:2])
+    assert life.record.failure is None and world.paused == list(RETRY_DELAYS[:2])
     assert "data: the line broke. Trying again in 30 s" in world.said
     assert world.began == [(True, None), *[(False, None)] * 3]
 
@@ -135,9 +135,9 @@ def test_what_will_not_pass_is_not_tried_again(world: World):
 
 
 def test_after_the_last_try_the_job_fails(world: World):
-    world.transfers = [result(), *[TransferError("the line broke", may_pass=True)] * (len(DELAYS) + 1)]
+    world.transfers = [result(), *[TransferError("the line broke", may_pass=True)] * (len(RETRY_DELAYS) + 1)]
     life = world.live()
-    assert life.record.failure and world.paused == list(DELAYS)
+    assert life.record.failure and world.paused == list(RETRY_DELAYS)
 
 
 def test_files_that_change_while_they_are_read_are_left_to_the_next_pass(world: World):
@@ -477,4 +477,4 @@ def test_what_changes_during_the_final_pass_is_a_failure(world: World):
 def test_a_cutover_whose_line_was_lost_is_tried_again(world: World):
     world.transfers = [result(), result(), HostFailed("lost", "new", unreachable=True), compared()]
     assert world.live(**WITHOUT_HOOKS).record.failure is None
-    assert world.paused == [DELAYS[0]] and world.state["switch"]["done"]
+    assert world.paused == [RETRY_DELAYS[0]] and world.state["switch"]["done"]

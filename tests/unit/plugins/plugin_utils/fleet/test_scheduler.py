@@ -10,18 +10,26 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import looking
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conductor import Call, Conductor, Life, Pause
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.life import Stopped, stop_alone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Queue, Waiting, rank
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import (
+    Barrier,
+    Call,
+    HandOver,
+    HookCall,
+    Pause,
+    Scheduler,
+    Workflow,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import Stopped, stop_alone
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Place
 
@@ -79,23 +87,22 @@ def places(name: str, source: Host, dest: Host, seconds: float) -> tuple[Place, 
 
 
 def drive(
-    lives: Mapping[str, Callable[[], Life]],
+    lives: Mapping[str, Callable[[], Workflow]],
     pairs: Mapping[str, Pair],
     limits: Limits,
     threads: int = 4,
     keeper: Keeper | None = None,
-) -> None:
-    queue = Queue(limits)
-    for number, (name, pair) in enumerate(pairs.items()):
-        queue.add(Waiting(rank(0, 0, number), name, pair))
-    Conductor(queue, threads, lambda _known: None, keeper).run(lives)
-    assert not len(queue)
+    groups: Mapping[str, list[str]] | None = None,
+) -> dict[str, object]:
+    scheduler = Scheduler(limits, threads, lambda _known: None, keeper, groups)
+    scheduler.run([Waiting(rank(0, 0, number), name, pair) for number, (name, pair) in enumerate(pairs.items())], lives)
+    return scheduler.handed_over
 
 
 def test_a_life_gets_the_result_of_each_call_and_what_it_raises():
     seen = []
 
-    def live() -> Life:
+    def live() -> Workflow:
         seen.append((yield Call(lambda: 1)))
         try:
             yield Call(lambda: int("x"))
@@ -108,7 +115,7 @@ def test_a_life_gets_the_result_of_each_call_and_what_it_raises():
 
 
 def test_what_a_life_does_not_expect_ends_the_run():
-    def live() -> Life:
+    def live() -> Workflow:
         yield Call(Path("/none/at/all").read_bytes)
 
     with pytest.raises(FileNotFoundError):
@@ -126,17 +133,17 @@ def deep() -> object:
 def test_whatever_an_answer_does_ends_its_job_alone(answer, is_asked):
     ended = []
 
-    def steps() -> Life:
+    def steps() -> Workflow:
         yield Call(answer if is_asked else lambda: None)
         answer()
 
-    def hostile() -> Life:
+    def hostile() -> Workflow:
         try:
             yield from stop_alone(steps())
         except (HostFailed, Stopped) as error:
             ended.append(str(error))
 
-    def other() -> Life:
+    def other() -> Workflow:
         yield Pause(0.05)
         ended.append((yield Call(lambda: "other")))
 
@@ -147,12 +154,12 @@ def test_whatever_an_answer_does_ends_its_job_alone(answer, is_asked):
 def test_who_pauses_lets_others_go_first():
     order = []
 
-    def pausing() -> Life:
+    def pausing() -> Workflow:
         order.append("begins")
         yield Pause(0.2)
         order.append("goes on")
 
-    def other() -> Life:
+    def other() -> Workflow:
         order.append("other")
         yield Call(lambda: None)
 
@@ -166,8 +173,8 @@ def test_a_thousand_running_transfers_need_few_threads_and_few_questions():
     dests = [Host(f"new{number}") for number in range(20)]
     running, most, ended = set(), [0], []
 
-    def make(number: int) -> Callable[[], Life]:
-        def live() -> Life:
+    def make(number: int) -> Callable[[], Workflow]:
+        def live() -> Workflow:
             name = str(number)
             running.add(name)
             most[0] = max(most[0], len(running))
@@ -195,7 +202,7 @@ def test_a_host_that_is_out_of_reach_for_a_while_is_asked_again(monkeypatch: pyt
     source.is_gone = dest.is_gone = True
     ended = []
 
-    def live() -> Life:
+    def live() -> Workflow:
         ended.append((yield Watch(places("a", source, dest, 0.0), patience=60)))
 
     threading.Timer(2.0, lambda: setattr(source, "is_gone", False)).start()
@@ -210,7 +217,7 @@ def test_a_host_that_stays_away_ends_the_wait_and_says_that_the_transfer_goes_on
     source.is_gone = dest.is_gone = True
     said = []
 
-    def live() -> Life:
+    def live() -> Workflow:
         try:
             yield Watch(places("a", source, dest, 0.0), patience=1.0)
         except HostFailed as error:
@@ -226,8 +233,8 @@ def test_a_status_that_nobody_can_read_ends_no_other_job(monkeypatch: pytest.Mon
     monkeypatch.setattr(bad, "_status", lambda _name, _side: "nonsense")
     ended = []
 
-    def make(name: str, source: Host) -> Callable[[], Life]:
-        def live() -> Life:
+    def make(name: str, source: Host) -> Callable[[], Workflow]:
+        def live() -> Workflow:
             try:
                 yield Watch(places(name, source, dest, 0.0), patience=1.0)
             except HostFailed:
@@ -247,12 +254,12 @@ def test_limits_hold_while_jobs_begin_pause_and_end(seed: int):
     limits = Limits(running=5, per_source=2, per_dest=1)
     running: Counter[str] = Counter()
 
-    def make(pair: Pair, number: int) -> Callable[[], Life]:
+    def make(pair: Pair, number: int) -> Callable[[], Workflow]:
         def begin() -> None:
             running.update([pair.source, pair.dest, "all"])
             assert running["all"] <= 5 and running[pair.source] <= 2 and running[pair.dest] <= 1
 
-        def live() -> Life:
+        def live() -> Workflow:
             begin()
             yield Call(lambda: time.sleep(0.01 * ((number + seed) % 3)))
             if number % 4 == seed:
@@ -288,13 +295,13 @@ def test_one_execution_a_host_renews_the_leases_of_all_jobs_whatever_they_wait_f
     keeper = Keeper(lambda _name: new, time.monotonic)
     seconds = 3.0  # more than twice as long as a lease lives
 
-    def watching() -> Life:
+    def watching() -> Workflow:
         yield Watch((Place(old, {"id": "watching", "side": "source"}, drives=True),), patience=60)
 
-    def calling() -> Life:
+    def calling() -> Workflow:
         yield Call(lambda: time.sleep(seconds))
 
-    def pausing() -> Life:
+    def pausing() -> Workflow:
         yield Pause(seconds)
 
     lives = {"watching": watching, "calling": calling, "pausing": pausing, "waiting": calling}
@@ -314,8 +321,8 @@ def test_a_look_at_the_destination_renews_its_leases_by_the_way():
     keeper = Keeper(lambda _name: pytest.fail("an execution was made for the leases alone"), time.monotonic)
     names = [str(number) for number in range(10)]
 
-    def make(name: str) -> Callable[[], Life]:
-        def live() -> Life:
+    def make(name: str) -> Callable[[], Workflow]:
+        def live() -> Workflow:
             yield Watch(places(name, olds[int(name) % 2], new, 6.0), patience=60)
 
         return live
@@ -337,7 +344,7 @@ def test_a_thousand_leases_cost_an_execution_for_each_destination():
     for number in range(1000):
         keeper.add(str(number), lease_of(str(number), f"new{number % 20}", 6.0))
 
-    def live() -> Life:
+    def live() -> Workflow:
         yield Call(lambda: time.sleep(2.5))
 
     drive({"x": live}, {"x": Pair("old", "new0")}, Limits(), keeper=keeper)
@@ -350,8 +357,8 @@ def test_a_job_that_another_control_node_has_taken_over_ends_and_the_others_go_o
     keeper = Keeper(lambda _name: new, time.monotonic)
     ended = {}
 
-    def make(name: str) -> Callable[[], Life]:
-        def live() -> Life:
+    def make(name: str) -> Callable[[], Workflow]:
+        def live() -> Workflow:
             try:
                 ended[name] = (yield Watch((Place(old, {"id": name, "side": "source"}, drives=True),), 60)).state
             except LeaseLost as lost:
@@ -376,8 +383,8 @@ def test_leases_are_released_together_at_the_end_and_soon_after_their_jobs():
     new, other = Host("new"), Host("other")
     keeper = Keeper({"new": new, "other": other}.__getitem__, time.monotonic)
 
-    def make(name: str, seconds: float) -> Callable[[], Life]:
-        def live() -> Life:
+    def make(name: str, seconds: float) -> Callable[[], Workflow]:
+        def live() -> Workflow:
             yield Call(lambda: time.sleep(seconds))
             keeper.release(name, {"job": name} if name != "b" else None)
 
@@ -404,9 +411,90 @@ def test_a_host_that_does_not_answer_for_its_leases_does_not_hold_up_the_end():
     keeper = Keeper(lambda _name: new, time.monotonic)
     keeper.add("a", lease_of("a", "new", 0.3))
 
-    def live() -> Life:
+    def live() -> Workflow:
         yield Call(lambda: time.sleep(0.5))
         keeper.release("a")
 
     drive({"a": live}, {"a": Pair("old", "new")}, Limits(), keeper=keeper)
     assert new.asked == 2  # as it was due, and in the end
+
+
+def test_a_hook_runs_beside_calls_of_a_run_with_one_thread():
+    """A hook that lasts holds up neither the calls of other jobs nor what its own limit does not count."""
+    order, may_end = [], threading.Event()
+
+    def hooked() -> Workflow:
+        yield HookCall(lambda: may_end.wait(10))
+        order.append("hook")
+
+    def other() -> Workflow:
+        yield Call(lambda: order.append("call"))
+        may_end.set()
+
+    drive({"a": hooked, "b": other}, {"a": Pair("s", "d"), "b": Pair("t", "e")}, Limits(), threads=1)
+    assert order == ["call", "hook"]
+
+
+def test_jobs_of_a_group_go_on_together_and_one_that_has_ended_is_not_waited_for():
+    order: list[str] = []
+
+    def decide(names: Sequence[str]) -> dict[str, str]:
+        order.append(f"decided for {' '.join(names)}")
+        return {name: f"{name} goes on" for name in names}
+
+    def member(name: str, fails: bool = False) -> Callable[[], Workflow]:
+        def live() -> Workflow:
+            order.append(f"{name} copies")
+            if fails:
+                return
+            order.append((yield Barrier("group", decide)))
+
+        return live
+
+    pairs = {name: Pair("s", "d") for name in "abc"}  # one after the other, since they share their hosts
+    workflows = {"a": member("a"), "b": member("b", fails=True), "c": member("c")}
+    drive(workflows, pairs, Limits(), groups={"group": ["a", "b", "c"]})
+    assert order == ["a copies", "b copies", "c copies", "decided for a c", "a goes on", "c goes on"]
+
+
+def test_a_group_in_its_cutover_waits_for_no_copy_of_another_job():
+    order, may_end = [], threading.Event()
+
+    def member() -> Workflow:
+        yield Barrier("group", lambda names: dict.fromkeys(names))
+        order.append("cutover")
+        may_end.set()
+
+    def copies() -> Workflow:
+        yield Call(lambda: may_end.wait(10))
+        order.append("copied")
+
+    pairs = {"a": Pair("s", "d"), "b": Pair("s", "d")}
+    drive({"a": member, "b": copies}, pairs, Limits(), groups={"group": ["a"]})
+    assert order == ["cutover", "copied"]
+
+
+def test_what_is_handed_over_ends_here_and_holds_up_its_group_alone():
+    ended: list[str] = []
+
+    def handed() -> Workflow:
+        try:
+            yield HandOver("a file of tasks")
+            raise AssertionError("it went on")
+        finally:
+            ended.append("closed")
+
+    def sibling() -> Workflow:
+        try:
+            yield Barrier("group", lambda names: dict.fromkeys(names))
+            raise AssertionError("it went on")
+        finally:
+            ended.append("sibling closed")
+
+    def other() -> Workflow:
+        yield Call(lambda: None)
+        ended.append("other")
+
+    pairs = {"a": Pair("s", "d"), "b": Pair("s", "d"), "c": Pair("s", "d")}
+    handed_over = drive({"a": handed, "b": sibling, "c": other}, pairs, Limits(), groups={"group": ["a", "b"]})
+    assert handed_over == {"a": "a file of tasks"} and sorted(ended) == ["closed", "other", "sibling closed"]

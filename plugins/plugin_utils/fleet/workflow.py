@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the lives of all kinds of jobs have in common: a transfer to its end, and a step that is tried again."""
+"""Steps that the workflows of all kinds of jobs share: a transfer to its end, a step with retries, a hook."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ..host_runner import OF_ANSWERS, unusable
+from ..hooks import Hook, HookResult, check_host, let_go, run_hook
+from ..host_runner import OF_ANSWERS, HostFailed, HostRunner, unusable
 from ..host_text import harmless
 from ..session import Place
 from ..status import Status
-from .conductor import Call, Life, Pause
 from .looks import Watch
-from .retries import delay_before
+from .scheduler import Call, HookCall, Pause, Workflow
 
 _PATIENCE = 300.0  # seconds for which the hosts of a transfer may be out of reach, where its job does not say
+RETRY_DELAYS = (30.0, 120.0, 600.0)  # seconds before the second, third and fourth attempt of a step
 
 
 class Running(Protocol):
@@ -80,19 +81,16 @@ def transfer_to_end(
         return Ended(result, begun, bool(getattr(error, "may_pass", False)))
 
 
-def stop_alone(steps: Life) -> Life:
-    """Make steps of a job. Whatever an answer of a host does in them stops this job alone: raises Stopped."""
+def stop_alone(steps: Workflow) -> Workflow:
+    """Run steps of a job. An answer of a host that cannot be used stops this job alone: raises Stopped."""
     try:
         return (yield from steps)
     except OF_ANSWERS as error:
         raise Stopped(harmless(unusable(error))) from error
 
 
-def persist(name: str, step: Callable[[], Life], tell: Callable[[str], None], most: int | None = None) -> Life:
-    """Make a step of the job ``name``, and make it again after a failure that may have passed, ``most`` times.
-
-    Raises Stopped.
-    """
+def retry(name: str, step: Callable[[], Workflow], tell: Callable[[str], None], most: int | None = None) -> Workflow:
+    """Run a step of the job ``name``, again after a failure that may pass, ``most`` times. Raises Stopped."""
     tries = 0
     while True:
         try:
@@ -100,9 +98,34 @@ def persist(name: str, step: Callable[[], Life], tell: Callable[[str], None], mo
             return
         except Stopped as stopped:
             tries += 1
-            is_last = most is not None and tries > most
-            delay = delay_before(tries, stopped.may_pass and not is_last)
-            if delay is None:
+            is_last = tries > (len(RETRY_DELAYS) if most is None else min(most, len(RETRY_DELAYS)))
+            if is_last or not stopped.may_pass:
                 raise
+            delay = RETRY_DELAYS[tries - 1]
             tell(f"{name}: {stopped}. Trying again in {delay:.0f} s")
             yield Pause(delay)
+
+
+def hook_to_end(hook: Hook, host: str, runner: Callable[[str, Hook], HostRunner]) -> Generator[Any, Any, HookResult]:
+    """Run a command or a module as a hook on ``host``, once, and return its result.
+
+    For a file of tasks, check that its host can be reached. ``runner`` makes the runner of a host for a hook.
+    """
+    try:
+        one = runner(host, hook)
+    except HostFailed as error:
+        return HookResult(failed=True, msg=str(error))
+
+    def do() -> HookResult:
+        try:
+            return check_host(one, hook.timeout) if hook.tasks else run_hook(one, hook)
+        finally:
+            let_go(one)
+
+    try:
+        result: HookResult = yield HookCall(do)
+    except HostFailed as error:
+        return HookResult(failed=True, msg=str(error))
+    if result.unreachable:
+        return result._replace(msg=f"{host} cannot be reached: {result.msg or 'no answer'}")
+    return result
