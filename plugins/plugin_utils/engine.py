@@ -28,8 +28,6 @@ _PARTS = (
     *("_core", "_model", "_tree", "_engine", "_methods", "_snapshot", "_migrate", "_job"),
     *(f"_rsyncd/{name}.py" for name in ("access", "check", "conf", "options")),
 )
-# What modules alone need of these packages.
-_FOR_MODULES = frozenset(f"_snapshot/{name}.py" for name in ("inspect_path", "overlap", "path_suggestions"))
 _LICENCE = re.compile(rb"\A(?:#.*\n)+")
 _TYPES = re.compile(rb"^if TYPE_CHECKING:.*\n((?:    .*\n|\n)+)", re.MULTILINE)
 # Where a docstring can be: at the top, and behind the line that ends the head of a function or class.
@@ -67,8 +65,6 @@ def pack_engine() -> bytes:
         place = _MODULE_UTILS / part
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_name("__init__.py"), place]:
             name = file.relative_to(_MODULE_UTILS).as_posix()
-            if name in _FOR_MODULES:
-                continue
             is_map = file.name == "__init__.py"  # which tells people what is where, and holds no code
             files[f"{PACKAGE}/{name}"] = b"" if is_map else shorten(file.read_bytes())
     return build_archive(files)

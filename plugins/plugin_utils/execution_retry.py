@@ -27,7 +27,10 @@ RETRIES = 2
 PAUSE = 2.0  # seconds, for become and for an sshd with too many connections
 # Steps that change nothing, or the same when they are done twice.
 READING = frozenset(
-    ["probe", "describe", "discover", "poll", "overview", "keep_record", "lease", "drill_down", "look_up_owners"]
+    [
+        *("probe", "describe", "discover", "poll", "overview", "keep_record", "lease", "drill_down", "look_up_owners"),
+        *("inspect_snapshot", "inspect_destination"),
+    ]
 )
 _SHORT_ACTIONS = ("list", "begin")  # with snapshots; the others may read or remove whole trees
 LONG = 86400.0  # seconds for these
@@ -71,7 +74,9 @@ def longest_answer(steps: Iterable[Mapping[str, object]], short: float) -> float
         inside = longest_answer(then, short) if isinstance(then, (list, tuple)) else 0.0
         waits = [step[name] for name in ("wait", "seconds", "interval") if name in step]
         longest += sum(one for one in waits if isinstance(one, (int, float)))
-        is_long = step["do"] == "sync" or (step["do"] == "snapshot" and step.get("action") not in _SHORT_ACTIONS)
+        is_long = step["do"] in ("sync", "inspect_snapshot") or (
+            step["do"] == "snapshot" and step.get("action") not in _SHORT_ACTIONS
+        )
         longest = max(longest, inside, LONG if is_long else 0.0)
     return longest
 

@@ -217,6 +217,42 @@ def _snapshot(step: steps.SnapshotStep, _given: Given) -> Mapping[str, object]:
     return {"refused": done.failed} if done.failed else {**done.result, "warnings": done.warnings}
 
 
+def _inspect_snapshot(step: steps.InspectSnapshot, _given: Given) -> Mapping[str, object]:
+    """Return the kind of a path in a snapshot and the problems below it. Raise StateError if there is no such path."""
+    from .._snapshot.actions import MAX_LISTED
+    from .._snapshot.errors import Refused, unexpected
+    from .._snapshot.inspect_path import inspect_path
+    from .._snapshot.repository import Series
+
+    repository, host, job = step["place"]
+    try:
+        with Series(repository, host, job) as series:
+            found = inspect_path(series, step["name"], os.fsencode(step["path"]), step["level"])
+    except (Refused, ValueError) as refused:
+        raise StateError(str(refused)) from None
+    except OSError as error:
+        raise StateError(str(unexpected(error, os.path.join(repository, host, job)))) from error
+    report = found.report
+    return {
+        "kind": found.kind,
+        "checked": found.checked,
+        "problems": [problem.dump() for problem in list(report.problems.values())[:MAX_LISTED]],
+        "problems_total": report.problems_total,
+    }
+
+
+def _inspect_destination(step: steps.InspectDestination, _given: Given) -> Mapping[str, object]:
+    """Return the state of a restore's destination. Raise StateError if it cannot be one."""
+    from .._core.errors import TransferFailed
+    from .._snapshot.overlap import inspect_destination
+
+    dest = step["dest"]
+    try:
+        return inspect_destination(step["repository"], dest, step["occupies"])._asdict()
+    except (TransferFailed, OSError) as error:
+        raise StateError(f"Nothing was restored: {dest} cannot be the destination: {error}") from None
+
+
 def _quick_digest(step: steps.QuickDigest, given: Given) -> Mapping[str, object]:
     """Return the ``digest`` of a tree that is read within ``seconds``, None else; after it come the steps ``then``.
 
@@ -257,6 +293,8 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "keep_record": _keep_record,
     "lease": _lease,
     "snapshot": _snapshot,
+    "inspect_snapshot": _inspect_snapshot,
+    "inspect_destination": _inspect_destination,
     "quick_digest": _quick_digest,
     "drill_down": _drill_down,
     "look_up_owners": _look_up_owners,

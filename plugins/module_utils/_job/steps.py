@@ -134,6 +134,23 @@ if TYPE_CHECKING:
         place: list[str]  # the repository, the host and the job
         options: Mapping[str, object]  # that are not as the module has them by default
 
+    class InspectSnapshot(TypedDict):
+        """See _snapshot/inspect_path.py."""
+
+        do: Literal["inspect_snapshot"]
+        place: list[str]  # the repository, the host and the job
+        name: str  # of the snapshot, or unfinished
+        path: str  # in its tree; empty: all of it
+        level: str  # structure, files or contents
+
+    class InspectDestination(TypedDict):
+        """See _snapshot/overlap.py."""
+
+        do: Literal["inspect_destination"]
+        repository: str  # need not exist on this host
+        dest: str  # the folder in which the files would arrive
+        occupies: str  # the path that must not be there yet
+
     class QuickDigest(TypedDict):
         do: Literal["quick_digest"]
         request: DigestRequest
@@ -172,6 +189,8 @@ if TYPE_CHECKING:
         KeepRecord,
         Lease,
         SnapshotStep,
+        InspectSnapshot,
+        InspectDestination,
         QuickDigest,
         LookUpOwners,
         DrillDown,
@@ -194,6 +213,8 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "keep_record": {"id": str, "record": dict},
     "lease": {"id": str, "act": str, "holder": str, "who": str, "takeover": bool, "guard": bool},
     "snapshot": {"action": str, "place": list, "options": dict},
+    "inspect_snapshot": {"place": list, "name": str, "path": str, "level": str},
+    "inspect_destination": {"repository": str, "dest": str, "occupies": str},
     "quick_digest": {"request": dict, "then": list},
     "look_up_owners": {"counted": dict},
     "drill_down": {**_FOLDER, "ask": str},

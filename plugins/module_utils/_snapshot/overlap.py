@@ -2,15 +2,37 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether two folders of this host are in each other, whatever their paths look like."""
+"""The destination of a restore on this host: whether it and the repository are in each other, and what is there."""
 
 from __future__ import annotations
 
 import os
+import stat
+from typing import NamedTuple
+
+from .._tree.descent import open_root
+from .._tree.resolve import real_path, resolve
+
+
+class Destination(NamedTuple):
+    """The destination of a restore, as this host finds it."""
+
+    overlaps: bool  # with the repository
+    dest: str  # without symbolic links
+    free: bool  # nothing or an empty folder is at the path that the restore occupies
+
+
+def inspect_destination(repository: str, dest: str, occupies: str) -> Destination:
+    """Return the state of the folder ``dest``, in which the path ``occupies`` would be made.
+
+    Raises TransferFailed for a symbolic link that is not followed, and OSError.
+    """
+    real, free = os.fsdecode(real_path(os.fsencode(dest))), _is_free(occupies)
+    return Destination(overlap(repository, real), real, free)
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether one of two paths leads to the other, or into it; either may be missing.
+    """Return whether one of two paths leads to the other, or into it; either may be missing.
 
     Symbolic links are followed, and folders are compared by device and inode: bind mounts have the same.
     """
@@ -32,3 +54,19 @@ def _is_within(path: str, folder: str) -> bool:
         if at == os.path.dirname(at):
             return False
         at = os.path.dirname(at)
+
+
+def _is_free(path: str) -> bool:
+    found = resolve(os.fsencode(path))
+    try:
+        if found.error is not None:
+            raise found.error
+        if found.status is None or not stat.S_ISDIR(found.status.st_mode):
+            return found.status is None
+        fd = open_root(found.fd)
+        try:
+            return not os.listdir(fd)
+        finally:
+            os.close(fd)
+    finally:
+        os.close(found.fd)

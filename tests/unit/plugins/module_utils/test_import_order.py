@@ -182,7 +182,6 @@ def test_every_file_runs_on_a_host():
     assert {
         ROOT / "_job/main.py",
         ROOT / "_methods/ssh/forced_command.py",
-        ROOT / "_snapshot/inspect_path.py",
     } <= entries
     reached = reached_from(entries)
     there = {path for path in ROOT.rglob("*.py") if path.name != "__init__.py"}
