@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENT
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes, show_changes
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.trust import decide_trust
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
@@ -39,8 +39,5 @@ class ActionModule(PairAction):
             if error.details is not None and not self._task.diff:
                 shorten_changes(error.details)
             raise
-        if self._task.diff:
-            result["diff"] = {"prepared": "".join(f"{line}\n" for line in result["changes"])}
-        else:
-            shorten_changes(result)
+        show_changes(result, self._task.diff)
         return result

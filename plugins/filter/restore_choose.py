@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.role_logic import find_answer
-
 DOCUMENTATION = r"""
 name: restore_choose
 short_description: Choose the snapshot of a point in time
@@ -86,7 +84,10 @@ _value:
 
 def restore_choose(snapshots: Any, when: Any = "latest", timezone: str = "UTC") -> Any:
     """Return the snapshot that is meant, as choose_snapshot does."""
-    return find_answer("plugin_utils.restore.choose.choose_snapshot")(snapshots, when, timezone)
+    # Ansible loads this file in the process of each task that has a filter of the collection.
+    from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.choose import choose_snapshot
+
+    return choose_snapshot(snapshots, when, timezone)
 
 
 class FilterModule:

@@ -24,6 +24,7 @@ class PairAction(FleetAction):
     """A task that works on a source host and a destination host at once."""
 
     interruption: Interruption  # its words are for run_pair to set
+    roles: tuple[str, ...] = ()  # whose variables no facts of the hosts may set
 
     def run_pair(
         self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
@@ -38,7 +39,8 @@ class PairAction(FleetAction):
         try:
             with self.interruption:
                 for option in ("src_host", "dest_host"):
-                    runners.append(HostRunner(self, options[option] or variables["inventory_hostname"], variables))
+                    host = options[option] or variables["inventory_hostname"]
+                    runners.append(HostRunner(self, host, variables, self.roles))
                 return self._run_pair(runners, options)
         except (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError) as error:
             return {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}

@@ -126,6 +126,14 @@ def shorten_changes(result: Result) -> None:
     result["changes_truncated"] = result["changes_total"] > len(result["changes"])
 
 
+def show_changes(result: Result, as_diff: bool) -> None:
+    """Make the diff of a task from the changes, or shorten them."""
+    if as_diff:
+        result["diff"] = {"prepared": "".join(f"{line}\n" for line in result["changes"])}
+    else:
+        shorten_changes(result)
+
+
 def with_earlier(status: Status, earlier: Outcome | None) -> Status:
     """Add what a run that nobody waited for had changed already: the task's user sees it only now."""
     if status.outcome is None or earlier is None or not earlier.changed:

@@ -2,13 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a restore decides, as typed, pure functions of what was asked for and of what the hosts answered.
+"""One restore, from the request to the report.
 
-* ``request``: what is to be restored, completed from the jobs of the backup;
-* ``choose``: which snapshot a point in time means;
-* ``integrity``: whether a snapshot is restored from, by what its check found, as a table;
-* ``target``: from where to where it goes;
-* ``place``: whether it may go there, by what is there already, as a table.
-
-Nothing here asks a host or reads a file: ``plugins/filter/restore_logic.py`` is how the role asks.
+* ``workflow``: the steps in their order. Only it asks hosts and writes files.
+* ``request``: the user's options, completed from the jobs of the backup.
+* ``choose``: the snapshot that a point in time means.
+* ``plan``: decisions about the snapshot, the destination and the transfer, by the answers of the hosts.
 """

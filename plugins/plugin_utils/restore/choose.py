@@ -2,13 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which snapshot is meant by a point in time."""
+"""The snapshot that a point in time means."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
@@ -18,28 +19,35 @@ from ..timespec import as_text, read_moment
 _SHOWN = 12  # snapshots in a message
 
 
-class Choice(TypedDict):
-    """The snapshot that is meant, and why, or the problem."""
+@dataclass(frozen=True)
+class ChosenSnapshot:
+    """The snapshot to restore from."""
 
     name: str
-    path: str
+    path: str  # empty: not known
     state: str
-    why: str
-    problem: str
+    why: str  # it is this one
 
 
 def choose_snapshot(
     snapshots: Sequence[Mapping[str, Any]], when: Any = "latest", timezone: str = "UTC", now: float | None = None
-) -> Choice:
-    """Return the snapshot that is meant by ``when``: ``name``, ``path``, ``state`` and ``why``, or the ``problem``.
+) -> Mapping[str, str]:
+    """Return the result of the filter restore_choose: the chosen snapshot, or the ``problem``."""
+    try:
+        return {**asdict(choose(snapshots, when, timezone, now)), "problem": ""}
+    except Refused as refused:
+        return {"name": "", "path": "", "state": "", "why": "", "problem": str(refused)}
+
+
+def choose(
+    snapshots: Sequence[Mapping[str, Any]], when: Any = "latest", timezone: str = "UTC", now: float | None = None
+) -> ChosenSnapshot:
+    """Return the snapshot that is meant by ``when``. Raise Refused if there is none.
 
     ``now`` is the time of the control node, in seconds since 1970.
     """
-    try:
-        found, why = _find(snapshots, as_text(when), timezone, int(time.time() if now is None else now))
-    except Refused as refused:
-        return {"name": "", "path": "", "state": "", "why": "", "problem": str(refused)}
-    return {"name": found["name"], "path": found.get("path", ""), "state": found["state"], "why": why, "problem": ""}
+    found, why = _find(snapshots, as_text(when), timezone, int(time.time() if now is None else now))
+    return ChosenSnapshot(found["name"], found.get("path", ""), found["state"], why)
 
 
 def _find(snapshots: Sequence[Mapping[str, Any]], when: str, zone: str, now: int) -> tuple[Mapping[str, Any], str]:
@@ -89,7 +97,7 @@ def _others(by_name: Mapping[str, Mapping[str, Any]]) -> str:
     return f"What is there can be restored from when it is named exactly: {', '.join(others)}"
 
 
-def listed(snapshots: Any) -> str:
+def listed(snapshots: Iterable[Mapping[str, Any]]) -> str:
     """Return the names of the complete snapshots for a message, the newest first."""
     complete = sorted((str(one["name"]) for one in snapshots if one["state"] == "complete"), reverse=True)
     more = f" and {len(complete) - _SHOWN} older ones" if len(complete) > _SHOWN else ""

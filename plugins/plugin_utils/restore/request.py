@@ -2,13 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is to be restored, completed from the jobs of the backup and checked before any host is asked."""
+"""The request for a restore: the user's options, completed from the jobs of the backup and checked. Pure."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from dataclasses import dataclass, fields
+from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
 
@@ -29,38 +30,57 @@ NOT_TO_CHOOSE = {
     "checksum",
     "verify",
     "wait",
+    "collect",
     "link_dest",
     "link_dest_exclude",
 }
 
 
-# "from" is a keyword of Python
-Request = TypedDict(
-    "Request",
-    {
-        "repository": dict[str, str],  # host and path
-        "from": str,  # the host that was backed up
-        "job": str,
-        "path": str,  # in the tree
-        "to": str,  # the host that gets it
-        "origin": str,  # where it was on its host; empty: not known
-        "problems": list[str],
-    },
-)
+@dataclass(frozen=True)
+class RestoreOptions:
+    """The options of a restore as the user gives them; empty strings for those that are not given."""
+
+    client: str  # the host that was backed up
+    job: str
+    path: str  # in the tree, or on the host
+    when: str
+    timezone: str
+    repository: Mapping[str, str]  # host and path
+    to: str
+    dest: str
+    over: bool
+    delete: bool
+    check: str  # the level to which the snapshot is compared with its manifest
+    damaged: bool  # restore damaged files
+    verify: str
+    transfer: Mapping[str, Any]
+
+    @classmethod
+    def parse(cls, options: Mapping[str, Any]) -> RestoreOptions:
+        """Return those among the options of a task."""
+        return cls(**{field.name: options[field.name] for field in fields(cls)})
+
+
+@dataclass(frozen=True)
+class RestoreRequest:
+    """The files to restore, and the hosts."""
+
+    repository_host: str
+    repository: str  # its path
+    client: str
+    job: str
+    path: str  # in the tree
+    to: str  # the host that receives the files
+    origin: str  # their path on the client; empty: unknown
 
 
 def complete_request(
-    given: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
-) -> Request:
-    """Return the request, completed from the jobs of the backup, with a sentence for each of its ``problems``.
-
-    ``path`` is relative to the tree; ``origin`` is where it was on the host, empty if unknown.
-    """
+    given: RestoreOptions, jobs: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
+) -> RestoreRequest:
+    """Return the request, completed from the jobs of the backup. Raise Refusal with a sentence for each problem."""
     problems: list[str] = []
-    host, name, fitting = _job(given, jobs, groups, problems)
-    repository: Any = given.get("repository") or next(
-        (job["repository"] for job in fitting if job.get("repository")), {}
-    )
+    client, name, fitting = _job(given, jobs, groups, problems)
+    repository: Any = given.repository or next((job["repository"] for job in fitting if job.get("repository")), {})
     if not isinstance(repository, Mapping) or not repository.get("host") or not repository.get("path"):
         problems.append(
             "it is not known where the snapshots are: set restore_repository to {host: NAME, path: FOLDER}, or give "
@@ -68,27 +88,27 @@ def complete_request(
         )
         repository = {"host": "", "path": ""}
     sources = {one["part"]: os.path.normpath(one["src"]) for one in backup_sources(fitting[0])} if fitting else {}
-    path, origin = _path(str(given.get("path") or ""), sources, problems)
-    to = str(given.get("to") or host)
+    path, origin = _path(given.path, sources, problems)
+    to = given.to or client
     for what, wanted in (("the repository's host", repository["host"]), ("restore_to", to)):
         if wanted and wanted not in groups["all"]:
             problems.append(f"{what} {wanted} is not in the inventory; its variables would say how to reach it")
-    dest = str(given.get("dest") or "")
+    dest = given.dest
     if dest and not dest.startswith("/"):
         problems.append(f"restore_dest {dest} is not an absolute path")
     if goes_back(dest):
         problems.append(f"restore_dest {dest} has '..' in it, and could be anywhere: name the folder itself")
     known = set(spec_from_documentation(DOCUMENTATION_OF_TRANSFER)) - NOT_TO_CHOOSE
-    unknown = sorted(set(given.get("transfer") or {}) - known)
+    unknown = sorted(set(given.transfer) - known)
     if unknown:
         problems.append(
             f"restore_transfer has {', '.join(unknown)}, which is no option of a transfer, or one that a restore sets "
             "itself"
         )
-    problems += _about_trust(given.get("transfer") or {})
-    if given.get("delete") and not given.get("over"):
+    problems += _about_trust(given.transfer)
+    if given.delete and not given.over:
         problems.append("restore_delete removes what is not in the snapshot, which takes restore_over=true, too")
-    if host and not dest and not origin and not problems:
+    if client and not dest and not origin and not problems:
         problems.append(
             "it is not known where this was on the host, so nothing can be put beside it: name a folder in "
             "restore_dest, or give the file with backup_jobs (-e @FILE)"
@@ -96,25 +116,20 @@ def complete_request(
             else f"the job has several trees: name one in restore_path ({', '.join(sources)}), or a folder in "
             "restore_dest"
         )
-    return {
-        "repository": dict(repository),
-        "from": host,
-        "job": name,
-        "path": path,
-        "to": to,
-        "origin": origin,
-        "problems": problems,
-    }
+    if problems:
+        lines = "".join(f"\n- {problem}" for problem in problems)
+        raise Refusal(f"Nothing was restored, because the request is not valid:{lines}")
+    return RestoreRequest(repository["host"], repository["path"], client, name, path, to, origin)
 
 
 def _job(
-    given: Mapping[str, Any],
+    given: RestoreOptions,
     jobs: Sequence[Mapping[str, Any]],
     groups: Mapping[str, Sequence[str]],
     problems: list[str],
 ) -> tuple[str, str, list[Mapping[str, Any]]]:
     """Return the host, the name of the job, and the jobs that fit both."""
-    host, name = str(given.get("from") or ""), str(given.get("job") or "")
+    host, name = given.client, given.job
     fitting = [job for job in jobs if not name or job.get("name") == name]
     fitting = [job for job in fitting if not host or host in clients(job, groups)]
     if not host:
@@ -127,7 +142,7 @@ def _job(
         name = found[0] if len(found) == 1 else ""
         if not name:
             problems.append(_which("restore_job", f"job of {host} is meant", found))
-    if jobs and not fitting and not given.get("repository"):
+    if jobs and not fitting and not given.repository:
         known = sorted({f"{job.get('name')} of {one}" for job in jobs for one in clients(job, groups)})
         problems.append(
             f"backup_jobs has no job {name or '(any)'} of {host or '(any host)'}; it has {', '.join(known)}"
@@ -148,7 +163,7 @@ def _which(variable: str, what: str, found: Sequence[str]) -> str:
 
 
 def _path(path: str, sources: Mapping[str, str], problems: list[str]) -> tuple[str, str]:
-    """Return the path in the tree, and where it was on the host."""
+    """Return the path in the tree, and its path on the host."""
     absolute, names = path.startswith("/"), [name for name in path.split("/") if name not in ("", ".")]
     if ".." in names:
         problems.append(f"restore_path {path} has '..' in it: write the path without")

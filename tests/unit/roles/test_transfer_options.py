@@ -71,14 +71,6 @@ def test_a_backup_job_has_every_option_of_transfer_that_a_backup_does_not_decide
     )
 
 
-def test_restore_hands_every_option_of_a_job_to_transfer():
-    (task,) = [task for task in load("restore", "tasks/make_transfer.yml") if "longhaul.fleet.transfer" in task]
-    handed = task["longhaul.fleet.transfer"]
-    assert set(handed) == {*transfer_options(), "verify"}
-    for name in transfer_options():
-        assert handed[name].startswith(f"{{{{ __restore_job.{name}"), name
-
-
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_a_migration_knows_the_programs_of_each_method_that_can_be_named(method: str):
     """And looks for these on both hosts, and knows the packages that have them."""

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request import complete_request
+from ansible_collections.longhaul.fleet.tests.unit.plugins.plugin_utils.restore.options import make_options
 
 VAULT = {"host": "vault", "path": "/srv/backup"}
 JOBS = [
@@ -19,19 +21,19 @@ GROUPS = {"all": ["web1", "web2", "db1", "vault"], "web": ["web1", "web2"]}
 
 
 def ask(jobs=None, **given):
-    return complete_request(given, JOBS if jobs is None else jobs, GROUPS)
+    return complete_request(make_options(**given), JOBS if jobs is None else jobs, GROUPS)
 
 
 @pytest.mark.parametrize(
     "given, expected",
     [
-        ({"from": "web1", "job": "data"}, ("web1", "data", "", "web1", "/srv/data")),
-        ({"from": "web2"}, ("web2", "data", "", "web2", "/srv/data")),
+        ({"client": "web1", "job": "data"}, ("web1", "data", "", "web1", "/srv/data")),
+        ({"client": "web2"}, ("web2", "data", "", "web2", "/srv/data")),
         ({"job": "etc", "path": "ssh/sshd_config"}, ("web1", "etc", "ssh/sshd_config", "web1", "/etc/ssh/sshd_config")),
         ({"job": "etc", "path": "/etc/ssh/"}, ("web1", "etc", "ssh", "web1", "/etc/ssh")),
         ({"job": "etc", "path": "/"}, ("web1", "etc", "", "web1", "/etc")),
         ({"job": "etc", "path": "./ssh//keys"}, ("web1", "etc", "ssh/keys", "web1", "/etc/ssh/keys")),
-        ({"from": "web1", "job": "data", "to": "web2"}, ("web1", "data", "", "web2", "/srv/data")),
+        ({"client": "web1", "job": "data", "to": "web2"}, ("web1", "data", "", "web2", "/srv/data")),
         ({"job": "db", "path": "dumps/new"}, ("db1", "db", "dumps/new", "db1", "/srv/dumps/new")),
         ({"job": "db", "path": "/var/lib/db/x"}, ("db1", "db", "db/x", "db1", "/var/lib/db/x")),
         ({"job": "db", "dest": "/tmp/x"}, ("db1", "db", "", "db1", "")),
@@ -39,31 +41,34 @@ def ask(jobs=None, **given):
 )
 def test_a_request_is_completed(given, expected):
     found = ask(**given)
-    assert found["problems"] == []
-    assert tuple(found[key] for key in ("from", "job", "path", "to", "origin")) == expected
-    assert found["repository"] == VAULT
+    assert (found.client, found.job, found.path, found.to, found.origin) == expected
+    assert {"host": found.repository_host, "path": found.repository} == VAULT
 
 
 def test_without_jobs_all_must_be_said():
-    found = ask([], repository=VAULT, **{"from": "gone", "job": "data", "to": "web1", "dest": "/srv/back", "path": "a"})
-    assert found["problems"] == [] and found["from"] == "gone" and found["origin"] == ""
+    found = ask([], repository=VAULT, client="gone", job="data", to="web1", dest="/srv/back", path="a")
+    assert found.client == "gone" and found.origin == ""
 
 
 @pytest.mark.parametrize(
     "given, jobs, words",
     [
         ({}, JOBS, ["restore_from: db1, web1, web2"]),
-        ({"from": "web1"}, JOBS, ["restore_job: data, etc"]),
+        ({"client": "web1"}, JOBS, ["restore_job: data, etc"]),
         ({"job": "data"}, JOBS, ["restore_from: web1, web2"]),
-        ({"from": "web1", "job": "dta"}, JOBS, ["no job dta of web1", "data of web1", "etc of web1"]),
-        ({"from": "web1", "job": "data"}, [], ["restore_repository"]),
-        ({"from": "web1", "job": "data", "repository": "/srv"}, [], ["restore_repository"]),
-        ({"from": "web1", "job": "data", "repository": {"host": "valut", "path": "/b"}}, JOBS, ["valut is not in the"]),
-        ({"from": "web1", "job": "data", "repository": VAULT}, [], ["restore_dest"]),
-        ({"from": "web1", "job": "data", "to": "web9"}, JOBS, ["restore_to web9"]),
-        ({"from": "web1", "job": "data", "dest": "x"}, JOBS, ["restore_dest x is not an absolute"]),
-        ({"from": "web1", "job": "data", "dest": "/srv/x/.."}, JOBS, ["restore_dest /srv/x/.. has '..' in it"]),
-        ({"from": "web1", "job": "data", "delete": True}, JOBS, ["restore_over=true"]),
+        ({"client": "web1", "job": "dta"}, JOBS, ["no job dta of web1", "data of web1", "etc of web1"]),
+        ({"client": "web1", "job": "data"}, [], ["restore_repository"]),
+        ({"client": "web1", "job": "data", "repository": "/srv"}, [], ["restore_repository"]),
+        (
+            {"client": "web1", "job": "data", "repository": {"host": "valut", "path": "/b"}},
+            JOBS,
+            ["valut is not in the"],
+        ),
+        ({"client": "web1", "job": "data", "repository": VAULT}, [], ["restore_dest"]),
+        ({"client": "web1", "job": "data", "to": "web9"}, JOBS, ["restore_to web9"]),
+        ({"client": "web1", "job": "data", "dest": "x"}, JOBS, ["restore_dest x is not an absolute"]),
+        ({"client": "web1", "job": "data", "dest": "/srv/x/.."}, JOBS, ["restore_dest /srv/x/.. has '..' in it"]),
+        ({"client": "web1", "job": "data", "delete": True}, JOBS, ["restore_over=true"]),
         (
             {"job": "etc", "transfer": {"bwlimit": "1M", "speed": 1, "src": "/x"}},
             JOBS,
@@ -81,5 +86,6 @@ def test_without_jobs_all_must_be_said():
     ],
 )
 def test_what_is_not_clear_is_said(given, jobs, words):
-    problems = " | ".join(ask(jobs, **given)["problems"])
-    assert [word for word in words if word not in problems] == [], problems
+    with pytest.raises(Refusal, match="^Nothing was restored, because the request is not valid:\n- ") as refused:
+        ask(jobs, **given)
+    assert [word for word in words if word not in str(refused.value)] == []

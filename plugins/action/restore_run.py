@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action behind longhaul.fleet.restore_run: one restore, on the host that receives the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.modules import transfer
+from ansible_collections.longhaul.fleet.plugins.modules.restore_run import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write, refuse_unwritable
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.folder import Folder
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import find_set_by_facts, refuse_facts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes, show_changes
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request import (
+    RestoreOptions,
+    RestoreRequest,
+    complete_request,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.workflow import RestoreWorkflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+
+prepare(transfer.DOCUMENTATION)
+
+_FOLDER = "restore_report_dir"
+
+
+class ActionModule(PairAction):
+    """Restore from a snapshot."""
+
+    documentation = DOCUMENTATION
+    roles = ("restore", "backup")
+    users_own = ("request",)
+    summary: Mapping[str, object] = {}
+
+    def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
+        """Complete the request, and restore if this is the host that receives the files."""
+        own, folder = str(variables.get("inventory_hostname")), options["folder"]
+        refused = refuse_facts(own, find_set_by_facts(variables, *self.roles))
+        if refused:
+            return {"failed": True, "msg": f"Nothing was done: {refused}"}
+        try:
+            request = RestoreRequest(**options["request"]) if options["request"] else _complete(options, variables)
+        except Refusal as refusal:
+            return {"failed": True, "msg": str(refusal)}
+        if options["only_request"]:
+            return {"changed": False, "request": asdict(request)}
+        if request.to != own:
+            return {"changed": False, "skipped": True, "skip_reason": f"{request.to} receives the files"}
+        refused = "" if self._task.check_mode else refuse_unwritable(folder, _FOLDER)
+        if refused:
+            return {"failed": True, "msg": refused}
+        ends = {"src_host": request.repository_host, "dest_host": request.to}
+        try:
+            result = super().work({**options, **ends, "request": request}, variables)
+        except OSError as error:
+            result = cannot_write(error, folder, _FOLDER)
+        return {**result, "summary": self.summary} if self.summary else result
+
+    def run_pair(
+        self, source: HostRunner, dest: HostRunner, options: Mapping[str, Any], say: Callable[[str], None]
+    ) -> Mapping[str, object]:
+        """Restore, and return the result of the transfer."""
+        task = self._task
+        workflow = RestoreWorkflow(
+            options["request"],
+            RestoreOptions.parse(options),
+            source,
+            dest,
+            Folder(options["folder"], writes=not task.check_mode),
+            (lambda _line: None) if task.no_log else say,
+            self.interruption,
+            check=task.check_mode,
+            diff=task.diff,
+        )
+        try:
+            result = workflow.run()
+        except TransferError as error:
+            if error.details is not None and not task.diff:
+                shorten_changes(error.details)
+            raise
+        finally:
+            self.summary = workflow.summary
+        show_changes(result, task.diff)
+        return result
+
+
+def _complete(options: Mapping[str, Any], variables: Mapping[str, Any]) -> RestoreRequest:
+    jobs = [{**options["defaults"], **job} for job in options["jobs"]]
+    return complete_request(RestoreOptions.parse(options), jobs, variables["groups"])
