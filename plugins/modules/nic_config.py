@@ -9,23 +9,70 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: nic_config
-short_description: "Internal: put the network configuration files of the role nic in place"
+short_description: "Internal: plan the network configuration of the role nic, and put its files in place"
 version_added: 0.1.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Writes a set of files, and removes others, after the network's own program has accepted all of them together. With a file that it
+  - With O(state=planned), decides what the links that are wanted need on this host, and changes nothing.
+  - With O(state=present), writes a set of files, and removes others, after the network's own program has accepted all of them together. With a file that it
     does not accept, nothing is written.
   - Part of the role P(longhaul.fleet.nic#role). Its options and what it returns may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
   - longhaul.fleet._attributes.change
 options:
-  files:
-    description: Files that must exist, each with C(path), C(content) and C(mode) as an integer. By default the mode is kept.
+  state:
+    description: Whether the change is planned or made.
+    type: str
+    choices: [planned, present]
+    default: present
+    version_added: 0.2.0
+  links:
+    description: For V(planned), the links that are wanted, as the role's nic_links.
     type: list
     elements: dict
-    required: true
+    default: []
+    version_added: 0.2.0
+  manager:
+    description: For V(planned), the network manager to use, or V(auto).
+    type: str
+    default: auto
+    version_added: 0.2.0
+  edit_existing:
+    description:
+      - For V(planned), whether files that are not the role's may be changed, where the manager knows no additions to them.
+    type: bool
+    default: false
+    version_added: 0.2.0
+  header:
+    description: For V(planned), a comment for the top of each file.
+    type: str
+    default: ""
+    version_added: 0.2.0
+  tcp:
+    description: For V(planned), what is asked of TCP. Without it, nothing is planned for TCP.
+    type: dict
+    version_added: 0.2.0
+    suboptions:
+      congestion_control:
+        description: The congestion control. Empty for the one that is set.
+        type: str
+        default: ""
+      qdisc:
+        description: The queueing discipline for links that come up. Empty for the one that is set.
+        type: str
+        default: fq
+      speed:
+        description: The speed in Mbit/s that counts instead of that of the links. V(0) for theirs.
+        type: int
+        default: 0
+  files:
+    description:
+      - Files that must exist, each with C(path), C(content) and C(mode) as an integer. By default the mode is kept.
+      - Required for V(present).
+    type: list
+    elements: dict
   absent:
     description: Files that must not exist.
     type: list
@@ -44,6 +91,14 @@ seealso:
 """
 
 EXAMPLES = r"""
+- name: Plan a larger MTU
+  longhaul.fleet.nic_config:
+    state: planned
+    links:
+      - name: eth1
+        mtu: 9000
+  register: plan
+
 - name: Put a file for netplan in place
   longhaul.fleet.nic_config:
     files:
@@ -54,32 +109,104 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changed_paths:
-  description: The files that were written or removed, or would be in check mode.
+  description: The files that were written or removed, or would be in check mode or with O(state=present).
   returned: success
   type: list
   elements: str
 backups:
   description: The copies that were made, by the path of the file.
-  returned: success
+  returned: O(state=present)
+  type: dict
+problems:
+  description: Sentences that say why nothing can be done. With any of them, the other values of the plan are empty.
+  returned: O(state=planned)
+  type: list
+  elements: str
+files:
+  description: The files that must exist.
+  returned: O(state=planned)
+  type: list
+  elements: dict
+absent:
+  description: The files that must not exist.
+  returned: O(state=planned)
+  type: list
+  elements: str
+save:
+  description: The files that the checkpoint keeps.
+  returned: O(state=planned)
+  type: list
+  elements: str
+managers:
+  description: The managers of the links.
+  returned: O(state=planned)
+  type: list
+  elements: str
+links:
+  description: The links that the change can affect.
+  returned: O(state=planned)
+  type: list
+  elements: str
+made:
+  description: The links that the change makes.
+  returned: O(state=planned)
+  type: list
+  elements: str
+mtu_only:
+  description: Whether nothing but MTUs changes.
+  returned: O(state=planned)
+  type: bool
+live:
+  description: Sentences that say how the running links differ from those that are wanted.
+  returned: O(state=planned)
+  type: list
+  elements: str
+installs_ifenslave:
+  description: Whether ifupdown needs ifenslave for a bond.
+  returned: O(state=planned)
+  type: bool
+apply:
+  description: The commands that bring the changed files to life, each a list of a program and its arguments.
+  returned: O(state=planned)
+  type: list
+  elements: list
+restore:
+  description: The commands that bring the old files back to life.
+  returned: O(state=planned)
+  type: list
+  elements: list
+tcp:
+  description: The C(content) of a file in F(/etc/sysctl.d), and C(problems) with what is asked.
+  returned: O(state=planned) and O(tcp)
+  type: dict
+cloud:
+  description: The name of the cloud that the host is in, V(null) where it is in none.
+  returned: O(state=planned)
+  type: str
+ping:
+  description: Whether a C(ping) that can test a path is C(usable) here, and the C(package) that would bring it.
+  returned: O(state=planned)
   type: dict
 """
 
 import os
 import tempfile
 from contextlib import contextmanager, nullcontext
-from typing import Iterator, NamedTuple
+from dataclasses import asdict
+from typing import Iterator, Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import Checkpoint, CheckpointError
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.discover import discover
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import find_ping
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.files import File
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_commands, make_plan
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.tcp import (
+    KERNEL_VALUES,
+    Tuning,
+    plan_tcp,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.validate import try_files
-
-
-class File(NamedTuple):
-    """A file that is to be there; without a mode it keeps its own."""
-
-    path: str
-    content: str
-    mode: int | None
 
 
 def _now(path: str) -> str | None:
@@ -116,32 +243,87 @@ def _armed(name: str) -> Iterator[None]:
         yield
 
 
-def main() -> None:
-    """Compare, try out, write."""
-    module = AnsibleModule(
-        argument_spec={
-            "files": {"type": "list", "elements": "dict", "required": True},
-            "absent": {"type": "list", "elements": "path", "default": []},
-            "backup": {"type": "bool", "default": False},
-            "checkpoint": {"type": "str"},
-        },
-        supports_check_mode=True,
-    )
+def _compare(files: Sequence[File], absent: Sequence[str]) -> tuple[list[File], list[str], dict[str, str | None]]:
+    """Return the files that differ, the paths to remove, and the present text of both."""
     before: dict[str, str | None] = {}
     wrong, gone = [], []
-    files = [
-        File(one["path"], one["content"], None if one.get("mode") is None else int(one["mode"]))
-        for one in module.params["files"]
-    ]
     for file in files:
         there = _now(file.path)
         if there != file.content or file.mode not in (None, _mode(file.path)):
             before[file.path] = there
             wrong.append(file)
-    for path in module.params["absent"]:
+    for path in absent:
         if os.path.lexists(path):
             before[path] = _now(path)
             gone.append(path)
+    return wrong, gone, before
+
+
+def _plan(module: AnsibleModule) -> dict[str, object]:
+    """Return everything that one run of the role does to this host."""
+    params, host = module.params, discover()
+    plan = make_plan(params["links"], host, params["manager"], params["edit_existing"], params["header"])
+    changed = sorted(_compare(plan.files, plan.absent)[2])
+    apply, restore = make_commands(plan, host, changed)
+    result: dict[str, object] = {
+        "cloud": host.cloud,
+        "ping": find_ping(host.system)._asdict(),
+        "problems": plan.problems,
+        "files": [asdict(file) for file in plan.files],
+        "absent": plan.absent,
+        "save": plan.save,
+        "managers": sorted(set(plan.managers.values())) or [one for one in [host.default_manager] if one],
+        "links": plan.links,
+        "made": plan.made,
+        "mtu_only": plan.mtu_only,
+        "live": plan.live,
+        "installs_ifenslave": plan.installs_ifenslave,
+        "changed_paths": changed,
+        "apply": apply,
+        "restore": restore,
+    }
+    if params["tcp"]:
+        current = {name: _now(f"/proc/sys/net/ipv4/{name}") or "" for name in KERNEL_VALUES}
+        content, problems = plan_tcp(host, plan.mtus, current, Tuning(**params["tcp"]), params["header"])
+        result["tcp"] = {"content": content, "problems": problems}
+    return result
+
+
+def main() -> None:
+    """Plan; or compare, try out, write."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["planned", "present"], "default": "present"},
+            "links": {"type": "list", "elements": "dict", "default": []},
+            "manager": {"type": "str", "default": "auto"},
+            "edit_existing": {"type": "bool", "default": False},
+            "header": {"type": "str", "default": ""},
+            "tcp": {
+                "type": "dict",
+                "options": {
+                    "congestion_control": {"type": "str", "default": ""},
+                    "qdisc": {"type": "str", "default": "fq"},
+                    "speed": {"type": "int", "default": 0},
+                },
+            },
+            "files": {"type": "list", "elements": "dict"},
+            "absent": {"type": "list", "elements": "path", "default": []},
+            "backup": {"type": "bool", "default": False},
+            "checkpoint": {"type": "str"},
+        },
+        required_if=[("state", "present", ["files"])],
+        supports_check_mode=True,
+    )
+    if module.params["state"] == "planned":
+        try:
+            module.exit_json(changed=False, **_plan(module))
+        except (RuntimeError, OSError, ValueError) as error:
+            module.fail_json(msg=f"nic_config: {error}")
+    files = [
+        File(one["path"], one["content"], None if one.get("mode") is None else int(one["mode"]))
+        for one in module.params["files"]
+    ]
+    wrong, gone, before = _compare(files, module.params["absent"])
     after = {file.path: file.content for file in wrong}
     if before:
         folder = tempfile.mkdtemp(dir=module.tmpdir)

@@ -30,6 +30,10 @@ options:
       - Where one is named that cannot be asked, and O(required) is false, RV(verdict) is V(untested).
     type: str
     version_added: 0.2.0
+  destination:
+    description: The name of the other host in RV(problem). By default O(address).
+    type: str
+    version_added: 0.2.0
   address:
     description: Address of the other host, IPv4 or IPv6.
     type: str
@@ -85,6 +89,11 @@ message:
   description: What was found, and what to do.
   returned: success
   type: str
+problem:
+  description: From where to where packets of that size do not pass, and why. Empty if they pass.
+  returned: success
+  type: str
+  version_added: 0.2.0
 mtu:
   description: The size of the packets that were sent.
   returned: success
@@ -133,12 +142,13 @@ def main() -> None:
     """Test the path."""
     module = AnsibleModule(
         argument_spec={
-            "from_host": {"type": "str"},  # for the action
+            "from_host": {"type": "str"},  # these three are for the action
+            "destination": {"type": "str"},
+            "required": {"type": "bool", "default": True},
             "address": {"type": "str", "required": True},
             "mtu": {"type": "int"},
             "count": {"type": "int", "default": 3},
             "patience": {"type": "float", "default": 0},
-            "required": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
     )
@@ -156,9 +166,6 @@ def main() -> None:
         found = test_path(address, mtu, count, module.params["patience"])
     except (NoPing, RuntimeError) as error:
         module.fail_json(msg=f"nic_path_info: {error}")
-    if module.params["required"] and not found.passed:
-        largest = f" The largest that passes has {found.largest} bytes." if found.largest else ""
-        module.fail_json(msg=f"to {address}: {found.message}.{largest}", **found._asdict())
     module.exit_json(changed=False, **found._asdict())
 
 

@@ -25,7 +25,6 @@ PACKAGES = ("user-mode-linux", "kmod")
 PACKAGES_TRIED = (  # of the collection
     "plugins/module_utils/_core",
     "plugins/module_utils/_network",
-    "plugins/plugin_utils/network",
 )
 PATIENCE = 180  # seconds for the guest
 
@@ -143,29 +142,27 @@ def unwire() -> None:
 def networkd(raw, check) -> None:
     """Render what is wanted, let networkd make it, run the checks, and go back to what was before."""
     from ansible_collections.longhaul.fleet.plugins.module_utils._network import discover, live
-    from ansible_collections.longhaul.fleet.plugins.plugin_utils.network import plan
+    from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning import plan
 
-    facts = discover.discover().dump()
-    facts["managers"]["networkd"]["present"] = True
-    planned = plan.make_plan(raw, facts, "networkd")
-    assert planned["problems"] == [], planned["problems"]
-    before = live.capture(planned["links"])
-    for file in planned["files"]:
-        Path(file["path"]).write_text(file["content"])
-    for argv in plan.make_commands(raw, planned, facts, planned["save"])["apply"]:
+    host = discover.discover()
+    host.managers["networkd"]["present"] = True
+    planned = plan.make_plan(raw, host, "networkd")
+    assert not planned.problems, planned.problems
+    before = live.capture(planned.links)
+    for file in planned.files:
+        Path(file.path).write_text(file.content)
+    for argv in plan.make_commands(planned, host, planned.save)[0]:
         if argv[0] == "ip":  # networkctl needs a bus; networkd is started afresh instead
             sh(" ".join(argv))
     sh("mount -o remount,ro /sys")  # as in a container: there is no udev
     process = subprocess.Popen(["/lib/systemd/systemd-networkd"], stderr=subprocess.PIPE, text=True)
     try:
         try:
-            seconds = until(
-                "links as wanted", lambda: plan.make_plan(raw, discover.discover(), "networkd")["live"] == []
-            )
+            seconds = until("links as wanted", lambda: not plan.make_plan(raw, discover.discover(), "networkd").live)
         except AssertionError:
-            print("\n".join(plan.make_plan(raw, discover.discover(), "networkd").get("live", [])))
+            print("\n".join(plan.make_plan(raw, discover.discover(), "networkd").live))
             raise
-        print(f"networkd made {', '.join(planned['made'])} in {seconds:.1f} s")
+        print(f"networkd made {', '.join(planned.made)} in {seconds:.1f} s")
         check()
     finally:
         process.terminate()
@@ -278,7 +275,7 @@ def lacp() -> None:
 
 def sysctls() -> None:
     """The TCP settings, applied for real."""
-    from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.tcp import sysctl_file, tcp_settings
+    from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.tcp import sysctl_file, tcp_settings
 
     names = ("tcp_rmem", "tcp_wmem", "tcp_available_congestion_control")
     current = {name: read(f"/proc/sys/net/ipv4/{name}") for name in names}

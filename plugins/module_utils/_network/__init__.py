@@ -4,8 +4,9 @@
 
 """Links of a host, their MTU, bonds and VLANs: what there is, new files tried out, and the way back.
 
-* ``link``, ``host``: a link, and all that is known of a host's network, each with its one form in JSON.
+* ``link``, ``host``: a link, and all that is known of a host's network, as modules return them.
 * ``discover``: read a host's links and managers. ``facts`` and ``managers`` judge what was read. Both pure.
+* ``planning``: decide everything that one run of the role nic does to a host. Pure.
 * ``file_marks``: whose a file is. ``validate``: files tried out by the manager's own program.
 * ``ping``, ``pinging``: the largest packet on a path: what ping's answers mean, and how it is asked.
 * ``request``: what a checkpoint's folder says of it.
@@ -14,5 +15,5 @@
 * ``revert_agent``, ``agent_archive``, ``timer``: what goes back on its own, the file it runs from, what starts it.
 * ``programs``: run the host's programs.
 
-It must not import any other package. What only decides is in plugin_utils/network.
+It must not import any other package but _core.
 """

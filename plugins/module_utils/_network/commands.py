@@ -4,7 +4,7 @@
 
 """The commands that bring the old files of a manager back to life. Private to the collection.
 
-What brings new ones to life is decided on the control node.
+What brings new ones to life is in ``planning.apply_commands``.
 """
 
 from __future__ import annotations

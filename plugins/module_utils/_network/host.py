@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
-from .._core.json_shape import as_object, member, optional, texts
-from .link import Link, parse_link_table
+from .link import Link
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -63,25 +62,3 @@ class Host(NamedTuple):
             "connection": self.connection._asdict(),
             "own_files": {path: own._asdict() for path, own in self.own_files.items()},
         }
-
-
-def parse_host(value: object) -> Host:
-    """Read what nic_info returned; raise WrongShape for anything else."""
-    values = as_object(value, "facts")
-    connection = as_object(values.get("connection"), "connection")
-    managers = as_object(values.get("managers"), "managers")
-    own_files = as_object(values.get("own_files"), "own_files")
-    return Host(
-        member(values, "system", str),
-        parse_link_table(values.get("links")),
-        Connection(*(optional(connection, name, str) for name in Connection._fields)),
-        optional(values, "cloud", str),
-        {name: cast(ManagerFacts, as_object(facts, name)) for name, facts in managers.items()},
-        optional(values, "default_manager", str),
-        {path: _parse_own_file(own) for path, own in own_files.items()},
-    )
-
-
-def _parse_own_file(value: object) -> OwnFile:
-    values = as_object(value, "a file of the role")
-    return OwnFile(member(values, "entry", str), texts(values, "makes"))

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 from .._core.json_shape import as_object, member, optional, texts
 
@@ -92,9 +92,8 @@ Links = Mapping[str, Link]
 
 
 def parse_link(value: object) -> Link:
-    """Read what ``Link.dump`` returns; raise WrongShape for anything else."""
+    """Read the link of a checkpoint, which has no manager; raise WrongShape for anything else."""
     values = as_object(value, "a link")
-    detail = values.get("manager_detail")
     return Link(
         member(values, "name", str),
         member(values, "kind", str),
@@ -111,8 +110,6 @@ def parse_link(value: object) -> Link:
         optional(values, "speed", int),
         optional(values, "driver", str),
         optional(values, "bond", dict),
-        optional(values, "manager", str),
-        None if detail is None else cast(ManagerDetail, as_object(detail, "manager_detail")),
     )
 
 

@@ -44,3 +44,25 @@ def test_files_are_written_only_while_the_way_back_is_armed(tmp_path, monkeypatc
     result = json.loads(ended.stdout)
     assert file.exists() == is_armed == bool(result.get("changed")), ended
     assert is_armed or "nothing was changed: no checkpoint one was ever armed" in result["msg"]
+
+
+def test_a_plan_changes_nothing_and_says_why_nothing_can_be_done(tmp_path):
+    arguments = {
+        "state": "planned",
+        "links": [{"name": "no-such-link", "mtu": 9000}],
+        "tcp": {"speed": 10000},
+        "_ansible_remote_tmp": str(tmp_path),
+    }
+    program = "from ansible_collections.longhaul.fleet.plugins.modules import nic_config; nic_config.main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    result = json.loads(ended.stdout)
+    assert "no-such-link is not there" in result["problems"][0] and not result["changed"]
+    assert result["files"] == result["apply"] == result["changed_paths"] == result["live"] == []
+    assert "net.core.rmem_max = 268435456" in result["tcp"]["content"]

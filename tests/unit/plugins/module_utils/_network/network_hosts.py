@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Connection, Host, OwnFile
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import Address, Link
+
 
 def link(name: str, **more: Any) -> dict[str, Any]:
     """Return a network card, or what ``more`` makes of it."""
@@ -54,6 +57,23 @@ def host(*links: dict[str, Any], manager: str | None = "netplan", **more: Any) -
         "own_files": {},
     }
     return {**made, **more}
+
+
+def as_host(facts: dict[str, Any]) -> Host:
+    """Return the host that nic_info describes so."""
+    return Host(
+        **{
+            **facts,
+            "links": {name: _as_link(one) for name, one in facts["links"].items()},
+            "connection": Connection(**facts["connection"]),
+            "own_files": {path: OwnFile(**own) for path, own in facts["own_files"].items()},
+        }
+    )
+
+
+def _as_link(one: dict[str, Any]) -> Link:
+    addresses = tuple(Address(**each) for each in one["addresses"])
+    return Link(**{**one, "addresses": addresses, "ports": tuple(one["ports"]), "children": tuple(one["children"])})
 
 
 BOND = {

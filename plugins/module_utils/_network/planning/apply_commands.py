@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.commands import RELOAD
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
-
+from ..commands import RELOAD
+from ..host import Host
 from .files import family
 from .interfaces import Device
 from .render_networkmanager import profile_name

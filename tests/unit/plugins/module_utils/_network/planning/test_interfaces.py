@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.interfaces import parse_links
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.interfaces import parse_links
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import BOND, LACP
 
 

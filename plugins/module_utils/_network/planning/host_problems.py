@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Mapping, Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import Link
-
+from ..host import Host
+from ..link import Link
 from .interfaces import Device, Entry
 
 

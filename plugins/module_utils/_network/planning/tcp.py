@@ -9,9 +9,12 @@ ESnet's advice, fasterdata.es.net/host-tuning/linux, as perfSONAR's packages app
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence, TypedDict
+from typing import Mapping, NamedTuple, Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import parse_host
+from ..host import Host
+
+# Where the kernel says what TCP uses now, below /proc/sys/net/ipv4.
+KERNEL_VALUES = ("tcp_rmem", "tcp_wmem", "tcp_available_congestion_control")
 
 # Speed in Mbit/s from which they count, largest socket buffer (rmem_max, wmem_max), largest that TCP takes by itself
 _BUFFERS = (
@@ -81,33 +84,28 @@ def fastest(speeds: Sequence[int | None], given: int) -> int:
     return given or max((speed for speed in speeds if speed), default=0)
 
 
-class TcpPlan(TypedDict):
-    """What the role reads of the answer."""
+class Tuning(NamedTuple):
+    """What is asked of TCP."""
 
-    settings: dict[str, str]  # by key
-    content: str  # of a file in /etc/sysctl.d
-    problems: list[str]
-    speed: int  # Mbit/s
+    congestion_control: str = ""  # empty: it is left alone
+    qdisc: str = "fq"  # likewise
+    speed: int = 0  # Mbit/s that count instead of those of the links; 0: theirs
 
 
 def plan_tcp(
-    facts: Mapping[str, Any],
-    mtus: Mapping[str, int],
-    current: Mapping[str, str],
-    speed: int = 0,
-    congestion_control: str = "",
-    qdisc: str = "fq",
-    header: str = "",
-) -> TcpPlan:
-    """Return what is to be set, and what is wrong with what was asked.
+    host: Host, mtus: Mapping[str, int], current: Mapping[str, str], tuning: Tuning, header: str = ""
+) -> tuple[str, list[str]]:
+    """Return the text of a file in /etc/sysctl.d, and what is wrong with what was asked.
 
-    ``facts`` are what nic_info returned. ``mtus`` are those that are wanted, by link: the links that are named count,
-    all where none is. ``current`` are the kernel's values. ``speed`` in Mbit/s counts instead of that of the links; 0:
-    theirs.
+    ``mtus`` are those that are wanted, by link: the links that are named count, all where none is. ``current`` are the
+    kernel's values.
     """
-    links = parse_host(facts).links
-    chosen = [link for name, link in links.items() if name in mtus] or list(links.values())
-    counts = fastest([link.speed for link in chosen], speed)
+    if host.system != "Linux":
+        return "", [
+            "nic_tcp_tuning is for Linux; FreeBSD tunes its buffers by itself. Set nic_tcp_tuning: false for this host"
+        ]
+    chosen = [link for name, link in host.links.items() if name in mtus] or list(host.links.values())
+    speed = fastest([link.speed for link in chosen], tuning.speed)
     largest = max([*mtus.values(), *(link.mtu or 0 for link in chosen if link.kind != "loopback")], default=0)
-    settings, problems = tcp_settings(counts, largest, current, congestion_control, qdisc)
-    return {"settings": settings, "content": sysctl_file(settings, header), "problems": problems, "speed": counts}
+    settings, problems = tcp_settings(speed, largest, current, tuning.congestion_control, tuning.qdisc)
+    return sysctl_file(settings, header), problems

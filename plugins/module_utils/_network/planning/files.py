@@ -10,8 +10,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Iterable
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.file_marks import MAKES, MARK
-
+from ..file_marks import MAKES, MARK
 from .interfaces import Entry
 
 
@@ -22,7 +21,7 @@ class File:
     path: str
     content: str
     mode: int | None
-    entry: str
+    entry: str = ""
 
 
 def make(path: str, entry: Entry, header: str, lines: Iterable[str], mode: int = 0o644) -> File:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role nic decides about a host, from what its module nic_info said. Pure.
+"""Decide everything that one run of the role nic does to a host. Pure.
 
 * ``interfaces``: what the user wants of a host's links, as checked data.
 * ``plan``: everything that one run will do to a host; it brings the others together.
@@ -11,7 +11,4 @@
   ``render_ifupdown``, ``render_ifcfg``, ``render_freebsd``: those of each manager.
 * ``apply_commands``: the commands that bring changed files to life.
 * ``tcp``: TCP settings for fast links.
-* ``path_problems``: which paths do not take the packets that they must take.
-
-What runs on the host is in module_utils/_network.
 """

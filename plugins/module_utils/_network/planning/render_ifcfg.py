@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.file_marks import owner_of
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
-
+from ..file_marks import owner_of
+from ..host import Host
 from .files import File, family, make, of_family
 from .interfaces import MODES, Bond, Device, Entry
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
-
+from ..host import Host
 from .files import File, family, make
 from .interfaces import Bond, Device, Entry
 

@@ -10,8 +10,7 @@ stands in a stanza of our own. Bonds need the package ifenslave, VLANs none.
 
 from __future__ import annotations
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
-
+from ..host import Host
 from .files import File, family, make, of_family
 from .interfaces import Bond, Device, Entry
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import json
 from typing import Mapping, Union
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
-
+from ..host import Host
 from .files import File, make
 from .interfaces import Bond, Device, Entry
 

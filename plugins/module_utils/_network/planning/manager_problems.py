@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import ManagerDetail
-
+from ..host import Host
+from ..link import ManagerDetail
 from . import render_freebsd, render_ifcfg
 from .interfaces import Device, Entry
 

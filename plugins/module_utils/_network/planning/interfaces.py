@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import LARGEST, SMALLEST_IPV4, SMALLEST_IPV6
+from ..mtu import LARGEST, SMALLEST_IPV4, SMALLEST_IPV6
 
 # The kernel's names of the bonding modes and their numbers: Documentation/networking/bonding.rst
 MODES = {

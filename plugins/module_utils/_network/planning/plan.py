@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Mapping, Sequence, TypedDict, cast
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.commands import boot_commands, restore_commands
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Host, parse_host
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import Link
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import mtu_steps
-
+from ..commands import restore_commands
+from ..host import Host
+from ..link import Link
+from ..mtu import mtu_steps
 from . import render_freebsd, render_ifcfg, render_ifupdown, render_netplan, render_networkd, render_networkmanager
 from .apply_commands import apply_commands, renderer_of
 from .files import File
@@ -34,60 +34,32 @@ RENDERERS: dict[str, _Renderer] = {
 }
 
 
-class PlannedFile(TypedDict):
-    """A file that is to be there; see ``files.File``."""
+@dataclass(frozen=True)
+class Plan:
+    """What one run does to a host. With ``problems`` nothing is done, and the rest is empty."""
 
-    path: str
-    content: str
-    mode: int | None
-    entry: str
-
-
-class Refusal(TypedDict):
-    """Why nothing is done."""
-
-    problems: list[str]
-
-
-class Plan(Refusal):
-    """What is done, as the role keeps it between its tasks; there are no problems then."""
-
-    files: list[PlannedFile]
-    absent: list[str]  # paths to remove
-    save: list[str]  # paths that the checkpoint keeps
-    managers: dict[str, str]  # by item of nic_links
-    mtus: dict[str, int]  # by link
-    links: list[str]  # all that the change can affect
-    made: list[str]  # links that it makes
-    dropped: list[str]  # links of the role that are not wanted any more
-    mtu_only: bool
-    live: list[str]  # sentences: what differs on the running host
-    installs_ifenslave: bool
-
-
-class Commands(TypedDict):
-    """Commands as lists of a program and its arguments."""
-
-    apply: list[list[str]]
-    restore: list[list[str]]
-    boot: list[list[str]]
+    problems: Sequence[str] = ()
+    entries: Sequence[Entry] = ()
+    files: Sequence[File] = ()
+    absent: Sequence[str] = ()  # paths to remove
+    save: Sequence[str] = ()  # paths that the checkpoint keeps
+    managers: Mapping[str, str] = field(default_factory=dict)  # by item of nic_links
+    mtus: Mapping[str, int] = field(default_factory=dict)  # by link
+    links: Sequence[str] = ()  # all that the change can affect
+    made: Sequence[str] = ()  # links that it makes
+    dropped: Sequence[str] = ()  # links of the role that are not wanted any more
+    mtu_only: bool = False
+    live: Sequence[str] = ()  # sentences: what differs on the running host
+    installs_ifenslave: bool = False
 
 
 def make_plan(
-    raw: Sequence[Mapping[str, Any]],
-    facts: Mapping[str, Any],
-    manager: str = "auto",
-    edit_existing: bool = False,
-    header: str = "",
-) -> Plan | Refusal:
-    """Decide what is done, or say why nothing is.
-
-    ``raw`` is ``nic_links``, ``facts`` what nic_info returned, ``header`` a comment for the top of each file.
-    """
+    raw: Sequence[Mapping[str, Any]], host: Host, manager: str = "auto", edit_existing: bool = False, header: str = ""
+) -> Plan:
+    """Decide what is done, or say why nothing is. ``raw`` is ``nic_links``, ``header`` a comment for each file."""
     entries, problems = parse_links(raw)
     if problems:
-        return {"problems": problems}
-    host = parse_host(facts)
+        return Plan(problems)
     problems = problems_on_host(entries, host)
     chosen: dict[str, str] = {}
     for entry in entries:
@@ -98,71 +70,63 @@ def make_plan(
                 chosen[entry.name] = name
                 problems += manager_problems(name, entry, host, edit_existing)
     if problems:
-        return {"problems": list(dict.fromkeys(problems))}
+        return Plan(list(dict.fromkeys(problems)))
     files = [file for entry in entries if entry.present for file in RENDERERS[chosen[entry.name]](entry, host, header)]
     wanted_paths = {file.path for file in files}
     listed = {entry.name for entry in entries}
     ours = host.own_files
     absent = sorted(path for path, own in ours.items() if own.entry in listed and path not in wanted_paths)
     devices = {device.name: device for entry in entries for device in entry.devices}
-    dropped = sorted(
+    gone = sorted(
         name
         for own in ours.values()
         if own.entry in listed
         for name in own.makes
         if name not in devices and name in host.links
     )
+    dropped = list(dict.fromkeys(gone))
     removed = [entry.name for entry in entries if not entry.present]
-    return {
-        "problems": [],
-        "files": [_planned(file) for file in files],
-        "absent": absent,
-        "save": sorted({*wanted_paths, *absent}),
-        "managers": chosen,
-        "mtus": {device.name: device.mtu for device in devices.values() if device.mtu},
-        "links": sorted(_affected({*devices, *dropped, *removed}, host)),
-        "made": sorted(name for name, device in devices.items() if device.kind in ("bond", "vlan")),
-        "dropped": list(dict.fromkeys(dropped)),
-        "mtu_only": all(device.mtu_only for device in devices.values()),
-        "live": _live(entries, host, list(dict.fromkeys(dropped))),
-        "installs_ifenslave": _needs_ifenslave(entries, chosen, host),
-    }
+    return Plan(
+        entries=entries,
+        files=files,
+        absent=absent,
+        save=sorted({*wanted_paths, *absent}),
+        managers=chosen,
+        mtus={device.name: device.mtu for device in devices.values() if device.mtu},
+        links=sorted(_affected({*devices, *dropped, *removed}, host)),
+        made=sorted(name for name, device in devices.items() if device.kind in ("bond", "vlan")),
+        dropped=dropped,
+        mtu_only=all(device.mtu_only for device in devices.values()),
+        live=_live(entries, host, dropped),
+        installs_ifenslave=_needs_ifenslave(entries, chosen, host),
+    )
 
 
-def make_commands(
-    raw: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], facts: Mapping[str, Any], changed: Sequence[str]
-) -> Commands:
-    """Return the commands for the paths that will be changed, by a plan of ``make_plan`` that has no problems."""
-    planned, host = cast(Plan, plan), parse_host(facts)
-    entries = {entry.name: entry for entry in parse_links(raw)[0]}
-    owners = {file["path"]: file["entry"] for file in planned["files"]}
-    owners.update({path: host.own_files[path].entry for path in planned["absent"]})
+def make_commands(plan: Plan, host: Host, changed: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the commands that apply a plan without problems where these paths change, and those that undo it."""
+    entries = {entry.name: entry for entry in plan.entries}
+    owners = {file.path: file.entry for file in plan.files}
+    owners.update({path: host.own_files[path].entry for path in plan.absent})
     touched = {owners[path] for path in changed if path in owners}
     touched |= {entry.name for entry in entries.values() if _unmade(entry, host)}
     rebuilt = _rebuilt(entries.values(), host)
-    apply = [["ip", "link", "delete", "dev", name] for name in _top_first([*planned["dropped"], *rebuilt], host)]
+    apply = [["ip", "link", "delete", "dev", name] for name in _top_first([*plan.dropped, *rebuilt], host)]
     if host.system == "FreeBSD":
         apply = [["ifconfig", command[-1], "destroy"] for command in apply]
-    apply += mtu_steps(planned["mtus"], host.links, host.system)
+    apply += mtu_steps(plan.mtus, host.links, host.system)
     restore: list[list[str]] = []
-    boot: list[list[str]] = []
-    fallback = _only(planned["managers"].values()) or host.default_manager
-    manager_of = {name: planned["managers"].get(name, fallback) for name in touched}
+    fallback = _only(plan.managers.values()) or host.default_manager
+    manager_of = {name: plan.managers.get(name, fallback) for name in touched}
     for manager in sorted({one for one in manager_of.values() if one}):
         names = [name for name in touched if manager_of[name] == manager]
         devices = [device for name in sorted(names) for device in entries[name].devices]
-        paths = [path for path in changed if owners.get(path) in names and path not in planned["absent"]]
+        paths = [path for path in changed if owners.get(path) in names and path not in plan.absent]
         apply += apply_commands(manager, devices, host, paths)
         simple = all(device.mtu_only for device in devices) and bool(devices)
         renderer = renderer_of(devices, host)
         there = [device.name for device in devices if device.name in host.links]
         restore += [one for one in restore_commands(manager, there, simple, renderer) if one not in restore]
-        boot += boot_commands(manager)
-    return {"apply": apply, "restore": restore, "boot": boot}
-
-
-def _planned(file: File) -> PlannedFile:
-    return {"path": file.path, "content": file.content, "mode": file.mode, "entry": file.entry}
+    return apply, restore
 
 
 def _manager_of(entry: Entry, facts: Host, given: str) -> tuple[str | None, list[str]]:

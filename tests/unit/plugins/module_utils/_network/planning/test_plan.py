@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.plan import make_commands, make_plan
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import Plan, make_commands
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_plan as plan_for_host
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
     BOND,
     FAMILY,
     LACP,
     address,
+    as_host,
     host,
     link,
 )
@@ -22,8 +24,12 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network
 JUMBO = [{"name": "eth0", "mtu": 9000}]
 
 
+def make_plan(raw: list[dict[str, Any]], facts: dict[str, Any], **more: Any) -> Plan:
+    return plan_for_host(raw, as_host(facts), **more)
+
+
 def problems(raw: list[dict[str, Any]], facts: dict[str, Any], **more: Any) -> str:
-    return "\n".join(make_plan(raw, facts, **more)["problems"])
+    return "\n".join(make_plan(raw, facts, **more).problems)
 
 
 @pytest.mark.parametrize(
@@ -145,38 +151,34 @@ def test_problems_of_freebsd():
 
 def commands(raw: list[dict[str, Any]], facts: dict[str, Any], **more: Any) -> dict[str, Any]:
     plan = make_plan(raw, facts, **more)
-    assert plan["problems"] == []
-    changed = [file["path"] for file in plan["files"]] + plan["absent"]
-    return {
-        name: [" ".join(argv) for argv in found] for name, found in make_commands(raw, plan, facts, changed).items()
-    }
+    assert plan.problems == ()
+    found = make_commands(plan, as_host(facts), [file.path for file in plan.files] + list(plan.absent))
+    return {name: [" ".join(argv) for argv in one] for name, one in zip(("apply", "restore"), found)}
 
 
 SET = "ip link set dev eth0 mtu 9000"
 
 
 @pytest.mark.parametrize(
-    "manager, apply, restore, boot",
+    "manager, apply, restore",
     [
         (
             "netplan",
             [SET, "netplan generate", "networkctl reload"],
             ["netplan generate", "networkctl reload"],
-            ["netplan generate"],
         ),
-        ("networkd", [SET, "networkctl reload"], ["networkctl reload"], []),
+        ("networkd", [SET, "networkctl reload"], ["networkctl reload"]),
         (
             "networkmanager",
             [SET, "nmcli general reload conf"],
             ["nmcli general reload conf", "nmcli connection reload"],
-            [],
         ),
-        ("ifupdown", [SET], [], []),
+        ("ifupdown", [SET], []),
     ],
 )
-def test_an_mtu_alone_takes_no_link_down(manager, apply, restore, boot):
+def test_an_mtu_alone_takes_no_link_down(manager, apply, restore):
     found = commands(JUMBO, host(link("eth0")), manager=manager)
-    assert found == {"apply": apply, "restore": restore, "boot": boot}
+    assert found == {"apply": apply, "restore": restore}
 
 
 def test_a_bond_is_made_by_its_manager():
@@ -200,7 +202,6 @@ def test_netplan_with_networkmanager_has_to_apply_what_is_more_than_an_mtu():
     assert commands([BOND], facts) == {
         "apply": [SET, "ip link set dev eth1 mtu 9000", "netplan apply"],
         "restore": ["netplan apply"],
-        "boot": ["netplan generate"],
     }
     assert commands(JUMBO, facts)["apply"][1:] == ["netplan generate", "nmcli connection reload"]
 
@@ -233,14 +234,14 @@ def running_bond(**more: str) -> dict[str, Any]:
 def test_nothing_is_to_do_where_everything_is_as_wanted():
     facts = running_bond()
     plan = make_plan([BOND], facts)
-    assert plan["live"] == []
-    assert make_commands([BOND], plan, facts, []) == {"apply": [], "restore": [], "boot": []}
+    assert plan.live == []
+    assert make_commands(plan, as_host(facts), []) == ([], [])
 
 
 def test_a_bond_with_other_parameters_is_built_anew():
     facts = running_bond(mode="balance-rr")
     plan = make_plan([BOND], facts)
-    assert plan["live"] == ["bond0: its parameters differ, so it is rebuilt"]
+    assert plan.live == ["bond0: its parameters differ, so it is rebuilt"]
     assert commands([BOND], facts)["apply"] == [
         "ip link delete dev bond0",
         "netplan generate",
@@ -249,7 +250,7 @@ def test_a_bond_with_other_parameters_is_built_anew():
 
 
 def test_what_differs_on_the_running_host_is_said():
-    assert make_plan([BOND], host(link("eth0", mtu=9000), link("eth1")))["live"] == [
+    assert make_plan([BOND], host(link("eth0", mtu=9000), link("eth1"))).live == [
         "eth0: it is no port of bond0",
         "eth1: MTU 1500, wanted 9000",
         "eth1: it is no port of bond0",
@@ -266,7 +267,7 @@ def test_what_is_not_wanted_any_more_goes():
     facts = host(*links, own_files=own)
     raw = [{"name": "bond0", "state": "absent"}]
     plan = make_plan(raw, facts)
-    assert plan["absent"] == ["/etc/netplan/95-longhaul-nic-bond0.yaml"] and plan["files"] == []
+    assert plan.absent == ["/etc/netplan/95-longhaul-nic-bond0.yaml"] and plan.files == []
     assert commands(raw, facts)["apply"] == [
         "ip link delete dev bond0.30",
         "ip link delete dev bond0",
@@ -274,25 +275,25 @@ def test_what_is_not_wanted_any_more_goes():
         "networkctl reload",
     ]
     # an item that is not listed is left alone
-    assert "/etc/netplan/95-longhaul-nic-eth9.yaml" not in plan["save"]
+    assert "/etc/netplan/95-longhaul-nic-eth9.yaml" not in plan.save
 
 
 def test_everything_that_hangs_together_is_kept():
     facts = host(*FAMILY.values())
     facts["links"]["bond0"]["children"] = ["bond0.30"]
-    assert make_plan([{"name": "bond0", "mtu": 9000}], facts)["links"] == ["bond0", "bond0.30", "eth0", "eth1"]
+    assert make_plan([{"name": "bond0", "mtu": 9000}], facts).links == ["bond0", "bond0.30", "eth0", "eth1"]
 
 
 def test_ifenslave():
     facts = host(link("eth0"), link("eth1"))
     facts["managers"]["ifupdown"]["ifenslave"] = False
-    assert make_plan([BOND], facts, manager="ifupdown")["installs_ifenslave"]
-    assert not make_plan([BOND], facts)["installs_ifenslave"]
-    assert not make_plan(JUMBO, facts, manager="ifupdown")["installs_ifenslave"]
+    assert make_plan([BOND], facts, manager="ifupdown").installs_ifenslave
+    assert not make_plan([BOND], facts).installs_ifenslave
+    assert not make_plan(JUMBO, facts, manager="ifupdown").installs_ifenslave
 
 
 def test_plan_and_commands_go_together():
     raw, facts = [{"name": "eth0", "mtu": 9000}], host(link("eth0"))
     plan = make_plan(raw, facts, header="# Managed by Ansible")
-    assert plan["files"][0]["content"].startswith("# Managed by Ansible\n# longhaul.fleet nic: eth0\n")
-    assert make_commands(raw, plan, facts, [])["apply"] == [["ip", "link", "set", "dev", "eth0", "mtu", "9000"]]
+    assert plan.files[0].content.startswith("# Managed by Ansible\n# longhaul.fleet nic: eth0\n")
+    assert make_commands(plan, as_host(facts), [])[0] == [["ip", "link", "set", "dev", "eth0", "mtu", "9000"]]

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.file_marks import made_by, owner_of
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import parse_host
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.interfaces import parse_links
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.plan import RENDERERS
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.interfaces import parse_links
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import RENDERERS
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
     BOND,
     LACP,
+    as_host,
     host,
     link,
 )
@@ -28,7 +28,7 @@ def render(manager: str, raw: dict[str, Any], facts: dict[str, Any] | None = Non
     """Return the files without their header lines."""
     (entry,), problems = parse_links([raw])
     assert problems == []
-    files = RENDERERS[manager](entry, parse_host(facts or host(*TWO)), "# by hand: no")
+    files = RENDERERS[manager](entry, as_host(facts or host(*TWO)), "# by hand: no")
     for file in files:
         if file.content.startswith("# by hand: no"):
             assert owner_of(file.content) == entry.name
@@ -216,7 +216,7 @@ def test_freebsd_adds_to_the_administrators_values_and_only_once(before, after, 
 def test_every_file_says_whose_it_is_and_what_it_makes(manager):
     (entry,), _problems = parse_links([LACP])
     for header in ("# by hand: no", ""):
-        for file in RENDERERS[manager](entry, parse_host(host(*TWO)), header):
+        for file in RENDERERS[manager](entry, as_host(host(*TWO)), header):
             assert owner_of(file.content) == "bond0" and made_by(file.content) == ["bond0", "bond0.30"]
             assert file.entry == "bond0" and "\n\n\n" not in file.content and file.content.endswith("\n")
     assert owner_of("# somebody else's\n") is None and made_by("") == []

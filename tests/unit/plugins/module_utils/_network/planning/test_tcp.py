@@ -7,14 +7,19 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.network.tcp import (
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.tcp import (
     FORBIDDEN,
+    Tuning,
     fastest,
     plan_tcp,
     sysctl_file,
     tcp_settings,
 )
-from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import host, link
+from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
+    as_host,
+    host,
+    link,
+)
 
 CURRENT = {
     "tcp_rmem": "4096\t131072\t6291456",
@@ -67,11 +72,16 @@ def test_the_speed_of_the_links_that_are_wanted_counts():
     facts = host(
         link("eth0", speed=1000), link("eth1", speed=40000), link("lo", kind="loopback", mtu=65536, speed=None)
     )
-    slow = plan_tcp(facts, {"eth0": 1500}, CURRENT)
-    assert slow["speed"] == 1000 and "net.ipv4.tcp_mtu_probing" not in slow["settings"]
-    assert plan_tcp(facts, {"eth1": 9000}, CURRENT)["settings"]["net.ipv4.tcp_mtu_probing"] == "1"
+    there = as_host(facts)
+    slow, problems = plan_tcp(there, {"eth0": 1500}, CURRENT, Tuning())
+    assert problems == [] and "rmem_max = 67108864" in slow and "net.ipv4.tcp_mtu_probing" not in slow
+    assert "net.ipv4.tcp_mtu_probing = 1" in plan_tcp(there, {"eth1": 9000}, CURRENT, Tuning())[0]
     # without any, all links
-    assert plan_tcp(facts, {}, CURRENT)["speed"] == 40000
-    assert plan_tcp(facts, {}, CURRENT, speed=10000, header="# top")["content"].startswith(
-        "# top\nnet.core.default_qdisc"
-    )
+    assert "rmem_max = 536870912" in plan_tcp(there, {}, CURRENT, Tuning())[0]
+    given, _problems = plan_tcp(there, {}, CURRENT, Tuning(speed=10000), "# top")
+    assert given.startswith("# top\nnet.core.default_qdisc") and "rmem_max = 268435456" in given
+
+
+def test_tcp_is_left_alone_on_other_systems():
+    ((said),) = plan_tcp(as_host(host(link("em0"), system="FreeBSD")), {}, {}, Tuning())[1]
+    assert "Set nic_tcp_tuning: false for this host" in said
