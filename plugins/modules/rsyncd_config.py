@@ -83,6 +83,32 @@ options:
     type: list
     elements: str
     default: []
+  secrets:
+    description:
+      - The users with their passwords, to check that rsync can use them. They are not written.
+    type: list
+    elements: dict
+    default: []
+    version_added: 0.2.0
+    suboptions:
+      name:
+        description: The user.
+        type: str
+        required: true
+      password:
+        description: The password.
+        type: str
+        required: true
+  unit:
+    description:
+      - The systemd unit of the daemon. RV(drop_in) says what it must open for the modules.
+    type: str
+    version_added: 0.2.0
+  drop_in:
+    description:
+      - A drop-in of O(unit) that does not count when RV(drop_in) is decided, since it will be replaced.
+    type: path
+    version_added: 0.2.0
   secrets_file:
     description:
       - The file that the role writes the passwords to. It is used by modules that have C(auth_users) and name no other.
@@ -147,6 +173,16 @@ log_files:
   returned: success
   type: list
   elements: str
+unit_found:
+  description: Whether systemd knows O(unit). Where it does not, RV(drop_in) is that of the unit of most distributions.
+  returned: when O(unit) is given
+  type: bool
+drop_in:
+  description:
+    - What O(unit) closes and the modules need. C(settings) are lines for a drop-in, none if it closes nothing of it. C(shut) are
+      paths that a drop-in cannot open, since the unit has them in C(InaccessiblePaths).
+  returned: when O(unit) is given
+  type: dict
 created:
   description: The directories that were made.
   returned: success
@@ -162,7 +198,21 @@ import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import secret_problems
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.installing import Installing, Refused, Wanted
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.sandbox import ASSUMED_UNIT, plan_drop_in
+
+
+def _sandbox(module: AnsibleModule, installing: Installing) -> dict[str, object]:
+    """Return what the unit of the daemon must open for the modules."""
+    unit, systemctl = module.params["unit"], module.get_bin_path("systemctl")
+    if not unit:
+        return {}
+    code, text, _err = module.run_command([systemctl, "cat", unit]) if systemctl else (1, "", "")
+    values = [*installing.modules, *installing.kept]
+    text = ASSUMED_UNIT if code else text
+    drop_in = plan_drop_in(text, values, installing.daemon, module.params["drop_in"] or "")
+    return {"unit_found": code == 0, "drop_in": drop_in._asdict()}
 
 
 def main() -> None:
@@ -179,6 +229,18 @@ def main() -> None:
             "user": {"type": "str", "default": "nobody"},
             "group": {"type": "str", "default": "nogroup"},
             "users": {"type": "list", "elements": "str", "default": []},
+            "secrets": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "no_log": False,
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "password": {"type": "str", "required": True, "no_log": True},
+                },
+            },
+            "unit": {"type": "str"},
+            "drop_in": {"type": "path"},
             "secrets_file": {"type": "path", "no_log": False},
             "header": {"type": "str", "default": ""},
             "backup": {"type": "bool", "default": False},
@@ -188,6 +250,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
+    problems = secret_problems(params["secrets"])
+    if problems:
+        module.fail_json(msg=f"rsyncd_secrets cannot be used, and nothing was changed: {'; '.join(problems)}")
     rsync = module.get_bin_path(params["rsync"]) or ""
     comes = params["installs"] and (params["state"] == "checked" or module.check_mode)
     if not rsync and not comes:
@@ -198,7 +263,7 @@ def main() -> None:
     wanted = Wanted(**{key: params[key] for key in Wanted._fields if key in params})
     try:
         installing = Installing(wanted, rsync, module.tmpdir)
-        result = installing.result()._asdict()
+        result = {**installing.result()._asdict(), **_sandbox(module, installing)}
         for text in installing.warnings:
             module.warn(text)
         if params["state"] == "checked":

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.render import module_text
 
 MODULE = Path(__file__).resolve().parents[4] / "plugins/modules/rsyncd_config.py"
 
@@ -52,3 +53,25 @@ def test_nothing_is_written_that_rsync_has_not_tried(tmp_path):
     refused = run(tmp_path, installs=True)
     assert refused["failed"] and "Nothing was changed" in refused["msg"]
     assert os.listdir(tmp_path) == []
+
+
+def test_a_unit_that_systemd_does_not_know_is_taken_for_a_usual_one(tmp_path):
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "rsyncd.d"
+    folder.mkdir(mode=0o755)
+    kept = {"name": "kept", "path": "/usr/kept", "read_only": False}
+    (folder / "kept.conf").write_text(module_text(kept, {}))
+    (tmp_path / "rsyncd.conf").write_text(f"&include {folder}\n")
+    taken = run(tmp_path, state="checked", installs=True, unit="no-such-unit.service", modules=[])
+    assert [values["name"] for values in taken["kept"]] == ["kept"] and taken["unit_found"] is False
+    assert taken["drop_in"] == {"settings": ["ReadWritePaths=-/usr/kept"], "shut": []}
+    assert "drop_in" not in run(tmp_path, state="checked", installs=True)
+
+
+def test_a_password_that_rsync_cannot_use_is_refused_and_not_said(tmp_path):
+    refused = run(tmp_path, state="checked", secrets=[{"name": "ann", "password": "one\ntwo"}])
+    assert refused["msg"] == (
+        "rsyncd_secrets cannot be used, and nothing was changed: the password of ann is empty, no text, or more than "
+        "one line"
+    )
+    assert "two" not in json.dumps(refused)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.rsyncd import sandbox
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import sandbox
 
 DEBIAN = """\
 # /lib/systemd/system/rsync.service
@@ -29,7 +29,7 @@ def module(path="/srv/data", **changes) -> dict:
 
 
 def lines(unit: str, *modules: dict, **daemon) -> list[str]:
-    return sandbox.plan_drop_in(unit, {"modules": list(modules), "daemon": daemon}, OURS)["settings"]
+    return sandbox.plan_drop_in(unit, modules, daemon, OURS).settings
 
 
 def unit(*settings: str) -> str:
@@ -93,11 +93,6 @@ def test_paths_inside_of_others_are_not_named_again():
     assert lines(unit("ProtectSystem=strict"), module("/srv"), module("/srv/data")) == ["ReadWritePaths=-/srv"]
 
 
-def test_modules_that_stay_stay_open():
-    config = {"modules": [], "kept": [module("/usr/x")], "daemon": {}}
-    assert sandbox.plan_drop_in(unit("ProtectSystem=full"), config)["settings"] == ["ReadWritePaths=-/usr/x"]
-
-
 def test_the_log_is_written_too():
     assert lines(unit("ProtectSystem=strict"), log_file="/var/log/rsyncd.log") == ["ReadWritePaths=-/var/log"]
 
@@ -110,8 +105,8 @@ def test_the_own_drop_in_does_not_count_and_those_of_others_do():
 
 
 def test_what_no_drop_in_opens_is_named():
-    found = sandbox.plan_drop_in(unit("InaccessiblePaths=-/srv"), {"modules": [module()], "daemon": {}})
-    assert found["shut"] == ["/srv/data"]
+    found = sandbox.plan_drop_in(unit("InaccessiblePaths=-/srv"), [module()], {})
+    assert found.shut == ["/srv/data"]
 
 
 def test_a_setting_over_several_lines():

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterable, Mapping, TypedDict, cast
+from typing import Iterable, Mapping, NamedTuple, Sequence, TypedDict, cast
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import may_write, varies
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.identity import ROOT
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.options import Values
+from .check import may_write, varies
+from .identity import ROOT
+from .options import Values
+
+# What the unit of most distributions closes: rsync's own example. It is taken where no package is installed yet.
+ASSUMED_UNIT = "[Service]\nProtectSystem=full\nPrivateDevices=on\n"
 
 _LISTS = frozenset(["ReadWritePaths", "ReadOnlyPaths", "InaccessiblePaths", "ReadWriteDirectories"])
 _FULL = ("/usr", "/boot", "/efi", "/etc")
@@ -172,17 +175,20 @@ def _below_any(path: str) -> bool:
     return any(_below(path, root) for root in _NOT_STRICT)
 
 
-def plan_drop_in(unit: str, config: Mapping[str, Any], without: str = "") -> dict[str, list[str]]:
-    """Return ``settings``, the lines of a drop-in that opens what the modules need, and ``shut``, what it cannot open.
+class DropIn(NamedTuple):
+    """What a drop-in says, and which needed paths it cannot open."""
 
-    ``unit`` is what ``systemctl cat`` prints of the daemon's unit, ``config`` the result of rsyncd_config, and
-    ``without`` the path of a drop-in that is left out.
+    settings: list[str]
+    shut: list[str]
+
+
+def plan_drop_in(unit: str, modules: Sequence[Values], daemon: Values, without: str = "") -> DropIn:
+    """Return the drop-in that opens what the modules need.
+
+    ``unit`` is what ``systemctl cat`` prints of the daemon's unit, and ``without`` the path of a drop-in that is left
+    out.
     """
     settings = unit_settings(unit, without)
-    modules: list[Values] = [*config["modules"], *config.get("kept", ())]
-    needed = needed_paths(modules, config["daemon"])
+    needed = needed_paths(modules, daemon)
     keys = opened(settings, needed, makes_devices(modules))
-    return {
-        "settings": [f"{key}={' '.join(values)}" for key, values in keys.items()],
-        "shut": shut_paths(settings, needed),
-    }
+    return DropIn([f"{key}={' '.join(values)}" for key, values in keys.items()], shut_paths(settings, needed))
