@@ -114,21 +114,7 @@ def main() -> None:
         answer = ask(host, port, timeout)
     except NoAnswer as error:
         module.fail_json(msg=str(error))
-    lists = answer.offer.lists
-
-    def both(kind: str) -> list[str]:
-        return [name for name in lists[f"{kind}_to_server"] if name in lists[f"{kind}_to_client"]]
-
-    module.exit_json(
-        changed=False,
-        version=answer.offer.version,
-        address=answer.address,
-        ciphers=both("ciphers"),
-        macs=both("macs"),
-        compression=both("compression"),
-        kex=lists["kex"],
-        host_keys=lists["host_keys"],
-    )
+    module.exit_json(changed=False, version=answer.offer.version, address=answer.address, **answer.algorithms())
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings impo
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._model import congestion
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.ciphers import choose_ciphers, source_offer
 
 from .endpoint import Endpoint, Refusal
 from .known_line import UNKNOWN, KnownLine
@@ -31,7 +32,6 @@ from .owners import Table, owner_table, refuse_lost_map
 from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
 from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
-from .ssh.ciphers import choose_ciphers, source_offer
 from .trust import FULL, NONE, refuse_trusting_method
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.ciphers import choose_ciphers
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.ciphers import choose_ciphers
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample
 from ansible_collections.longhaul.fleet.tests.testbed import Listener, Testbed
 

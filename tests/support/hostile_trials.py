@@ -239,7 +239,7 @@ def _own_host(stage: Stage) -> Running:
         {"name": "Control", "longhaul.fleet.transfer_control": control},
         {"name": "List", "longhaul.fleet.snapshot": snapshot},
         {"name": "Links", "longhaul.fleet.nic_info": {}},
-        {"name": "Offer", "longhaul.fleet.ssh_local_offer": {"peers": ["beta"], "measure": "never"}},
+        {"name": "Offer", "longhaul.fleet.ssh_local_offer": {"peers": [{"name": "beta"}], "measure": "never"}},
     ]
     lenient = [{**task, "ignore_errors": True, "ignore_unreachable": True} for task in tasks]
     done = {"name": "Done", "ansible.builtin.raw": "touch /data/info-done"}

@@ -2,11 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role ssh_client asks of hosts.
+"""Decide what the ssh client of a host offers to each peer.
 
 * ``probe``, ``kexinit``: what an ssh server offers, read without logging in.
 * ``processor``: whether this processor is quick at AES.
 * ``config_text``: the Include lines of ssh's configuration.
+* ``peers``: the peers of the role ssh_client, completed and checked.
+* ``ciphers``, ``client_plan``: which algorithms the client offers to each of them, and why.
 
-It must not import any other package. Which ciphers are used is decided in plugin_utils/ssh.
+It must not import any other package but _core.
 """

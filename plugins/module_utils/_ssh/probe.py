@@ -25,6 +25,15 @@ class Answer(NamedTuple):
     offer: Offer
     address: str
 
+    def algorithms(self) -> dict[str, list[str]]:
+        """Return the algorithms by kind; those of a cipher, a MAC and a compression work in both directions."""
+        lists = self.offer.lists
+        both = {
+            kind: [name for name in lists[f"{kind}_to_server"] if name in lists[f"{kind}_to_client"]]
+            for kind in ("ciphers", "macs", "compression")
+        }
+        return {**both, "kex": lists["kex"], "host_keys": lists["host_keys"]}
+
 
 def ask(host: str, port: int, timeout: float) -> Answer:
     """Connect, read what the server says of itself, and close. ``timeout``: seconds for all of it. Raises NoAnswer."""

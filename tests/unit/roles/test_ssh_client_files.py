@@ -35,7 +35,7 @@ def variables(system: str, **changes) -> dict:
     found = {**yaml.safe_load((ROLE / "defaults/main.yml").read_text()), **VARIABLES}
     systems = VARIABLES["__ssh_client_systems"]
     of_system = {f"__ssh_client_{name}": value for name, value in {**systems["default"], **systems[system]}.items()}
-    return {**found, **of_system, "ansible_managed": "Ansible managed", "__ssh_client_plan": PLAN, **changes}
+    return {**found, **of_system, "ansible_managed": "Ansible managed", "__ssh_client_local": {"plan": PLAN}, **changes}
 
 
 def render(template: str, values: dict) -> str:
@@ -110,7 +110,7 @@ def test_rsync_rsh_arrives_as_it_was_given_in_interactive_shells_alone(written, 
 
 
 def server(known: str, addresses: list, **changes) -> dict:
-    more = {"__ssh_client_server_known": {"stdout": known}, "__ssh_client_addresses": addresses}
+    more = {"__ssh_client_server_known": {"stdout": known}, "__ssh_client_local": {"addresses": addresses}}
     return variables("Debian", **more, **changes)
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.client_plan import USUAL, plan_client
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.client_plan import USUAL, plan_client
 
 CHACHA, CTR, GCM, GCM256 = (
     "chacha20-poly1305@openssh.com",
@@ -65,8 +65,8 @@ def ciphers(made: dict) -> list:
     [(True, True, GCM), (True, None, GCM), (True, False, CHACHA), (False, True, CHACHA), (False, None, CHACHA)],
 )
 def test_the_slower_end_decides_which_cipher_is_the_fastest(aes, peer_aes, first):
-    hostvars = {} if peer_aes is None else {"peer": {"__ssh_client_local": {"aes": peer_aes}}}
-    made = plan(here=local(aes), hostvars=hostvars)
+    inventory = {"peer": {"address": "", "port": 0, "aes": peer_aes}}
+    made = plan(here=local(aes), inventory=inventory)
     assert made["peers"]["peer"]["cipher"] == ciphers(made)[0] == first
     assert made["problems"] == []
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh import ciphers
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh import ciphers
 from hypothesis import given
 from hypothesis import strategies as st
 

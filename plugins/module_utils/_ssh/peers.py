@@ -27,6 +27,14 @@ OWN = {
 }
 
 
+class Known(TypedDict):
+    """What the inventory knows of a host."""
+
+    address: str  # empty: nothing
+    port: int  # 0: nothing
+    aes: bool | None  # whether it is quick at AES, as far as it has told
+
+
 class Peer(TypedDict):
     """A peer of an ssh client, with what the inventory knows of it."""
 
@@ -47,12 +55,12 @@ class Peers(TypedDict):
 
 def complete_peers(
     peers: Sequence[Mapping[str, Any]],
-    hostvars: Mapping[str, Any],
+    inventory: Mapping[str, Known],
     own_name: str,
     legacy: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Peers:
-    """Return the peers of an ssh client, with what the inventory knows of each, and the problems with them."""
+    """Return the peers of an ssh client, with what the inventory knows of each by its name, and the problems."""
     problems: list[str] = []
     completed: list[Peer] = []
     names = [str(peer.get("name") or "") for peer in peers]
@@ -63,7 +71,7 @@ def complete_peers(
             problems.append(f"{called} is there twice. Write all that counts for it into one entry.")
             continue
         wanted = {**(options or {}), **(peer.get("options") or {})}
-        one = _complete(peer, name, hostvars, name in legacy)
+        one = _complete(peer, name, inventory.get(name), name in legacy)
         problems += [f"{called}: {problem}" for problem in _problems_of_one(one, wanted)]
         one["options"] = {str(keyword): _text(value) for keyword, value in wanted.items()}
         if name != own_name:
@@ -77,17 +85,14 @@ def complete_peers(
     return {"peers": completed, "problems": problems}
 
 
-def _complete(peer: Mapping[str, Any], name: str, hostvars: Mapping[str, Any], legacy: bool) -> Peer:
+def _complete(peer: Mapping[str, Any], name: str, known: Known | None, legacy: bool) -> Peer:
     """Add what the inventory knows. What stands in the peer itself counts more. Its options are not among it yet."""
-    known: Mapping[str, Any] = {}
-    if name in hostvars:  # no get(): for a host that it does not have, hostvars gives what fails when it is looked at
-        known = hostvars[name]
-    address = peer.get("address") or known.get("longhaul_address") or known.get("ansible_host") or ""
+    address = peer.get("address") or (known["address"] if known else "")
     patterns = peer.get("patterns") or [name, *([address] if address else [])]
     return {
         "name": name,
         "address": str(address),
-        "port": int(peer.get("port") or known.get("ansible_port") or 0),
+        "port": int(peer.get("port") or (known["port"] if known else 0)),
         "patterns": list(dict.fromkeys(str(pattern) for pattern in patterns)),
         "options": {},
         "legacy": legacy,

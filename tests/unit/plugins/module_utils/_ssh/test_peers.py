@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.ssh.peers import complete_peers
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.peers import complete_peers
 
-HOSTVARS = {
-    "one": {"ansible_host": "10.0.0.1"},
-    "two": {"ansible_host": "10.0.0.2", "longhaul_address": "fd00::2", "ansible_port": 2222},
-    "three": {},
+INVENTORY = {
+    "one": {"address": "10.0.0.1", "port": 0, "aes": None},
+    "two": {"address": "fd00::2", "port": 2222, "aes": True},
+    "three": {"address": "", "port": 0, "aes": None},
 }
 
 
@@ -40,38 +40,23 @@ def complete(peer: dict, **more) -> dict:
     ],
 )
 def test_a_peer_is_completed(peer, expected):
-    assert complete_peers([peer], HOSTVARS, "own") == {"peers": [expected], "problems": []}
-
-
-class Hostvars(dict):
-    """As Ansible's own, which does not take a question after a host that it does not have."""
-
-    def __missing__(self, key):
-        raise AssertionError(f"hostvars[{key!r}]")
-
-    def get(self, key):
-        return self[key]
-
-
-def test_a_peer_that_is_not_in_the_inventory_is_not_looked_up():
-    (peer,) = complete_peers([{"name": "stranger.example"}], Hostvars(HOSTVARS), "own")["peers"]
-    assert peer["patterns"] == ["stranger.example"]
+    assert complete_peers([peer], INVENTORY, "own") == {"peers": [expected], "problems": []}
 
 
 def test_the_host_itself_is_left_out_and_still_checked():
-    found = complete_peers([{"name": "one"}, {"name": "two"}], HOSTVARS, "one")
+    found = complete_peers([{"name": "one"}, {"name": "two"}], INVENTORY, "one")
     assert [peer["name"] for peer in found["peers"]] == ["two"]
-    assert complete_peers([{"name": "one", "patterns": ["*"]}], HOSTVARS, "one")["problems"]
+    assert complete_peers([{"name": "one", "patterns": ["*"]}], INVENTORY, "one")["problems"]
 
 
 def test_old_algorithms_are_for_those_that_are_named():
-    found = complete_peers([{"name": "one"}, {"name": "two"}], HOSTVARS, "own", legacy=["two"])
+    found = complete_peers([{"name": "one"}, {"name": "two"}], INVENTORY, "own", legacy=["two"])
     assert [peer["legacy"] for peer in found["peers"]] == [False, True]
 
 
 def test_options_for_all_count_less_than_those_of_a_peer():
     found = complete_peers(
-        [{"name": "one", "options": {"Port": 1}}], HOSTVARS, "own", options={"Port": 2, "User": "ops"}
+        [{"name": "one", "options": {"Port": 1}}], INVENTORY, "own", options={"Port": 2, "User": "ops"}
     )
     assert found["peers"][0]["options"] == {"Port": "1", "User": "ops"}
 
@@ -104,22 +89,22 @@ def test_options_for_all_count_less_than_those_of_a_peer():
     ],
 )
 def test_what_cannot_be_right_is_refused(peer, says):
-    (problem,) = complete_peers([peer], HOSTVARS, "own")["problems"]
+    (problem,) = complete_peers([peer], INVENTORY, "own")["problems"]
     assert says in problem
 
 
 def test_one_name_twice():
-    (problem,) = complete_peers([{"name": "one"}, {"name": "one"}], HOSTVARS, "own")["problems"]
+    (problem,) = complete_peers([{"name": "one"}, {"name": "one"}], INVENTORY, "own")["problems"]
     assert "peer one is there twice" in problem
 
 
 def test_an_old_peer_that_is_no_peer():
-    (problem,) = complete_peers([{"name": "one"}], HOSTVARS, "own", legacy=["oen"])["problems"]
+    (problem,) = complete_peers([{"name": "one"}], INVENTORY, "own", legacy=["oen"])["problems"]
     assert "names oen" in problem
 
 
 def test_an_option_for_all_is_checked_too():
     assert (
         "would end the block"
-        in complete_peers([{"name": "one"}], HOSTVARS, "own", options={"Match": "all"})["problems"][0]
+        in complete_peers([{"name": "one"}], INVENTORY, "own", options={"Match": "all"})["problems"][0]
     )

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-
+from .._core.errors import TransferFailed
 from .ciphers import choose_ciphers
-from .peers import Peer
+from .peers import Known, Peer
 
 # What every OpenSSH since 6.5 has; for a prediction on a host where it is not installed yet.
 USUAL = [
@@ -56,12 +55,13 @@ def plan_client(
     peers: Sequence[Peer],
     local: Mapping[str, Any],
     offers: Mapping[str, Mapping[str, Any]],
-    hostvars: Mapping[str, Any] | None = None,
+    inventory: Mapping[str, Known] | None = None,
     ciphers: Sequence[str] = (),
 ) -> Plan:
     """Return what the client offers to its peers.
 
-    ``peers`` are what ``complete_peers`` returned, ``local`` and ``offers`` what ssh_local_offer and ssh_offer did.
+    ``peers`` are what ``complete_peers`` returned, ``local`` what ssh_local_offer returns of this host, and ``offers``
+    what each peer told by its name, or why it did not as ``msg``.
     """
     plan: Plan = {"blocks": [], "peers": {}, "problems": [], "warnings": []}
     for peer in peers:
@@ -73,19 +73,14 @@ def plan_client(
                 "ordered for this host alone, and all that the client had stay in the list."
             )
             offer = {}
-        one = _Peer(peer, local, offer, _aes(name, hostvars or {}))
+        known = (inventory or {}).get(name)
+        one = _Peer(peer, local, offer, known["aes"] if known else None)
         algorithms = one.algorithms(ciphers)
         plan["problems"] += [f"{name}: {problem}" for problem in one.problems]
         plan["warnings"] += [f"{name}: {warning}" for warning in one.warnings]
         plan["peers"][name] = {"cipher": one.cipher, "reason": one.reason, "ciphers": algorithms["Ciphers"]}
         _add(plan["blocks"], peer, algorithms)
     return plan
-
-
-def _aes(name: str, hostvars: Mapping[str, Any]) -> bool | None:
-    """Whether a peer is quick at AES, as far as it has told; the role keeps that under this name."""
-    told = hostvars[name].get("__ssh_client_local") if name in hostvars else None
-    return told["aes"] if told and "aes" in told else None
 
 
 def _add(blocks: list[Block], peer: Peer, algorithms: dict[str, list[str]]) -> None:
