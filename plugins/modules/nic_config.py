@@ -109,7 +109,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changed_paths:
-  description: The files that were written or removed, or would be in check mode or with O(state=present).
+  description: The files that were written or removed, or would be in check mode or by a plan.
   returned: success
   type: list
   elements: str
@@ -118,75 +118,12 @@ backups:
   returned: O(state=present)
   type: dict
 problems:
-  description: Sentences that say why nothing can be done. With any of them, the other values of the plan are empty.
+  description:
+    - Sentences that say why nothing can be done. Without any, the rest of the plan says what is done, in C(files), C(absent),
+      C(apply), C(restore), C(live) and more.
   returned: O(state=planned)
   type: list
   elements: str
-files:
-  description: The files that must exist.
-  returned: O(state=planned)
-  type: list
-  elements: dict
-absent:
-  description: The files that must not exist.
-  returned: O(state=planned)
-  type: list
-  elements: str
-save:
-  description: The files that the checkpoint keeps.
-  returned: O(state=planned)
-  type: list
-  elements: str
-managers:
-  description: The managers of the links.
-  returned: O(state=planned)
-  type: list
-  elements: str
-links:
-  description: The links that the change can affect.
-  returned: O(state=planned)
-  type: list
-  elements: str
-made:
-  description: The links that the change makes.
-  returned: O(state=planned)
-  type: list
-  elements: str
-mtu_only:
-  description: Whether nothing but MTUs changes.
-  returned: O(state=planned)
-  type: bool
-live:
-  description: Sentences that say how the running links differ from those that are wanted.
-  returned: O(state=planned)
-  type: list
-  elements: str
-installs_ifenslave:
-  description: Whether ifupdown needs ifenslave for a bond.
-  returned: O(state=planned)
-  type: bool
-apply:
-  description: The commands that bring the changed files to life, each a list of a program and its arguments.
-  returned: O(state=planned)
-  type: list
-  elements: list
-restore:
-  description: The commands that bring the old files back to life.
-  returned: O(state=planned)
-  type: list
-  elements: list
-tcp:
-  description: The C(content) of a file in F(/etc/sysctl.d), and C(problems) with what is asked.
-  returned: O(state=planned) and O(tcp)
-  type: dict
-cloud:
-  description: The name of the cloud that the host is in, V(null) where it is in none.
-  returned: O(state=planned)
-  type: str
-ping:
-  description: Whether a C(ping) that can test a path is C(usable) here, and the C(package) that would bring it.
-  returned: O(state=planned)
-  type: dict
 """
 
 import os

@@ -136,19 +136,11 @@ problems:
   type: list
   elements: str
 plan:
-  description: The C(blocks) of the configuration, and by the name of each peer the C(ciphers) that it is offered.
+  description:
+    - The C(blocks) of the configuration, and the C(ciphers) by peer. Beside it are C(said), lines that tell the decision, and
+      C(addresses), those of the peers that answered.
   returned: O(state=planned)
   type: dict
-said:
-  description: Lines that say what was decided for each peer, and warnings.
-  returned: O(state=planned)
-  type: list
-  elements: str
-addresses:
-  description: The addresses of the peers that answered.
-  returned: O(state=planned)
-  type: list
-  elements: str
 installed:
   description: Whether there is an OpenSSH client. Without one, lists are empty.
   returned: O(state=read) and O(state=planned)

@@ -79,9 +79,6 @@ NOT_SHARED = frozenset(["path", "comment"])
 READ_AT_START = OF_THE_DAEMON | {"log_file", "syslog_facility", "syslog_tag"}
 """Options that a running daemon does not reread for each connection: a change needs a restart."""
 
-ANSIBLE_TYPES = {BOOL: "bool", INT: "int", TEXT: "str", PATH: "str", WORD: "str", WORDS: "list", NAMES: "list"}
-"""The type of an option's value in Ansible, by kind."""
-
 Value = Union[bool, int, str, Tuple[str, ...]]
 """What an option is in Python: a list is a tuple."""
 

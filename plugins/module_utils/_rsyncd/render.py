@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable, Mapping
+from typing import Any, Mapping
 
 from .options import NAMES, OF_A_MODULE, OPTIONS
 
@@ -88,12 +88,6 @@ def redirected(text: str, folder: str, other: str) -> str:
     """Return the text with the directives for one directory naming another: for a trial beside the real files."""
     found = re.compile(rf"(?mi)^(\s*&(?:include|merge)\s+){re.escape(folder)}/?[ \t]*$")
     return found.sub(lambda match: match.group(1) + other, text)
-
-
-def secrets_text(secrets: Iterable[Mapping[str, Any]], header: str = "") -> str:
-    """Write the secrets file."""
-    lines = [f"{secret['name']}:{secret['password']}" for secret in secrets]
-    return "\n".join([*_header(header), *lines]) + "\n"
 
 
 def _header(header: str) -> list[str]:

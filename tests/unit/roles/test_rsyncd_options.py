@@ -11,12 +11,19 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.options import (
-    ANSIBLE_TYPES,
+    BOOL,
+    INT,
+    NAMES,
     NOT_SHARED,
     OF_A_MODULE,
     OPTIONS,
+    PATH,
+    TEXT,
+    WORD,
+    WORDS,
 )
 
+ANSIBLE_TYPES = {BOOL: "bool", INT: "int", TEXT: "str", PATH: "str", WORD: "str", WORDS: "list", NAMES: "list"}
 SPECS = Path(__file__).resolve().parents[3] / "roles/rsyncd/meta/argument_specs.yml"
 
 

@@ -24,18 +24,6 @@ _BUFFERS = (
 )
 JUMBO = 1500  # above this MTU a black hole on the way is more likely
 
-# Keys that the role never writes: the kernel's own values are right, or changing them does harm.
-FORBIDDEN = (
-    "net.ipv4.tcp_mem",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_tw_",
-    "net.core.rmem_default",
-    "net.core.wmem_default",
-    "rp_filter",
-)
-
 
 def tcp_settings(
     speed: int, mtu: int, current: Mapping[str, str], congestion_control: str = "", qdisc: str = "fq"

@@ -175,7 +175,3 @@ def test_a_file_that_is_missing_is_named():
 def test_files_that_include_each_other_end():
     conf = loaded({"/etc/rsyncd.conf": "&merge /etc/rsyncd.conf\n[a]\npath=/a\n"})
     assert [module.name for module in conf.modules] == ["a"]
-
-
-def test_secrets():
-    assert render.secrets_text([{"name": "a", "password": "x:y"}], "managed") == "# managed\na:x:y\n"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.tcp import (
-    FORBIDDEN,
     Tuning,
     fastest,
     plan_tcp,
@@ -21,6 +20,17 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network
     link,
 )
 
+# Keys that the role never writes: the kernel's own values are right, or changing them does harm.
+FORBIDDEN = (
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_tw_",
+    "net.core.rmem_default",
+    "net.core.wmem_default",
+    "rp_filter",
+)
 CURRENT = {
     "tcp_rmem": "4096\t131072\t6291456",
     "tcp_wmem": "4096 16384 4194304",
