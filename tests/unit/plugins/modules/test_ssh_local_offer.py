@@ -2,11 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the processor is measured, with an openssl that answers as it does on a busy host."""
+"""The module that decides what a client offers: on a busy host, and for a peer that does not answer."""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -65,3 +69,39 @@ def test_a_cipher_without_a_figure_is_measured_again(
     speeds = ssh_local_offer.measured(cast(AnsibleModule, module), None)
     assert speeds == {**({MEASURED[0]: expected} if expected else {}), MEASURED[1]: 1000}
     assert module.runs == runs
+
+
+def run(**options: Any) -> Any:
+    """Run the module; give its result."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"from {ssh_local_offer.__name__} import main; main()"],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": {**options, "measure": "never"}}),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(ended.stdout)
+
+
+def test_peers_are_completed_from_the_inventory_and_a_mistake_is_told() -> None:
+    inventory = {"one": {"address": "10.0.0.1", "port": 2222, "aes": None}}
+    checked = run(state="checked", peers=[{"name": "one"}, {"name": "own"}], inventory=inventory, own_name="own")
+    (one,) = checked["completed"]
+    assert (one["address"], one["port"], one["patterns"]) == ("10.0.0.1", 2222, ["one", "10.0.0.1"])
+    assert checked["problems"] == [] and isinstance(checked["aes"], bool)
+    assert "'*' matches every host" in run(state="checked", peers=[{"name": "a", "patterns": ["*"]}])["problems"][0]
+
+
+def test_a_peer_that_does_not_answer_is_told_and_gets_what_the_client_has() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        peer = {"name": "gone", "address": "127.0.0.1", "port": closed.getsockname()[1]}
+        peers = run(state="checked", peers=[peer])["completed"]
+        planned = run(state="planned", peers=peers, aes=False, aes_reason="it is old")
+    assert planned["problems"] == planned["addresses"] == [] and "it is old" in planned["said"][0]
+    assert "cannot be reached" in planned["said"][1]
+    (block,) = planned["plan"]["blocks"]
+    assert block["algorithms"]["Ciphers"] == planned["plan"]["ciphers"]["gone"] != []
+    asked = run(state="planned", peers=peers, aes=True, probe=False)
+    assert "it was not asked" in asked["said"][1]

@@ -114,7 +114,7 @@ def test_an_old_peer_that_does_not_answer_is_a_problem():
 
 
 def test_an_old_peer_by_name_gets_what_it_needs_and_nothing_else():
-    made = plan(OLD_CIPHERS | {"macs": MACS}, legacy=True)
+    made = plan({**OLD_CIPHERS, "macs": MACS}, legacy=True)
     assert made["problems"] == []
     (block,) = made["blocks"]
     assert set(block["algorithms"]) == {"Ciphers"}
@@ -186,7 +186,7 @@ def test_ciphers_of_the_user_that_cannot_be(wanted, legacy, here, says):
 
 
 def test_an_old_cipher_that_the_user_named_for_an_old_peer():
-    made = plan(OLD_CIPHERS | {"macs": MACS}, legacy=True, ciphers=["aes128-cbc"])
+    made = plan({**OLD_CIPHERS, "macs": MACS}, legacy=True, ciphers=["aes128-cbc"])
     assert (made["problems"], ciphers(made)) == ([], ["aes128-cbc"])
 
 
