@@ -202,6 +202,31 @@ def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
     assert compare.differences(backup.folder / DAYS[1] / "data/photos", source / f"photos.restored-{DAYS[1]}") == []
 
 
+def test_a_killed_restore_goes_on_without_ansible_and_a_rerun_attaches_to_it(hosts: Testbed, backup: Backup) -> None:
+    source = backup.data["alpha"] / "src"
+    make_big_files(source, 8 * MIB)
+    backup.make()
+    asked = {"restore_dest": "/data/back", "restore_check": "structure"}
+    limited = {**asked, "restore_transfer": {"bwlimit": "1M"}}
+    running = backup.start(**limited)
+    wait_for(lambda: bool(jobs(hosts, "beta")), lambda: running.output)
+    running.kill()
+    running.process.wait()
+    assert (backup.report()["state"], bool(jobs(hosts, "beta"))) == ("begun", True)
+    rerun = backup.restore(**limited).expect_success()
+    assert "attached to the running transfer" in rerun.output and backup.report()["state"] == "restored"
+    assert compare.differences(source, backup.data["alpha"] / "back") == []
+    record = backup.report()
+    assert not changed(backup.restore(**limited)) and backup.report()["identity"] == record["identity"]
+
+    # A failure is shown, and the report has it.
+    (backup.data["alpha"] / "back/another").touch()
+    over = {"restore_over": True, "restore_delete": True}
+    failed = backup.restore(**asked, **over, restore_transfer={"max_delete": 0})
+    assert failed.rc and "The restore is not complete: " in failed.failures[-1] and "**Failed**" in failed.output
+    assert backup.report()["state"] == "failed" and "max_delete" in backup.report()["result"]["failure"]
+
+
 def test_the_role_restores_on_the_host_that_gets_it_alone(hosts: Testbed, backup: Backup) -> None:
     source = backup.data["alpha"] / "src"
     source.mkdir()
