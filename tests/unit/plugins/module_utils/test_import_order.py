@@ -54,7 +54,7 @@ ORDER = {
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_tree", "_core"},
     "_network": {"_core"},
-    "_ssh": set(),
+    "_ssh": {"_core"},
 }
 
 
