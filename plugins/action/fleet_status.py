@@ -24,20 +24,20 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.overview impo
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import Job, Row, Standing, State
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.table import render_table
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record, record_id
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import IDENTITY
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.standing import (
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_status import (
     merged,
     standing_of,
     standing_of_record,
 )
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record, record_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import Identity
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
 
 prepare(DOCUMENTATION)
 
-_NEEDED = ("name", *IDENTITY)
+_NEEDED = ("name", "src_host", "src", "dest_host", "dest")
 
 
 class ActionModule(ControlNodeAction):
@@ -106,8 +106,8 @@ def read_jobs(options: Mapping[str, Any]) -> list[Job]:
             raise Refusal(f"job {name} has no {' and no '.join(missing)}: give the jobs as in migrate_jobs")
         if name in jobs:
             raise Refusal(f"two jobs have the name {name}: give each a name of its own")
-        src_host, src, dest_host, dest = (str(job[key]) for key in IDENTITY)
-        identity = record_id(job)
+        src_host, src, dest_host, dest = (str(job[key]) for key in _NEEDED[1:])
+        identity = record_id(Identity(src_host, src, dest_host, dest))
         known = (identity, comparison_id(identity), _standing(store, name))
         jobs[name] = Job(name, src_host, src, dest_host, dest, *known)
     return list(jobs.values())
@@ -117,7 +117,7 @@ def read_record(job: Job, found: object) -> Standing:
     """Return where a job stands by what is kept of it here, and by the record that its destination has."""
     kept = job.standing
     try:
-        record = parse_record(job.dest_host, {name: getattr(job, name) for name in _NEEDED[1:]}, found)
+        record = parse_record(job.dest_host, Identity(job.src_host, job.src, job.dest_host, job.dest), found)
     except ValueError as error:
         return replace(kept, error=kept.error or str(error))
     return kept if record is None else merged(kept, standing_of_record(record), job.dest_host)

@@ -83,7 +83,7 @@ class HookResult(NamedTuple):
 def read_hook(written: Mapping[str, Any]) -> Hook:
     """Return a hook that the user wrote, which the argument specs of the role have accepted."""
     return Hook(
-        host=str(written["host"]),
+        host=str(written.get("host") or ""),
         command=tuple(str(word) for word in written.get("command") or ()),
         module=str(written.get("module") or ""),
         args=dict(written.get("args") or {}),

@@ -15,8 +15,10 @@ import fcntl
 import hashlib
 import os
 import platform
+import pwd
 import re
 import secrets
+from collections.abc import Mapping
 
 from .claims import Process, claim, release
 
@@ -47,6 +49,19 @@ def controller_id(folder: str, *, write: bool = True) -> str:
     if known and not _RANDOM.match(known):
         raise ValueError(f"{path} holds no id of a control node: remove it")
     return hashlib.sha256(f"{known} {_machine()}".encode()).hexdigest()[:32] if known else ""
+
+
+def started_by(variables: Mapping[str, object]) -> str:
+    """Return who started the run, by the variables of a task: the user of an automation controller, or of this node."""
+    for name in ("awx_user_name", "tower_user_name"):
+        if variables.get(name):
+            return str(variables[name])
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        user = str(os.getuid())
+    behind = os.environ.get("SUDO_USER")
+    return f"{f'{behind} as ' if behind else ''}{user}@{platform.node()}"
 
 
 class Claims:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..hooks import Hook, HookResult, check_host, let_go, run_hook
 from ..host_runner import OF_ANSWERS, HostFailed, HostRunner, unusable
@@ -18,6 +18,7 @@ from ..status import Status
 from .looks import Watch
 from .scheduler import Call, HookCall, Pause, Workflow
 
+T = TypeVar("T")
 _PATIENCE = 300.0  # seconds for which the hosts of a transfer may be out of reach, where its job does not say
 RETRY_DELAYS = (30.0, 120.0, 600.0)  # seconds before the second, third and fourth attempt of a step
 
@@ -81,7 +82,7 @@ def transfer_to_end(
         return Ended(result, begun, bool(getattr(error, "may_pass", False)))
 
 
-def stop_alone(steps: Workflow) -> Workflow:
+def stop_alone(steps: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
     """Run steps of a job. An answer of a host that cannot be used stops this job alone: raises Stopped."""
     try:
         return (yield from steps)

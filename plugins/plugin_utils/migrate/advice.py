@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
-from .stages import Stage, is_back, is_compared, stage_of
+from .state import MigrationState, Stage
 
 GOES_ON = "and run the same command again; it goes on from here"
 
@@ -20,47 +18,48 @@ def begin_again(name: str) -> str:
     return f"-e migrate_reset=true -e '{json.dumps({'migrate_only': [name]})}'"
 
 
-def advice(state: Mapping[str, Any]) -> str:
+def advice(state: MigrationState) -> str:
     """Return one or a few sentences: where the job stands, which host serves, and what to type."""
-    stage, source, failed = stage_of(state), state["identity"]["src_host"], bool(state["failure"])
-    if state["failure"].get("lost"):
+    stage, source, failure = state.stage, state.identity.src_host, state.failure
+    if failure is not None and failure.lost:
         return (
             "Where this job stands, the control node knows that has it now, and fleet_status shows it. Run the same "
             "command again when that one is done."
         )
     if stage is Stage.SWITCHED:
-        if failed:
+        if failure is not None:
             return f"The switch was made and is not undone. Fix what is named above, {GOES_ON}."
-        if is_compared(state):
+        if state.is_compared:
             return f"Done. Keep the tree on {source} until you trust the new one."
         return "The switch was made, and the trees were not compared. To do it now: -e migrate_phase=verify."
     if stage is Stage.SWITCHING:
+        steps = state.switch.steps if state.switch else 0
         return (
-            f"The switch has begun ({state['switch']['steps']} of its steps are done), and {source} is stopped. "
-            "Fix what failed, then continue the switch: -e migrate_phase=cutover. To go back instead, undo these "
-            f"steps and start {source} by hand, then begin again with -e migrate_reset=true."
+            f"The switch has begun ({steps} of its steps are done), and {source} is stopped. Fix what failed, then "
+            "continue the switch: -e migrate_phase=cutover. To go back instead, undo these steps and start "
+            f"{source} by hand, then begin again with -e migrate_reset=true."
         )
     if stage is Stage.STOPPED:
         return (
             f"Nothing was switched over, but {source} may still be stopped. Start it by hand, as hooks in "
             "cutover_failed would do by themselves, or fix what failed and try again: -e migrate_phase=cutover."
         )
-    if is_back(state):
-        place = f"{state['identity']['dest_host']}:{state['identity']['dest']}"
-        if failed:
+    if state.is_back:
+        place = f"{state.identity.dest_host}:{state.identity.dest}"
+        if failure is not None:
             return f"Fix what is named above, {GOES_ON}."
         return f"What {source} has is at {place}, beside the tree there, which was left alone."
-    if failed:
+    if failure is not None:
         return f"Nothing was switched over, and {source} still serves. Fix what is named above, {GOES_ON}."
-    for phase, words in (
+    for made, words in (
         (
-            "sync",
+            state.phases.sync,
             "The copy is up to date but for the last changes. In the change window: -e migrate_phase=cutover (this "
             "switches over)",
         ),
-        ("seed", "The first copy is there. To bring it up to date: -e migrate_phase=sync"),
-        ("preflight", "No problems were found. To make the first copy: -e migrate_phase=seed"),
+        (state.phases.seed, "The first copy is there. To bring it up to date: -e migrate_phase=sync"),
+        (state.phases.preflight, "No problems were found. To make the first copy: -e migrate_phase=seed"),
     ):
-        if phase in state["phases"]:
+        if made is not None:
             return f"{words}. {source} still serves."
     return "Nothing was done yet."

@@ -5,9 +5,9 @@
 """Jobs that switch over together, or not at all: those of one ``cutover_group``.
 
 The state of a job says as ``group`` how far it is in a run: the ``name`` of the group, the ``run``, the ``members``
-once they are to stop, and what the job ``stands`` at. Before each part of the cutover the states of all members decide.
-A job that says nothing in this run (its host was left out, or was lost) holds up the others, and what a job said in an
-earlier run counts for nothing.
+once they are to stop, and what the job ``stands`` at. At each gate of the cutover the states of all members decide.
+A job that says nothing in this run (another run has it) holds up the others, and what a job said in an earlier run
+counts for nothing.
 
 The switch of a group is decided once, by the first state in which it has begun. A run that is killed after that is
 continued with all of them, since each member knows the others (``joins_begun``).
@@ -16,14 +16,14 @@ continued with all of them, since each member knows the others (``joins_begun``)
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
-from .stages import Stage, stage_of
+from .state import GroupState, MigrationState, Switch
 
-State = Mapping[str, Any]  # that is kept of a job; empty if there is none, or if it could not be read
+States = Mapping[str, "MigrationState | None"]  # by job; None if none is kept, or if it cannot be read
 
 
 class Standing(Enum):
@@ -36,7 +36,7 @@ class Standing(Enum):
 
 
 class Gate(Enum):
-    """What the members of a group ask before they do it."""
+    """Where the members of a group wait for each other, in this order."""
 
     STOP = "stop"
     COPY = "copy"
@@ -50,18 +50,11 @@ NEEDED: Mapping[Gate, Standing] = {
 }
 
 
-class Group(TypedDict):
+class Group(NamedTuple):
     """The jobs of a group and the hosts that they go to, both in the order of the list."""
 
     jobs: list[str]
     hosts: list[str]
-
-
-class Verdict(NamedTuple):
-    """What a group was told."""
-
-    reasons: dict[str, str]  # for each job, why it does not go on; empty if it does
-    stopped: list[str]  # the jobs whose source is stopped
 
 
 def find_groups(
@@ -75,17 +68,11 @@ def find_groups(
         job = {**defaults, **written}
         name = str(job.get("cutover_group") or "")
         if name:
-            group = groups.setdefault(name, {"jobs": [], "hosts": []})
-            group["jobs"].append(str(job["name"]))
-            group["hosts"] += [str(job["dest_host"])] if job["dest_host"] not in group["hosts"] else []
-    return {name: group for name, group in groups.items() if not only or set(group["jobs"]) & set(only)}
-
-
-def find_together(groups: Mapping[str, Group], names: Iterable[str]) -> list[str]:
-    """Return the hosts of the groups that go to several hosts and have a job among ``names``, each once."""
-    wanted = set(names)
-    spread = [group for group in groups.values() if len(group["hosts"]) > 1 and wanted & set(group["jobs"])]
-    return list(dict.fromkeys(host for group in spread for host in group["hosts"]))
+            group = groups.setdefault(name, Group([], []))
+            group.jobs.append(str(job["name"]))
+            if job["dest_host"] not in group.hosts:
+                group.hosts.append(str(job["dest_host"]))
+    return {name: group for name, group in groups.items() if not only or set(group.jobs) & set(only)}
 
 
 def find_left_out(
@@ -100,17 +87,17 @@ def find_left_out(
     """
     here, found = set(hosts), []
     for name, group in groups.items():
-        absent = [host for host in group["hosts"] if host not in here]
-        if len(absent) == len(group["hosts"]):
+        absent = [host for host in group.hosts if host not in here]
+        if len(absent) == len(group.hosts):
             continue
-        missing = [job for job in group["jobs"] if only and job not in only]
-        together = f"the jobs of cutover_group {name} ({', '.join(group['jobs'])}) switch over together"
+        missing = [job for job in group.jobs if only and job not in only]
+        together = f"the jobs of cutover_group {name} ({', '.join(group.jobs)}) switch over together"
         if missing:
-            wanted = json.dumps({"migrate_only": list(dict.fromkeys([*only, *group["jobs"]]))})
+            wanted = json.dumps({"migrate_only": list(dict.fromkeys([*only, *group.jobs]))})
             absentees = ", ".join(missing)
             found.append(f"{together}, and migrate_only leaves out {absentees}. Take all of them: -e '{wanted}'")
         elif absent:
-            limit = ",".join(["localhost", *group["hosts"]])
+            limit = ",".join(["localhost", *group.hosts])
             found.append(
                 f"{together}, and this run has not the hosts {', '.join(absent)}: --limit or serial leaves them out, "
                 f"or they failed. Take all of them, with --limit '{limit}' or without a limit, and without serial"
@@ -118,44 +105,42 @@ def find_left_out(
     return found
 
 
-def enter(state: State, group: str, run: str) -> State:
-    """Return the state of a job that was brought up to its cutover by a run; ``group`` is empty if it has none.
+def enter(state: MigrationState, group: str, run: str) -> None:
+    """Enter a job into a run; ``group`` is empty if it has none.
 
     What is switching or was switched over keeps what it was decided with.
     """
-    if stage_of(state) in (Stage.SWITCHING, Stage.SWITCHED):
-        return dict(state)
-    others = {key: value for key, value in state.items() if key != "group"}
-    return {**others, "group": {"name": group, "run": run, "stands": Standing.WAITING.value}} if group else others
+    if not state.is_switched:
+        state.group = GroupState(group, run, Standing.WAITING.value) if group else None
 
 
-def siblings(state: State) -> list[str]:
+def siblings(state: MigrationState) -> list[str]:
     """Return the other members of a job's group whose states may say that its switch was decided."""
-    group = state.get("group", {})
-    is_ready = group.get("stands") == Standing.READY.value and not state.get("switch")
-    return [name for name in group.get("members", []) if name != state["name"]] if is_ready else []
+    group = state.group
+    if group is None or group.stands != Standing.READY.value or state.is_switched:
+        return []
+    return [name for name in group.members or () if name != state.name]
 
 
-def joins_begun(state: State, others: Iterable[State]) -> bool:
+def joins_begun(state: MigrationState, others: Iterable[MigrationState | None]) -> bool:
     """Whether the switch of a job has been decided, though its own state does not say so yet.
 
     That is where it was ready, and another member began its switch in the same run.
     """
-    run = state.get("group", {}).get("run")
-    decided = [one for one in others if one.get("switch") and one.get("group", {}).get("run") == run]
+    run = state.group.run if state.group else ""
+    decided = [one for one in others if one and one.is_switched and one.group and one.group.run == run]
     return bool(siblings(state) and decided)
 
 
-def begin_switch(state: State, now: str) -> State:
-    """Return the state of a job whose switch is decided, and of which no hook has run."""
-    return {**state, "switch": {"done": False, "at": now, "hooks": [], "steps": 0}}
+def begin_switch(state: MigrationState, now: str) -> None:
+    """Decide the switch of a job, of which no hook has run."""
+    state.switch = Switch(done=False, at=now, hooks=[])
 
 
-def judge(states: Mapping[str, State], run: str, gate: Gate) -> Verdict:
-    """Return what each member of a group is told at a gate, by the states of all."""
-    switched = [name for name, state in states.items() if _is_switched(state)]
+def find_obstacles(states: States, run: str, gate: Gate) -> dict[str, str]:
+    """Return for each member of a group why it does not pass a gate, by the states of all; empty if it does."""
+    switched = [name for name, state in states.items() if state and state.is_switched]
     waiting = [name for name in states if name not in switched]
-    stopped = [name for name, state in states.items() if state and stage_of(state) is Stage.STOPPED]
     reason = ""
     if switched and waiting:
         reason = (
@@ -167,60 +152,44 @@ def judge(states: Mapping[str, State], run: str, gate: Gate) -> Verdict:
         missing = [name for name in waiting if not _stands(states[name], run, NEEDED[gate])]
         said = ". ".join(_tell(name, states[name], run) for name in missing)
         reason = f"no job of its group goes on without the others: {said}" if missing else ""
-    return Verdict({name: reason if name in waiting else "" for name in states}, stopped)
+    return {name: reason if name in waiting else "" for name in states}
 
 
-def settle(
-    states: Mapping[str, State], run: str, gate: Gate, now: str, own: Collection[str], commits: bool = True
-) -> tuple[Verdict, dict[str, State]]:
-    """Judge a group, and return with its verdict the states that are written down before anything is done.
+def settle(states: States, run: str, gate: Gate, now: str, commits: bool = True) -> dict[str, str]:
+    """Decide at a gate, change the states accordingly, and return for each member why it does not go on.
 
-    ``own`` are the jobs of the host that asks. Of others a state is written only where its host waits for just this:
-    the first who is told to stop makes the members known to each of them, and the first who is told to switch begins
-    the switch of all (``commits``; a rehearsal begins none). Jobs of its own that are told not to go on do not do so in
-    this run, even if the others arrive later.
+    The states must be written before any member goes on. At the first gate they come to know their group; at the last
+    one the switch of all begins (``commits``; a rehearsal begins none).
     """
-    joined = {
-        name: begin_switch(state, now)
-        for name, state in states.items()
-        if joins_begun(state, [one for other, one in states.items() if other != name])
-    }
-    states = {**states, **joined}
-    verdict = judge(states, run, gate)
-    written: dict[str, State] = dict(joined)
     for name, state in states.items():
-        if _is_switched(state) or not _stands(state, run, NEEDED[gate]):
+        others = [one for other, one in states.items() if other != name]
+        if state and joins_begun(state, others):
+            begin_switch(state, now)
+    obstacles = find_obstacles(states, run, gate)
+    for name, state in states.items():
+        if state is None or state.group is None or state.is_switched or not _stands(state, run, NEEDED[gate]):
             continue
-        group = state["group"]
-        if verdict.reasons[name]:
-            if name in own:
-                written[name] = {**state, "group": {**group, "stands": Standing.BACK.value}}
-        elif gate is Gate.STOP and "members" not in group:
-            written[name] = {**state, "group": {**group, "members": list(states)}}
+        if obstacles[name]:
+            state.group.stands = Standing.BACK.value
+        elif gate is Gate.STOP:
+            state.group.members = list(states)
         elif gate is Gate.SWITCH and commits:
-            written[name] = begin_switch(state, now)
-    return verdict, written
+            begin_switch(state, now)
+    return obstacles
 
 
-def _is_switched(state: State) -> bool:
-    return bool(state) and stage_of(state) in (Stage.SWITCHING, Stage.SWITCHED)
-
-
-def _stands(state: State, run: str, needed: Standing) -> bool:
-    """Whether a job has come in this run as far as is needed. Another host of the group may be a part ahead."""
-    group, order = state.get("group", {}), list(Standing)
-    if group.get("run") != run or state["failure"]:
+def _stands(state: MigrationState | None, run: str, needed: Standing) -> bool:
+    """Whether a job has come in this run as far as is needed."""
+    if state is None or state.group is None or state.group.run != run or state.failure is not None:
         return False
-    return order.index(Standing(group["stands"])) >= order.index(needed)
+    order = list(Standing)
+    return order.index(Standing(state.group.stands)) >= order.index(needed)
 
 
-def _tell(name: str, state: State, run: str) -> str:
+def _tell(name: str, state: MigrationState | None, run: str) -> str:
     """Return why a job does not stand where it is needed."""
-    if not state or state.get("run", {}).get("id") != run:
+    if state is None or state.run.id != run:
         return f"job {name} takes no part in this run: its host does not, or its state is of no use"
-    failure = state["failure"]
-    if failure:
-        return f"job {name} stopped in phase {failure['phase']}"
-    if state.get("group", {}).get("stands") == Standing.BACK.value:
-        return f"job {name} was told to go back"
-    return f"job {name} has not come as far, because its host was lost, or did not wait for the others (strategy free)"
+    if state.failure is not None:
+        return f"job {name} stopped in phase {state.failure.phase}"
+    return f"job {name} was told to go back"

@@ -20,9 +20,9 @@ from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..host_text import one_line
 from ..parallel import run_parallel
 from ..steps import keep_record
-from .preflight import parse_discovered
-from .programs import packages_of
+from .preflight import packages_of, parse_discovered
 from .record import record_id
+from .state import MigrationState
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Discover, Step
@@ -48,7 +48,7 @@ class Hosts(PairHosts):
         if lease is not None:
             guard(self.runners["source"], self.runners["dest"], lease)
         self._paths = {"source": job["src"], "dest": job["dest"]}
-        self._record = record_id(job)
+        self._record = record_id(MigrationState.fresh(job).identity)
         self.has_kept = False  # whether the destination has said that it keeps a record
         self.not_kept = ""  # why it does not
 

@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What two hosts' answers mean for a migration that has not begun."""
+"""Decisions of the preflight: missing programs, deletions that were not agreed to, and problems of both hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object, member, optional, texts
@@ -15,7 +16,31 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ..host_text import harmless_data
 from ..owner_problems import owner_problems
 from ..units import format_bytes
+from .state import TransferSummary
 
+# Programs that each method needs on both hosts. Netcat is not among them: the collection brings its own.
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "auto": ("rsync", "ssh"),
+    "stream": (),
+    "rsync": ("rsync", "ssh"),
+    "rsyncd": ("rsync",),
+    "tar_nc": ("tar",),
+    "scp": ("ssh",),
+    "sftp": ("ssh",),
+}
+
+# Their packages, by family of systems (os_family of Ansible's facts). Systems whose base has a program do not name it.
+PACKAGES: Mapping[str, Mapping[str, str]] = {
+    "Alpine": {"rsync": "rsync", "ssh": "openssh-client", "tar": "tar"},
+    "Archlinux": {"rsync": "rsync", "ssh": "openssh", "tar": "tar"},
+    "Debian": {"rsync": "rsync", "ssh": "openssh-client", "tar": "tar"},
+    "FreeBSD": {"rsync": "rsync"},
+    "Gentoo": {"rsync": "net-misc/rsync", "ssh": "net-misc/openssh", "tar": "app-arch/tar"},
+    "RedHat": {"rsync": "rsync", "ssh": "openssh-clients", "tar": "tar"},
+    "Suse": {"rsync": "rsync", "ssh": "openssh-clients", "tar": "tar"},
+}
+
+_NAMED = 5  # paths in a sentence
 _MEMBERS: Mapping[str, type] = {
     **dict.fromkeys(("path", "base", "mount", "fstype", "peer"), str),
     **dict.fromkeys(("exists", "root", "case_insensitive"), bool),
@@ -39,13 +64,20 @@ def parse_discovered(value: object) -> Mapping[str, Any]:
     return {**harmless_data(found), **{name: values[name] for name in _READ_ELSEWHERE if name in values}}
 
 
+class PreflightFindings(NamedTuple):
+    """What stands in the way, and what a person should know; each a sentence that names its host."""
+
+    problems: list[str]
+    warnings: list[str]
+
+
 def judge_preflight(
     probes: Mapping[str, Mapping[str, Any]],
     job: Mapping[str, Any],
     needed: Sequence[str],
-    predicted: Mapping[str, Any] | None = None,
-) -> dict[str, list[str]]:
-    """Return the ``problems`` and the ``warnings`` of one job, each a sentence that names its host.
+    predicted: TransferSummary | None = None,
+) -> PreflightFindings:
+    """Return what the answers of both hosts mean for one job.
 
     ``probes`` are what the hosts answered, ``source`` and ``dest``. ``needed`` are the programs that the method needs,
     and ``predicted`` is the result of the transfer in check mode, empty if it was not asked.
@@ -55,29 +87,29 @@ def judge_preflight(
     for side in ("source", "dest"):
         problems += [f"{names[side]}: {text}" for text in probes[side]["problems"]]
         warnings += [f"{names[side]}: {text}" for text in probes[side]["warnings"]]
-        missing = [tool for tool in needed if not probes[side]["tools"].get(tool)]
+        missing = lacking(needed, probes[side]["tools"])
         if missing:
             warnings.append(
                 f"{names[side]}: has no {' and no '.join(missing)}; install it there, or let the role do it where "
                 "Ansible is root (migrate_manage_packages)"
             )
-    problems += _room(names["dest"], probes["dest"], predicted or {})
-    problems += owner_problems(job, predicted or {})
+    problems += _room(names["dest"], probes["dest"], predicted)
+    problems += owner_problems(job, vars(predicted) if predicted else {})
     warnings += _features(names, probes["source"], probes["dest"])
     warnings += _ways(names, probes)
-    return {"problems": problems, "warnings": warnings}
+    return PreflightFindings(problems, warnings)
 
 
-def _room(host: str, dest: Mapping[str, Any], predicted: Mapping[str, Any]) -> list[str]:
+def _room(host: str, dest: Mapping[str, Any], predicted: TransferSummary | None) -> list[str]:
     problems = []
-    needed, free = predicted.get("bytes_sent", 0), dest["bytes_free"]
+    needed, free = predicted.bytes_sent if predicted else 0, dest["bytes_free"]
     place = dest["mount"] or "its file system"
     if needed > free:
         problems.append(
             f"{host}: {format_bytes(needed)} would arrive at {dest['base']}, and {place} has {format_bytes(free)} "
             f"free; make room for {format_bytes(needed - free)} more, or choose another dest"
         )
-    files = predicted.get("files_created", 0)
+    files = predicted.files_created if predicted else 0
     if dest["files_free"] is not None and files > dest["files_free"]:
         problems.append(
             f"{host}: {entries_text(files)} would arrive at {dest['base']}, and {place} has "
@@ -120,3 +152,66 @@ def _ways(names: Mapping[str, str], probes: Mapping[str, Mapping[str, Any]]) -> 
         f"{names[side]} gets no answer from the ssh port of {names[other]} ({probes[side]['peer']}); the other "
         f"direction is open, which is connect: {way}"
     ]
+
+
+def needed_programs(job: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the programs that the method of a job may need on both hosts."""
+    method = job.get("method") or "auto"
+    if method == "auto" and job.get("trust") == "none":
+        method = "stream"
+    if method == "auto" and job.get("encryption") == "none":
+        return ("rsync",)
+    return NEEDED[method]
+
+
+def lacking(needed: Iterable[str], tools: Mapping[str, Any]) -> list[str]:
+    """Return the programs that a host lacks, by what it said of its ``tools``."""
+    return [program for program in needed if not tools.get(program)]
+
+
+def packages_of(programs: Iterable[str], family: str) -> list[str]:
+    """Return the packages that have these programs on a family of systems, as far as they are known."""
+    known = PACKAGES.get(family, {})
+    return [known[program] for program in programs if program in known]
+
+
+class Deletions(NamedTuple):
+    """Sentences on deletions; either may be empty."""
+
+    told: str = ""  # what the next transfer would delete
+    problem: str = ""  # why it will not
+
+
+def tell_deletions(predicted: TransferSummary, job: Mapping[str, Any], first: bool, allowed: bool) -> Deletions:
+    """Return what the next transfer would delete, and why it will not.
+
+    ``predicted`` is the result of the transfer in check mode. ``first`` says that the
+    first copy was not completed, so that the destination may hold things of its own, and ``allowed`` that it may delete
+    those.
+    """
+    count = predicted.files_deleted
+    if not count:
+        return Deletions()
+    named = predicted.deleted[:_NAMED]
+    names = f": {', '.join(named)}" if named else ""
+    more = f" and {count - len(named)} more" if named and count > len(named) else ""
+    what = (
+        f"the {'first copy' if first else 'next pass'} would delete {entries_text(count)} at "
+        f"{job['dest_host']}:{job['dest']} that {job['src_host']}:{job['src']} does not have{names}{more}"
+    )
+    if not first or allowed or job.get("max_delete") is not None:
+        return Deletions(what)
+    return Deletions(what, f"{what}. {how_to_agree(job['name'], count)}")
+
+
+def how_to_agree(name: str, count: int) -> str:
+    """Return what to type where the deletions are meant, and what to do where they are not."""
+    return (
+        f"Look at them with --check --diff. Where they may go: {agreement(name)}, or max_delete: {count} in the job. "
+        "Where they must stay: leave delete out, protect them by a filter, or choose another dest"
+    )
+
+
+def agreement(name: str) -> str:
+    """Return what to type where the first copy of a job may delete what the destination has of its own."""
+    return f"-e '{json.dumps({'migrate_allow_delete': [name]})}'"

@@ -10,8 +10,7 @@ other control nodes where the job is, and stops a run whose copy knows less than
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
     WrongShape,
@@ -24,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ..host_text import one_line
 from ..plan import transfer_id
 from .advice import begin_again
-from .stages import IDENTITY, Stage, is_compared, is_seeded, stage_of
+from .state import Identity, MigrationState, Stage
 
 _LONGEST = 500  # characters of a text
 _LARGEST = 2**63 - 1
@@ -48,31 +47,32 @@ class Record(NamedTuple):
     age: float  # seconds since it was written, by the clock of the host
 
 
-def record_id(identity: Mapping[str, Any]) -> str:
+def record_id(identity: Identity) -> str:
     """Return the id of a job's record, which is that of its transfer."""
-    return transfer_id(*(str(identity[name]) for name in IDENTITY))
+    return transfer_id(identity.src_host, identity.src, identity.dest_host, identity.dest)
 
 
-def make_record(state: Mapping[str, Any], phase: str, now: str, advice: str = "") -> dict[str, object]:
+def make_record(state: MigrationState, phase: str, now: str, advice: str = "") -> dict[str, object]:
     """Return what is kept of a job that is in a phase; ``advice`` is what to do about its failure."""
-    made = [one for one in (state["phases"].get("seed"), state["phases"].get("cutover")) if one]
-    predicted = state["phases"].get("preflight", {}).get("predicted", {})
+    phases, failure = state.phases, state.failure
+    predicted = phases.preflight.predicted if phases.preflight else None
+    last = phases.cutover or phases.seed or predicted
     return {
-        "name": state["name"],
-        "identity": {name: str(state["identity"][name]) for name in IDENTITY},
-        "stage": stage_of(state).value,
+        "name": state.name,
+        "identity": vars(state.identity),
+        "stage": state.stage.value,
         "phase": phase,
         "at": now,
-        "by": str(state.get("run", {}).get("by", ""))[:_LONGEST],
-        "bytes_total": int((made[-1] if made else predicted).get("bytes_total", 0)),
-        "seeded": is_seeded(state),
-        "compared": is_compared(state),
-        "failure": str(state["failure"].get("reason", ""))[:_LONGEST],
+        "by": state.run.by[:_LONGEST],
+        "bytes_total": last.bytes_total if last else 0,
+        "seeded": state.is_seeded,
+        "compared": state.is_compared,
+        "failure": failure.reason[:_LONGEST] if failure else "",
         "next": advice[:_LONGEST],
     }
 
 
-def parse_record(host: str, identity: Mapping[str, Any], found: object) -> Record | None:
+def parse_record(host: str, identity: Identity, found: object) -> Record | None:
     """Return the record of a job, as the step discover or overview found it; None if there is none.
 
     Raises ValueError for what is no record of this job.
@@ -83,7 +83,7 @@ def parse_record(host: str, identity: Mapping[str, Any], found: object) -> Recor
         age = number(as_object(found, "what was found"), "age")
         values = as_object(as_object(found, "what was found").get("record"), "the record")
         whose = as_object(values.get("identity"), "identity")
-        if {name: whose.get(name) for name in IDENTITY} != {name: str(identity[name]) for name in IDENTITY}:
+        if {name: whose.get(name) for name in vars(identity)} != vars(identity):
             raise WrongShape("it is that of another job")
         phase, stage = member(values, "phase", str), member(values, "stage", str)
         if phase not in _PHASES or stage not in [one.value for one in Stage]:
@@ -105,35 +105,34 @@ def parse_record(host: str, identity: Mapping[str, Any], found: object) -> Recor
     )
 
 
-def is_switched_elsewhere(state: Mapping[str, Any], found: object) -> bool:
+def is_switched_elsewhere(state: MigrationState, found: object) -> bool:
     """Whether the destination has a record of a switch that the copy beside the inventory does not know of."""
     try:
-        record = parse_record(state["identity"]["dest_host"], state["identity"], found)
+        record = parse_record(state.identity.dest_host, state.identity, found)
     except ValueError:
         return False
     return record is not None and _tells_of_a_switch(record, state)
 
 
-def _tells_of_a_switch(record: Record, state: Mapping[str, Any]) -> bool:
+def _tells_of_a_switch(record: Record, state: MigrationState) -> bool:
     """Whether a record tells of a switch that a state does not know of, though it did not begin again since."""
-    begun_again = str(state.get("begun_again", ""))
-    is_older = bool(begun_again) and record.at <= begun_again
-    return record.stage in _SWITCH and stage_of(state) not in _SWITCH and not is_older
+    is_older = bool(state.begun_again) and record.at <= state.begun_again
+    return record.stage in _SWITCH and not state.is_switched and not is_older
 
 
-def find_conflict(state: Mapping[str, Any], found: object, path: str) -> str:
+def find_conflict(state: MigrationState, found: object, path: str) -> str:
     """Return why a run must stop and ask, empty if it need not.
 
     ``state`` is the copy beside the inventory, which is kept at ``path``; ``found`` is what the destination has.
     """
-    name, host = state["name"], state["identity"]["dest_host"]
+    name, host = state.name, state.identity.dest_host
     again = begin_again(name)
     try:
-        record = parse_record(host, state["identity"], found)
+        record = parse_record(host, state.identity, found)
     except ValueError as error:
         return f"{error}. Nothing was done. If you know where this job stands, begin it again: {again}"
     if record is None:
-        if not state.get("kept"):
+        if not state.kept:
             return ""
         return (
             f"{host} has no record of job {name} any more, which an earlier run kept there. It may be another host "

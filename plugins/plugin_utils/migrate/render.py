@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..fleet.render import render
@@ -20,3 +20,8 @@ def render_report(report: Mapping[str, Any]) -> str:
 def render_summary(report: Mapping[str, Any]) -> list[str]:
     """Return the lines about a job for the terminal."""
     return render("migrate", "summary.txt.j2", __migrate_report=report).splitlines()
+
+
+def render_overall(reports: Sequence[Mapping[str, Any]], now: str, by: str) -> str:
+    """Return the report on all jobs in Markdown."""
+    return render("migrate", "overall.md.j2", __migrate_reports=list(reports), __migrate_now=now, __migrate_by=by)

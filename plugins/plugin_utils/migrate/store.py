@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..fleet.folder import Folder
-from .stages import IDENTITY
+from .state import MigrationState, parse_state
 
 
 class Store:
@@ -23,9 +23,10 @@ class Store:
         """Return the path of a job's state."""
         return self._folder.path_of(_state(job))
 
-    def read(self, job: str) -> Mapping[str, Any]:
-        """Return the state of a job, empty if there is none. Raises OSError, and ValueError if it is no state."""
-        return self._folder.read(_state(job), "state of a job")
+    def read(self, job: str) -> MigrationState | None:
+        """Return the state of a job, None if there is none. Raises OSError, and ValueError if it is no state."""
+        found = self._folder.read(_state(job), "state of a job")
+        return parse_state(found) if found else None
 
     def path_of_report(self) -> str:
         """Return the path of the report on all jobs, for people."""
@@ -35,9 +36,9 @@ class Store:
         """Return the last report of a job, empty if there is none. Raises OSError, and ValueError if it is none."""
         return self._folder.read(f"{job}.json", "report of a job")
 
-    def save(self, job: str, state: Mapping[str, Any]) -> None:
-        """Write a job's state, whole and on the disk when this returns. Raises OSError."""
-        self._folder.save(_state(job), state)
+    def save(self, state: MigrationState) -> None:
+        """Write the state of a job, whole and on the disk when this returns. Raises OSError."""
+        self._folder.save(_state(state.name), state.dump())
 
     def report(self, job: str, report: Mapping[str, Any], text: str) -> None:
         """Write a job's report, for programs and for people. Raises OSError."""
@@ -47,20 +48,3 @@ class Store:
 
 def _state(job: str) -> str:
     return f"state/{job}.json"
-
-
-def fresh_state(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the state of a job that has not begun."""
-    return {
-        "name": job["name"],
-        "identity": identity_of(job),
-        "phases": {},
-        "quiesced": False,
-        "switch": {},
-        "failure": {},
-    }
-
-
-def identity_of(job: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a state belongs to: the trees of a job, whatever else of it changes."""
-    return {name: str(job[name]) for name in IDENTITY}

@@ -6,12 +6,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import TypedDict
 
-from ..fleet.failures import Failed, Kept, keep_failures, read_failures
+from ..fleet.failures import Failed, Kept, keep_failures
 
 _SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
+
+
+class JobRecord(TypedDict):
+    """What a call of the action returns of a job, for later calls and for the figures of the run."""
+
+    name: str
+    dest_host: str
+    changed: bool
+    left: bool  # a later call has more to do with it
+    failure: dict[str, str]  # empty if it did not fail
+    switched: bool  # by this run or an earlier one
+    totals: dict[str, int]  # of all transfers; empty if there is no report of this run
 
 
 class Summary(TypedDict):
@@ -34,53 +46,27 @@ class Summary(TypedDict):
     report: str
 
 
-def all_failures(records: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]]) -> list[Failed]:
-    """Return the failures of a run in the order of its jobs.
-
-    ``records`` are what migrate_conduct returned of each job, and ``later`` the failures of what was left to the role.
-    """
-    found = {one["name"]: one["failure"] for one in records if one["failure"] and not one["left"]}
-    found.update({one["job"]: one for one in later})
-    ordered = [found[one["name"]] for one in records if one["name"] in found]
-    return read_failures(
-        [
-            {
-                "name": one["job"],
-                "what": f"stopped in phase {one['phase']}",
-                "reason": one["reason"],
-                "next": one["next"],
-            }
-            for one in ordered
-        ]
-    )
+def find_failures(records: Iterable[JobRecord]) -> list[Failed]:
+    """Return the failures of a run, in the order of its jobs."""
+    return [
+        Failed(name, f"stopped in phase {failure['phase']}", failure["reason"], failure["next"])
+        for name, failure in ((one["name"], one["failure"]) for one in records)
+        if failure
+    ]
 
 
-def tell_failures(later: Sequence[Mapping[str, Any]], records: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return the failures of a run as data."""
-    return [one._asdict() for one in all_failures(records, later)]
-
-
-def summarize(
-    records: Sequence[Mapping[str, Any]],
-    reports: Mapping[str, Mapping[str, Any]],
-    failures: Sequence[Failed],
-    about: Mapping[str, Any],
-) -> Summary:
-    """Return the figures of a run. ``reports`` are those of the jobs that were left to the role, by name."""
-    totals, switched = [], 0
-    for one in records:
-        report = reports.get(one["name"])
-        totals.append((report or one).get("totals") or {})
-        switched += bool((report.get("switch") or {}).get("done")) if report else bool(one["switched"])
-    sums = {name: sum(int(total.get(name) or 0) for total in totals) for name in _SUMS}
+def summarize(records: Sequence[JobRecord], phase: str, check_mode: bool, at: str, by: str, report: str) -> Summary:
+    """Return the figures of a run. ``report`` is the path of the report on all jobs, empty if there is none."""
+    sums = {name: sum(int(one["totals"].get(name) or 0) for one in records) for name in _SUMS}
+    failures = find_failures(records)
     return {
-        "phase": str(about["phase"]),
-        "check_mode": bool(about["check_mode"]),
-        "at": str(about["at"]),
-        "by": str(about["by"]),
+        "phase": phase,
+        "check_mode": check_mode,
+        "at": at,
+        "by": by,
         "jobs": len(records),
-        "changed": sum(bool(one["changed"] or one["name"] in reports) for one in records),
-        "switched_over": switched,
+        "changed": sum(one["changed"] for one in records),
+        "switched_over": sum(one["switched"] for one in records),
         "failed": len(failures),
         "entries": sums["entries"],
         "bytes": sums["bytes"],
@@ -88,5 +74,5 @@ def summarize(
         "bytes_sent": sums["bytes_sent"],
         "files_deleted": sums["files_deleted"],
         "failed_jobs": keep_failures(failures),
-        "report": str(about["report"]),
+        "report": report,
     }

@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENT
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import documented_options
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import TRANSFER
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.programs import NEEDED, packages_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import NEEDED, packages_of
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 

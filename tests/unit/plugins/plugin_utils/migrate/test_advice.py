@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.advice import advice
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import MigrationState, parse_state
 
 
-def state(**changes) -> dict:
-    made = {"identity": {"src_host": "old"}, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
-    made.update(changes)
-    return made
+def state(**changes) -> MigrationState:
+    made = {"name": "data", "identity": {"src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}}
+    return parse_state({**made, **changes})
 
 
-FAILED = {"failure": {"phase": "seed", "reason": "no space"}}
+FAILED = {"failure": {"phase": "seed", "at": "x", "reason": "no space"}}
+SENT, PREFLIGHT = {"at": "x"}, {"at": "x"}
 BEGUN = {"switch": {"done": False, "steps": 1}}
 MADE = {"switch": {"done": True, "steps": 2}}
 
@@ -25,9 +26,13 @@ MADE = {"switch": {"done": True, "steps": 2}}
     "changes, words, absent",
     [
         ({}, ["Nothing was done yet"], []),
-        ({"phases": {"preflight": {}}}, ["migrate_phase=seed", "old still serves"], []),
-        ({"phases": {"preflight": {}, "seed": {}}}, ["migrate_phase=sync", "old still serves"], []),
-        ({"phases": {"seed": {}, "sync": {}}}, ["migrate_phase=cutover (this switches over)", "old still serves"], []),
+        ({"phases": {"preflight": PREFLIGHT}}, ["migrate_phase=seed", "old still serves"], []),
+        ({"phases": {"preflight": PREFLIGHT, "seed": SENT}}, ["migrate_phase=sync", "old still serves"], []),
+        (
+            {"phases": {"seed": SENT, "sync": {"passes": [SENT]}}},
+            ["migrate_phase=cutover (this switches over)", "old still serves"],
+            [],
+        ),
         (FAILED, ["Nothing was switched over", "old still serves", "run the same command again"], ["migrate_reset"]),
         (
             {**FAILED, "quiesced": True},
@@ -41,7 +46,7 @@ MADE = {"switch": {"done": True, "steps": 2}}
             ["serves"],
         ),
         ({**BEGUN, "quiesced": True}, ["continue the switch: -e migrate_phase=cutover"], ["named above", "serves"]),
-        ({**MADE, "phases": {"verify": {}}}, ["Done"], ["migrate_phase"]),
+        ({**MADE, "phases": {"verify": {"identical": True}}}, ["Done"], ["migrate_phase"]),
         (MADE, ["not compared", "migrate_phase=verify"], []),
         ({**FAILED, **MADE}, ["switch was made and is not undone"], ["serves"]),
     ],

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.deletions import tell_deletions
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import Deletions, tell_deletions
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import TransferSummary
 
 JOB = {"name": "home", "src_host": "old", "src": "/home/", "dest_host": "new", "dest": "/home"}
 
 
-def predicted(count: int) -> dict:
-    return {"files_deleted": count, "deleted": [f"own/file{number}" for number in range(min(count, 20))]}
+def predicted(count: int) -> TransferSummary:
+    return TransferSummary(files_deleted=count, deleted=[f"own/file{number}" for number in range(min(count, 20))])
 
 
 @pytest.mark.parametrize(
@@ -29,12 +30,9 @@ def predicted(count: int) -> dict:
 )
 def test_the_count_and_the_first_names_are_told(count, words):
     found = tell_deletions(predicted(count), JOB, first=True, allowed=False)
-    assert words in found["told"] and words in found["problem"]
-    assert "the first copy" in found["told"]
-    assert (
-        """-e '{"migrate_allow_delete": ["home"]}'""" in found["problem"]
-        and f"max_delete: {count} " in found["problem"]
-    )
+    assert words in found.told and words in found.problem
+    assert "the first copy" in found.told
+    assert """-e '{"migrate_allow_delete": ["home"]}'""" in found.problem and f"max_delete: {count} " in found.problem
 
 
 @pytest.mark.parametrize(
@@ -43,14 +41,13 @@ def test_the_count_and_the_first_names_are_told(count, words):
 )
 def test_what_is_agreed_or_no_first_copy_is_no_problem(job, first, allowed):
     found = tell_deletions(predicted(2), {**JOB, **job}, first=first, allowed=allowed)
-    assert found["told"] and not found["problem"]
+    assert found.told and not found.problem
 
 
-@pytest.mark.parametrize("prediction", [{}, {"files_deleted": 0, "deleted": []}])
-def test_where_nothing_would_go_nothing_is_told(prediction):
-    assert tell_deletions(prediction, JOB, first=True, allowed=False) == {"told": "", "problem": ""}
+def test_where_nothing_would_go_nothing_is_told():
+    assert tell_deletions(predicted(0), JOB, first=True, allowed=False) == Deletions()
 
 
 def test_an_account_without_names_is_told_by_its_count():
-    told = tell_deletions({"files_deleted": 3}, JOB, first=True, allowed=False)["told"]
+    told = tell_deletions(TransferSummary(files_deleted=3), JOB, first=True, allowed=False).told
     assert told.endswith("old:/home/ does not have")

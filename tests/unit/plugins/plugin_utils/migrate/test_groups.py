@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -13,17 +14,25 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.groups import (
     NEEDED,
     Gate,
+    Group,
     Standing,
     begin_switch,
     enter,
     find_groups,
     find_left_out,
+    find_obstacles,
     joins_begun,
-    judge,
     settle,
     siblings,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.stages import Stage, stage_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import (
+    GroupState,
+    JobFailure,
+    MigrationState,
+    Stage,
+    Switch,
+    parse_state,
+)
 
 RUN, NOW = "run-2", "2026-01-02T00:00:00Z"
 MEMBERS = ["site", "homes", "database"]
@@ -37,32 +46,37 @@ JOBS = [
 GROUPS = find_groups(JOBS)
 
 
-def state(name: str, stands: str = "waiting", run: str = RUN, **changes: Any) -> dict[str, Any]:
+def state(name: str, stands: str = "waiting", run: str = RUN, **changes: Any) -> MigrationState:
     """Return the state of a member in a run."""
-    made = {"name": name, "identity": {"src_host": "old"}, "phases": {}, "switch": {}, "failure": {}}
-    group = {"name": "server", "run": run, "stands": stands}
+    ends = {"src_host": "old", "src": f"/{name}/", "dest_host": "new", "dest": f"/{name}"}
+    group: dict[str, Any] = {"name": "server", "run": run, "stands": stands}
     if stands != "waiting":
         group["members"] = MEMBERS
-    return {**made, "quiesced": stands in ("stopped", "ready"), "run": {"id": run}, "group": group, **changes}
+    known = {"name": name, "identity": ends, "quiesced": stands in ("stopped", "ready"), "run": {"id": run}}
+    return parse_state({**known, "group": group, **changes})
 
 
-def all_at(stands: str, run: str = RUN, **others: dict[str, Any]) -> dict[str, Any]:
+def all_at(stands: str, run: str = RUN, **others: MigrationState | None) -> dict[str, MigrationState | None]:
     """Return the states of a group whose members stand at the same, but for those that are given."""
     return {**{name: state(name, stands, run) for name in MEMBERS}, **others}
 
 
+def stages(states: dict[str, MigrationState | None]) -> list[Stage | None]:
+    return [one.stage if one else None for one in states.values()]
+
+
 BEGUN = {"done": False, "at": NOW, "hooks": [], "steps": 0}
 DONE = {"done": True, "at": NOW}
-FAILED = {"phase": "cutover", "reason": "a hook failed"}
+FAILED = {"phase": "cutover", "at": NOW, "reason": "a hook failed"}
 
 
 def test_the_groups_of_a_list():
-    assert GROUPS == {
-        "server": {"jobs": MEMBERS, "hosts": ["new", "db"]},
-        "mail": {"jobs": ["mail"], "hosts": ["post"]},
-    }
+    assert {
+        "server": Group(MEMBERS, ["new", "db"]),
+        "mail": Group(["mail"], ["post"]),
+    } == GROUPS
     assert list(find_groups(JOBS, only=["homes"])) == ["server"] and find_groups(JOBS, only=["alone"]) == {}
-    assert find_groups(JOBS, {"cutover_group": "all"})["all"]["jobs"] == ["alone"]
+    assert find_groups(JOBS, {"cutover_group": "all"})["all"].jobs == ["alone"]
 
 
 @pytest.mark.parametrize(
@@ -87,17 +101,21 @@ def test_what_would_tear_a_group_apart_is_told_with_what_to_type(hosts, only, wo
 
 
 def test_what_enters_a_run_is_known_by_it():
-    before = state("site", "ready", "run-1")
-    assert enter(before, "server", RUN)["group"] == {"name": "server", "run": RUN, "stands": "waiting"}
-    assert "group" not in enter(before, "", RUN)
+    entered = state("site", "ready", "run-1")
+    enter(entered, "server", RUN)
+    assert entered.group == GroupState("server", RUN, "waiting")
+    enter(entered, "", RUN)
+    assert entered.group is None
     for switch in (BEGUN, DONE):  # it keeps what it was decided with
-        assert enter({**before, "switch": switch}, "server", RUN)["group"] == before["group"]
+        switched = state("site", "ready", "run-1", switch=switch)
+        enter(switched, "server", RUN)
+        assert switched.group == state("site", "ready", "run-1").group
 
 
 @pytest.mark.parametrize("gate, stands", list(itertools.product(Gate, Standing)))
 def test_a_gate_needs_the_standing_before_it(gate, stands):
     order = list(Standing)
-    reasons = judge(all_at(stands.value), RUN, gate).reasons
+    reasons = find_obstacles(all_at(stands.value), RUN, gate)
     assert any(reasons.values()) == (order.index(stands) < order.index(NEEDED[gate]))
 
 
@@ -107,60 +125,55 @@ def test_a_gate_needs_the_standing_before_it(gate, stands):
     [
         (state("homes", "waiting", failure=FAILED), "job homes stopped in phase cutover"),
         (state("homes", "ready", "run-1"), "job homes takes no part in this run"),
-        (state("homes", "waiting", run={"id": "run-1"}, group={}), "job homes takes no part in this run"),
-        ({}, "job homes takes no part in this run"),
+        (state("homes", "waiting", "run-1", group=None), "job homes takes no part in this run"),
+        (None, "job homes takes no part in this run"),
         (state("homes", "back"), "job homes was told to go back"),
         (state("homes", "ready", "run-1", switch=DONE, quiesced=False), "of its group, homes was switched over before"),
     ],
 )
 def test_one_that_does_not_come_along_holds_up_the_others(gate, odd, words):
-    verdict = judge(all_at(NEEDED[gate].value, homes=odd), RUN, gate)
-    assert words in verdict.reasons["site"] and words in verdict.reasons["database"]
-    assert bool(verdict.reasons["homes"]) == (stage_of(odd) is not Stage.SWITCHED if odd else True)
-    assert ("site" in verdict.stopped) == (gate is not Gate.STOP)
-    _verdict, written = settle(all_at(NEEDED[gate].value, homes=odd), RUN, gate, NOW, ["site"])
-    assert not any(one["switch"] for one in written.values()), "nothing is switched"
-    assert {name: one["group"]["stands"] for name, one in written.items()} == {"site": "back"}, "only the asker's own"
+    states = all_at(NEEDED[gate].value, homes=copy.deepcopy(odd))
+    reasons = settle(states, RUN, gate, NOW)
+    assert words in reasons["site"] and words in reasons["database"]
+    assert bool(reasons["homes"]) == (odd is None or odd.stage is not Stage.SWITCHED)
+    assert states["homes"] == odd, "no other run is touched"
+    for name in ("site", "database"):
+        assert states[name].group.stands == "back" and not states[name].is_switched
 
 
-def test_one_whose_host_is_behind_is_told_of():
-    reasons = judge(all_at("ready", homes=state("homes", "stopped")), RUN, Gate.SWITCH).reasons
-    assert "job homes has not come as far" in reasons["site"] and reasons["site"] == reasons["homes"]
-
-
-def test_the_first_who_stops_makes_the_members_known():
+def test_the_first_gate_makes_the_members_known():
     states = all_at("waiting")
-    verdict, written = settle(states, RUN, Gate.STOP, NOW, ["site"])
-    assert not any(verdict.reasons.values())
-    assert [one["group"]["members"] for one in written.values()] == [MEMBERS] * 3
-    # The next one finds them known, and one that has stopped already.
-    states = {**written, "site": state("site", "stopped")}
-    assert settle(states, RUN, Gate.STOP, NOW, ["database"])[1] == {}
+    assert not any(settle(states, RUN, Gate.STOP, NOW).values())
+    assert [one.group.members for one in states.values()] == [MEMBERS] * 3
 
 
 def test_the_switch_is_decided_for_all_at_once():
-    verdict, written = settle(all_at("ready"), RUN, Gate.SWITCH, NOW, ["site"])
-    assert not any(verdict.reasons.values()) and list(written) == MEMBERS
-    assert all(stage_of(one) is Stage.SWITCHING and one["switch"] == BEGUN for one in written.values())
-    # Who asks later, when others have switched, is told the same, and nothing begins again.
-    later = {**written, "site": {**written["site"], "switch": DONE}, "homes": {**written["homes"], "failure": FAILED}}
-    verdict, again = settle(later, RUN, Gate.SWITCH, NOW, ["database"])
-    assert not any(verdict.reasons.values()) and again == {}
-    # A rehearsal decides none.
-    verdict, written = settle(all_at("ready"), RUN, Gate.SWITCH, NOW, ["site"], commits=False)
-    assert not any(verdict.reasons.values()) and written == {}
+    states = all_at("ready")
+    assert not any(settle(states, RUN, Gate.SWITCH, NOW).values())
+    assert stages(states) == [Stage.SWITCHING] * 3
+    assert [one.switch for one in states.values()] == [Switch(at=NOW, hooks=[])] * 3
+    # Where others have switched later, the same is told, and nothing begins again.
+    states["site"].switch = Switch(done=True, at=NOW)
+    states["homes"].failure = JobFailure("switch", NOW, "a hook failed")
+    before = copy.deepcopy(states)
+    assert not any(settle(states, RUN, Gate.SWITCH, NOW).values()) and states == before
+
+
+def test_a_rehearsal_decides_no_switch():
+    states = all_at("ready")
+    assert not any(settle(states, RUN, Gate.SWITCH, NOW, commits=False).values()) and states == all_at("ready")
 
 
 @pytest.mark.parametrize("written", range(1, 3))
 def test_a_decision_of_which_only_some_was_written_counts_for_all(written):
     states = all_at("ready", "run-1")
     for name in MEMBERS[:written]:
-        states[name] = begin_switch(states[name], NOW)
+        begin_switch(states[name], NOW)
     for name in MEMBERS[written:]:
         others = [states[other] for other in siblings(states[name])]
         assert len(others) == 2 and joins_begun(states[name], others)
-    _verdict, healed = settle(states, RUN, Gate.STOP, NOW, [])
-    assert list(healed) == MEMBERS[written:] and all(stage_of(one) is Stage.SWITCHING for one in healed.values())
+    assert not any(settle(states, RUN, Gate.STOP, NOW).values())
+    assert stages(states) == [Stage.SWITCHING] * 3
 
 
 @pytest.mark.parametrize(
@@ -171,9 +184,9 @@ def test_a_decision_of_which_only_some_was_written_counts_for_all(written):
         (state("homes", "stopped"), state("site", "ready", switch=BEGUN)),  # not ready then
         (state("homes", "back"), state("site", "ready", switch=BEGUN)),
         (state("homes", "waiting"), state("site", "ready", switch=DONE)),
-        (state("homes", "ready"), {}),  # begun again by hand
+        (state("homes", "ready"), None),  # begun again by hand
         (state("homes", "ready", switch=BEGUN), state("site", "ready", switch=BEGUN)),  # knows it already
-        (state("homes", "ready", group={}), state("site", "ready", switch=BEGUN)),  # in no group
+        (state("homes", "ready", group=None), state("site", "ready", switch=BEGUN)),  # in no group
     ],
 )
 def test_what_does_not_count_as_decided(mine, other):
@@ -183,5 +196,5 @@ def test_what_does_not_count_as_decided(mine, other):
 @pytest.mark.parametrize("gate", Gate)
 def test_what_was_decided_in_an_earlier_run_goes_on(gate):
     states = {name: state(name, "ready", "run-1", switch=switch) for name, switch in zip(MEMBERS, (DONE, BEGUN, BEGUN))}
-    verdict, written = settle(states, RUN, gate, NOW, MEMBERS)
-    assert not any(verdict.reasons.values()) and written == {}
+    before = copy.deepcopy(states)
+    assert not any(settle(states, RUN, gate, NOW).values()) and states == before

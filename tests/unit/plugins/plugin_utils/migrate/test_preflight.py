@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import judge_preflight
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import PreflightFindings, judge_preflight
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import TransferSummary
 
 JOB = {"src_host": "old", "dest_host": "new"}
 
@@ -33,13 +34,13 @@ def host(**changes) -> dict:
     return said
 
 
-def judge(source=None, dest=None, **predicted) -> dict:
+def judge(source=None, dest=None, **predicted) -> PreflightFindings:
     probes = {"source": host(**(source or {})), "dest": host(**(dest or {}))}
-    return judge_preflight(probes, JOB, ["rsync", "ssh"], predicted)
+    return judge_preflight(probes, JOB, ["rsync", "ssh"], TransferSummary(**predicted) if predicted else None)
 
 
 def test_two_good_hosts_have_nothing_to_say():
-    assert judge(bytes_sent=2**30, files_created=1000) == {"problems": [], "warnings": []}
+    assert judge(bytes_sent=2**30, files_created=1000) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -53,13 +54,13 @@ def test_two_good_hosts_have_nothing_to_say():
 )
 def test_problems(source, dest, predicted, words):
     verdict = judge(source, dest, **predicted)
-    (problem,) = verdict["problems"]
+    (problem,) = verdict.problems
     assert all(word in problem for word in words), problem
-    assert verdict["warnings"] == []
+    assert verdict.warnings == []
 
 
 def test_a_file_system_without_a_number_of_inodes_is_never_short_of_them():
-    assert judge({}, {"files_free": None}, files_created=10**9)["problems"] == []
+    assert judge({}, {"files_free": None}, files_created=10**9).problems == []
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,9 @@ def test_a_file_system_without_a_number_of_inodes_is_never_short_of_them():
 )
 def test_warnings(source, dest, words):
     verdict = judge(source, dest)
-    (warning,) = verdict["warnings"]
+    (warning,) = verdict.warnings
     assert all(word in warning for word in words), warning
-    assert verdict["problems"] == []
+    assert verdict.problems == []
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_warnings(source, dest, words):
     ],
 )
 def test_what_is_no_loss_is_not_told(source, dest):
-    assert judge(source, dest) == {"problems": [], "warnings": []}
+    assert judge(source, dest) == ([], [])
 
 
 CAROL = {
@@ -113,8 +114,8 @@ OTHERS = [
 
 def decide(job: dict, disagree: list, hints: list | None = None) -> list:
     probes = {"source": host(), "dest": host()}
-    predicted = {"owner_mismatches": disagree, "owner_hints": hints or []}
-    return judge_preflight(probes, {**JOB, **job}, [], predicted)["problems"]
+    predicted = TransferSummary(owner_mismatches=disagree, owner_hints=hints or [])
+    return judge_preflight(probes, {**JOB, **job}, [], predicted).problems
 
 
 def test_owners_who_are_not_the_same_on_both_hosts_stop_a_job_that_does_not_say_which_way():

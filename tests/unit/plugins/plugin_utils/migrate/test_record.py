@@ -10,43 +10,45 @@ import json
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import Standing, State
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_status import merged, standing_of_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import (
     find_conflict,
     make_record,
     parse_record,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.standing import merged, standing_of_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import Identity, parse_state
 
 IDENTITY = {"src_host": "old", "src": "/a/", "dest_host": "new", "dest": "/a"}
 STATE = {"name": "data", "identity": IDENTITY, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
 SERVING, STOPPED = STATE, {**STATE, "quiesced": True}
 SWITCHING, SWITCHED = {**STATE, "switch": {"done": False}}, {**STATE, "switch": {"done": True}}
+FAILURE = {"phase": "seed", "at": "x", "reason": ""}
 NOW = "2026-11-21T12:00:00Z"
 
 
 def found(state, age=5.0, **changes):
-    record = json.loads(json.dumps(make_record({**state, "run": {"by": "me@here"}}, "switch", NOW)))
+    record = json.loads(json.dumps(make_record(parse_state({**state, "run": {"by": "me@here"}}), "switch", NOW)))
     return {"id": "x", "age": age, "record": {**record, **changes}}
 
 
 @pytest.mark.parametrize("here", [SERVING, STOPPED])
 @pytest.mark.parametrize("there, stops", [(SERVING, False), (STOPPED, False), (SWITCHING, True), (SWITCHED, True)])
 def test_a_switch_that_the_copy_does_not_know_stops_a_run(here, there, stops):
-    problem = find_conflict(here, found(there), "/f/state/data.json")
+    problem = find_conflict(parse_state(here), found(there), "/f/state/data.json")
     assert bool(problem) is stops
     if stops:
         assert "new holds a record" in problem and "/f/state/data.json" in problem and "migrate_reset=true" in problem
 
 
 def test_a_record_counts_no_more_where_the_job_was_begun_again_after_it():
-    assert find_conflict({**SERVING, "begun_again": "2026-11-21T12:00:01Z"}, found(SWITCHED), "p") == ""
-    assert find_conflict({**SERVING, "begun_again": "2026-11-21T11:00:00Z"}, found(SWITCHED), "p") != ""
-    assert find_conflict(SERVING, found(SWITCHED, at=""), "p") != ""
+    assert find_conflict(parse_state({**SERVING, "begun_again": "2026-11-21T12:00:01Z"}), found(SWITCHED), "p") == ""
+    assert find_conflict(parse_state({**SERVING, "begun_again": "2026-11-21T11:00:00Z"}), found(SWITCHED), "p") != ""
+    assert find_conflict(parse_state(SERVING), found(SWITCHED, at=""), "p") != ""
 
 
 def test_a_record_that_is_gone_stops_a_run_only_where_there_was_one():
-    assert find_conflict(SERVING, None, "p") == ""
-    assert "has no record of job data any more" in find_conflict({**SERVING, "kept": True}, None, "p")
+    assert find_conflict(parse_state(SERVING), None, "p") == ""
+    assert "has no record of job data any more" in find_conflict(parse_state({**SERVING, "kept": True}), None, "p")
 
 
 @pytest.mark.parametrize(
@@ -66,19 +68,21 @@ def test_a_record_that_is_gone_stops_a_run_only_where_there_was_one():
 )
 def test_what_is_no_record_of_this_job_is_refused(changes):
     with pytest.raises(ValueError, match="cannot be read"):
-        parse_record("new", IDENTITY, found(SERVING, **changes))
-    assert "cannot be read" in find_conflict(SERVING, found(SERVING, **changes), "p")
+        parse_record("new", Identity(**IDENTITY), found(SERVING, **changes))
+    assert "cannot be read" in find_conflict(parse_state(SERVING), found(SERVING, **changes), "p")
 
 
 def test_texts_and_numbers_are_bounded_and_harmless():
-    record = parse_record("new", IDENTITY, found(SERVING, age=-3, failure="\x1b[2J\n" + "x" * 9000, bytes_total=10**40))
+    record = parse_record(
+        "new", Identity(**IDENTITY), found(SERVING, age=-3, failure="\x1b[2J\n" + "x" * 9000, bytes_total=10**40)
+    )
     assert record and record.failure.startswith("\\x1b[2J xxx") and len(record.failure) < 600
     assert record.bytes_total == 2**63 - 1 and record.age == 0.0
 
 
 def test_what_is_kept_is_small():
-    state = {**STATE, "failure": {"reason": "x" * 100_000}, "run": {"by": "y" * 100_000}}
-    assert len(json.dumps(make_record(state, "seed", NOW, "z" * 100_000))) < 4000
+    state = {**STATE, "failure": {**FAILURE, "reason": "x" * 100_000}, "run": {"by": "y" * 100_000}}
+    assert len(json.dumps(make_record(parse_state(state), "seed", NOW, "z" * 100_000))) < 4000
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,7 @@ def test_what_is_kept_is_small():
     ],
 )
 def test_where_a_job_stands_by_its_record(state, changes, word):
-    assert standing_of_record(parse_record("new", IDENTITY, found(state, **changes))).state is word
+    assert standing_of_record(parse_record("new", Identity(**IDENTITY), found(state, **changes))).state is word
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_where_a_job_stands_by_its_record(state, changes, word):
 )
 def test_how_much_is_done_by_a_record(phase, seeded, done):
     """Earlier versions say nothing of the first copy."""
-    record = parse_record("new", IDENTITY, found(SERVING, phase=phase, seeded=seeded, bytes_total=70))
+    record = parse_record("new", Identity(**IDENTITY), found(SERVING, phase=phase, seeded=seeded, bytes_total=70))
     assert standing_of_record(record).bytes_done == done
 
 

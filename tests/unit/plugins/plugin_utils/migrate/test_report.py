@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import make_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import TransferSummary, parse_state
 
+FRESH = {"name": "data", "identity": {"src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}}
 CHANGED = {"changed_meanwhile": {"count": 2, "example": "log", "only": "unread"}}
 QUIET = {"changed_meanwhile": {"count": 0, "example": "", "only": ""}}
 
 
 def report(phases=None, warnings=(), **changes):
-    state = {"identity": {"src_host": "old"}, "phases": phases or {}, "quiesced": False, "switch": {}, "failure": {}}
-    return make_report({**state, **changes}, warnings)
+    return make_report(parse_state({**FRESH, "phases": phases or {}, **changes}), warnings)
 
 
 def test_what_changed_meanwhile_is_a_hint_until_a_pass_has_brought_it():
@@ -28,13 +29,12 @@ def test_what_changed_meanwhile_is_a_hint_until_a_pass_has_brought_it():
 
 
 def test_a_prediction_is_told_until_a_transfer_was_made():
-    state = {"identity": {"src_host": "old"}, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
-    told = {"predicted": {"at": "2026-01-02T00:00:00Z"}, "deletions": "would delete 5"}
-    found = make_report(state, ["no ACLs"], **told)
-    assert (found["predicted"], found["deletions"]) == (told["predicted"], told["deletions"])
+    told = {"predicted": TransferSummary(at="2026-01-02T00:00:00Z"), "deletions": "would delete 5"}
+    found = make_report(parse_state(FRESH), ["no ACLs"], **told)
+    assert (found["predicted"]["at"], found["deletions"]) == ("2026-01-02T00:00:00Z", "would delete 5")
     assert found["hints"] == ["would delete 5"] and found["warnings"] == ["would delete 5", "no ACLs"]
     for at, expected in (("2026-01-01T23:59:59Z", True), ("2026-01-02T00:00:01Z", False)):
-        found = make_report({**state, "phases": {"seed": {"at": at}}}, ["no ACLs"], **told)
+        found = make_report(parse_state({**FRESH, "phases": {"seed": {"at": at}}}), ["no ACLs"], **told)
         assert (
             bool(found["predicted"]) == bool(found["deletions"]) == ("would delete 5" in found["warnings"]) == expected
         )
@@ -72,16 +72,15 @@ def test_totals_downtimes_and_hooks():
 
 
 def test_before_the_first_copy_the_totals_are_those_of_the_prediction():
-    state = {"identity": {"src_host": "old"}, "phases": {}, "quiesced": False, "switch": {}, "failure": {}}
-    predicted = {"at": "2026-01-02T00:00:00Z", "files_total": 7, "bytes_total": 70, "bytes_sent": 70}
-    found = make_report(state, predicted=predicted)["totals"]
+    predicted = TransferSummary(at="2026-01-02T00:00:00Z", files_total=7, bytes_total=70, bytes_sent=70)
+    found = make_report(parse_state(FRESH), predicted=predicted)["totals"]
     assert found == {"entries": 7, "bytes": 70, "bytes_apparent": 0, "bytes_sent": 70, "files_deleted": 0}
 
 
 def test_the_downtime_to_expect_is_that_of_the_rehearsal_or_of_the_last_pass_and_a_comparison():
     seed = {"duration": 1000.0, "bytes_total": 5000, "throughput": 10.0, "at": "2026-01-01T00:00:00Z"}
     last = {"duration": 40.0, "bytes_total": 6000, "throughput": 2.0, "at": "2026-01-01T01:00:00Z"}
-    phases = {"seed": seed, "sync": {"passes": [last]}}
+    phases = {"seed": seed, "sync": {"at": "x", "passes": [last]}}
 
     def seconds(found, **changes):
         return report(found, **changes)["forecast"].get("seconds")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import MigrationState, parse_state
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.switch import KIND, divide
 
 DNS = {"host": "localhost", "command": ["set-dns", "new"]}
@@ -15,12 +16,13 @@ STOP = {"host": "source", "command": ["stop-old"]}
 START = {"host": "dest", "name": "start", "command": ["start-new", "now"]}
 LOGIN = {"host": "dest", "name": "log in", "tasks": "login.yml", "no_log": True}
 SECOND_LOGIN = {"host": "dest", "name": "log in", "tasks": "second.yml"}
+FRESH = {"name": "data", "identity": {"src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}}
 HOSTS = {"source": "old", "dest": "new"}
 
 
-def state(*ran: dict, **switch) -> dict:
+def state(*ran: dict) -> MigrationState:
     told = [tell_hook(hook, KIND, HOSTS.get(hook["host"], hook["host"])) for hook in ran]
-    return {"identity": {"src_host": "old", "dest_host": "new"}, "switch": {"hooks": told, **switch}}
+    return parse_state({**FRESH, "switch": {"hooks": told}})
 
 
 @pytest.mark.parametrize(
@@ -44,15 +46,16 @@ def state(*ran: dict, **switch) -> dict:
 def test_what_is_left(ran, hooks, left):
     made = divide(state(*ran), hooks)
     assert made.left == (hooks if left is None else left)
-    assert made.done == state(*ran)["switch"]["hooks"]
+    switch = state(*ran).switch
+    assert switch and made.done == switch.hooks
 
 
 def test_before_the_switch_all_are_left():
-    assert divide({"identity": {"src_host": "old"}, "switch": {}}, [DNS, START]) == ([], [DNS, START])
+    assert divide(parse_state(FRESH), [DNS, START]) == ([], [DNS, START])
 
 
 def test_what_an_older_version_counted_are_the_first():
-    before = {"identity": {"src_host": "old", "dest_host": "new"}, "switch": {"done": False, "steps": 1}}
-    made = divide(before, [STOP, START])
-    assert made.left == [START] and [one["name"] for one in made.done] == ["stop-old"]
-    assert divide({**before, "switch": {"done": False, **state(*[STOP])["switch"]}}, [STOP, START]).left == [START]
+    before = {**FRESH, "switch": {"done": False, "steps": 1}}
+    made = divide(parse_state(before), [STOP, START])
+    assert made.left == [START] and [one.name for one in made.done] == ["stop-old"]
+    assert divide(state(STOP), [STOP, START]).left == [START]

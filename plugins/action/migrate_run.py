@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action behind longhaul.fleet.migrate_run: one part of a run of the role migrate. See plugin_utils/migrate."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.modules import transfer
+from ansible_collections.longhaul.fleet.plugins.modules.migrate_run import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import as_json, write_whole
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.slices import is_automated
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import (
+    Selection,
+    read_agreed,
+    refuse_jobs,
+    refuse_selection,
+    select_jobs,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.render import render_overall
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.run import MigrationRun
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.summary import find_failures, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.verify import tell_found
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.name_list import read_names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+
+prepare(transfer.DOCUMENTATION)
+
+_MOST_HINTS = 20  # that a run shows as warnings
+
+
+class ActionModule(ConductAction):
+    """Do one part of a run."""
+
+    documentation = DOCUMENTATION
+    users_own = ("hooks",)  # paths and names of the user's, which the role uses
+
+    def conduct(
+        self, options: Mapping[str, Any], say: Say, interruption: Interruption, write: bool
+    ) -> Mapping[str, object]:
+        """Do the part that the options name."""
+        options = {
+            **options,
+            "allow_delete": read_agreed(options["allow_delete"]),
+            "started_by": started_by(self.variables),
+            "run_id": options["run_id"] or f"{now_text()}-{secrets.token_hex(8)}",
+        }
+        if options["part"] == "check":
+            return self._check(options)
+        if options["part"] == "report":
+            return self._report(options, say, write)
+        store = Store(options["folder"], writes=False)
+        back = read_names(options["back"])
+        selection = select_jobs(options, [state for name in back if (state := store.read(name))])
+        refused = refuse_selection(selection, options) if options["part"] == "begin" else ""
+        if refused:
+            return {"failed": True, "msg": refused}
+        return self._run(options, selection, say, interruption, write)
+
+    def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the folder of states and reports."""
+        return options["folder"], "migrate_report_dir"
+
+    def _check(self, options: Mapping[str, Any]) -> Mapping[str, object]:
+        """Check the list of jobs before any host is asked, and return the hosts that the jobs go to."""
+        inventory = self.variables["groups"]["all"]
+        refused = refuse_jobs(options, inventory, is_automated(self.variables))
+        if refused:
+            return {"failed": True, "msg": refused}
+        hosts = list(dict.fromkeys(str(job["dest_host"]) for job in select_jobs(options).jobs))
+        return {"hosts": hosts}
+
+    def _run(
+        self, options: Mapping[str, Any], selection: Selection, say: Say, interruption: Interruption, write: bool
+    ) -> Mapping[str, object]:
+        """Drive jobs, or compare their trees."""
+        jobs = selection.driven_by(options["hosts"], options["play_hosts"])
+        known = {one["name"]: one for one in options["records"]}
+        records = {job["name"]: known[job["name"]] for job in jobs if job["name"] in known}
+        if options["part"] == "continue":
+            jobs = [job for job in jobs if records[job["name"]]["left"]]
+        run = MigrationRun(self, options, self.variables, say, write, jobs, selection.groups, records)
+        try:
+            if options["part"] == "compare":
+                found = tell_found(run.compare(interruption), check_mode=not write)
+                for line in found.lines:
+                    say(line)
+                return {"summary": found.summary, "failures": [one._asdict() for one in found.failures]}
+            done, hooks = run.run(interruption)
+        finally:
+            run.close()
+        left = [one["name"] for one in done if one["left"]]
+        drivers = [host for host in options["play_hosts"] if self._drives(selection, host, options, left)]
+        result: dict[str, object] = {
+            "jobs": done,
+            "hooks": [one._asdict() for one in hooks],
+            "run_id": options["run_id"],
+            "folder": options["folder"],
+            "changed": any(one["changed"] for one in done),
+            "changed_hosts": list(dict.fromkeys(one["dest_host"] for one in done if one["changed"])),
+            "left_hosts": drivers if left else [],
+        }
+        if run.hints:
+            more = len(run.hints) - _MOST_HINTS
+            told = [f"{more} more of these are in the reports"] if more > 0 else []
+            result["warnings"] = [*run.hints[:_MOST_HINTS], *told]
+        return self.with_diff(result, run.diffs)
+
+    @staticmethod
+    def _drives(selection: Selection, host: str, options: Mapping[str, Any], names: list[str]) -> bool:
+        return any(job["name"] in names for job in selection.driven_by([host], options["play_hosts"]))
+
+    def _report(self, options: Mapping[str, Any], say: Say, write: bool) -> Mapping[str, object]:
+        """Write the report on all jobs, also those that this run left alone, and show all failures together."""
+        store = Store(options["folder"], writes=write)
+        records = list({one["name"]: one for one in options["records"]}.values())
+        phase, back = options["phase"], read_names(options["back"])
+        reports = []
+        for name in dict.fromkeys([*(str(job["name"]) for job in options["jobs"]), *(one["name"] for one in records)]):
+            with contextlib.suppress(OSError, ValueError):
+                reports += [report] if (report := store.read_report(name)) else []
+        path = store.path_of_report() if write and reports else ""
+        if path:
+            write_whole(f"{path[: -len('.md')]}.json", as_json({"jobs": reports}))
+            write_whole(path, render_overall(reports, now_text(), options["started_by"]))
+            say(f"Report: {path}")
+        waiting = [one["name"] for one in records if not one["failure"] and not one["switched"]]
+        if waiting and write and not back and phase in ("sync", "rehearse"):
+            why = {
+                "sync": "Stopped before the cutover, because migrate_phase is sync, the default.",
+                "rehearse": "Rehearsed, and the sources serve again.",
+            }[phase]
+            say(
+                f"{why} Not switched over: {', '.join(waiting)}. To switch over, in the change window, run the same "
+                "command again with -e migrate_phase=cutover"
+            )
+        return {
+            "summary": summarize(records, phase, not write, now_text(), options["started_by"], path),
+            "failures": [one._asdict() for one in find_failures(records)],
+        }

@@ -1,0 +1,217 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: migrate_run
+short_description: "Internal: do one part of a run of the role migrate"
+version_added: 0.3.0
+author:
+  - longhaul.fleet maintainers (@longhaul-fleet)
+description:
+  - Drives the jobs of a migration from one task. A pair of hosts whose transfer runs needs no process on the control
+    node. Hooks that are commands or modules run here; a hook that is a file of tasks ends the task, and the role calls
+    it again once that has run.
+  - Part of the role P(longhaul.fleet.migrate#role). Its options may change in any release. Those that are not described
+    here are the variables of the role.
+extends_documentation_fragment:
+  - longhaul.fleet._attributes
+  - longhaul.fleet._attributes.control_node
+  - longhaul.fleet._attributes.change
+options:
+  part:
+    description:
+      - V(check) looks for mistakes in the jobs, and returns their hosts.
+      - V(begin) brings all jobs up to their first hook that is a file of tasks, or to their end.
+      - V(continue) goes on with what V(begin) has left.
+      - V(report) writes the report on all jobs.
+      - V(compare) compares the trees of all jobs, and changes nothing.
+    type: str
+    choices: [check, begin, continue, report, compare]
+    required: true
+  folder:
+    description: The folder of the reports and the states on the control node.
+    type: path
+    required: true
+  hosts:
+    description: Hosts of the play for whose jobs this task is.
+    type: list
+    elements: str
+    default: []
+  play_hosts:
+    description: All hosts of the play.
+    type: list
+    elements: str
+    default: []
+  hook_folder:
+    description: The folder of files of tasks that are hooks.
+    type: str
+    default: ""
+  run_id:
+    description: Identifies this run. Without it there is a new one.
+    type: str
+    default: ""
+  records:
+    description: RV(jobs) of earlier calls in this run.
+    type: list
+    elements: dict
+    default: []
+  tasks_results:
+    description: How hooks ended that are files of tasks.
+    type: list
+    elements: dict
+    default: []
+  lease_seconds:
+    description: Seconds without a sign of life after which another control node may take over a job.
+    type: float
+    default: 900
+  jobs:
+    description: C(migrate_jobs).
+    type: raw
+    required: true
+  defaults:
+    description: C(migrate_defaults).
+    type: dict
+    default: {}
+  only:
+    description: C(migrate_only).
+    type: raw
+    default: []
+  back:
+    description: C(migrate_back).
+    type: raw
+    default: []
+  phase:
+    description: C(migrate_phase).
+    type: str
+    default: sync
+  allow_delete:
+    description: C(migrate_allow_delete).
+    type: raw
+    default: []
+  reset:
+    description: C(migrate_reset).
+    type: bool
+    default: false
+  takeover:
+    description: C(migrate_takeover).
+    type: bool
+    default: false
+  sync_short_enough:
+    description: C(migrate_sync_short_enough).
+    type: float
+    default: 300
+  sync_max_passes:
+    description: C(migrate_sync_max_passes).
+    type: int
+    default: 5
+  preflight_predict:
+    description: C(migrate_preflight_predict).
+    type: bool
+    default: true
+  manage_packages:
+    description: C(migrate_manage_packages).
+    type: bool
+    default: true
+  limits:
+    description: C(migrate_limits).
+    type: dict
+    default: {}
+  verify_when:
+    description: C(migrate_verify_when).
+    type: str
+    choices: [before_switch, after_switch]
+    default: before_switch
+  before_cutover:
+    description: C(migrate_before_cutover).
+    type: list
+    elements: dict
+    default: []
+  after_cutover:
+    description: C(migrate_after_cutover).
+    type: list
+    elements: dict
+    default: []
+  cutover_failed:
+    description: C(migrate_cutover_failed).
+    type: list
+    elements: dict
+    default: []
+  switch_failed:
+    description: C(migrate_switch_failed).
+    type: list
+    elements: dict
+    default: []
+seealso:
+  - module: longhaul.fleet.transfer
+"""
+
+EXAMPLES = r"""
+# Used by the role migrate only.
+- name: Copy all trees
+  longhaul.fleet.migrate_run:
+    part: begin
+    jobs: "{{ migrate_jobs }}"
+    hosts: [new]
+    play_hosts: [new]
+    folder: /srv/longhaul-migrate
+"""
+
+RETURN = r"""
+hosts:
+  description: The hosts that the jobs go to.
+  returned: O(part=check)
+  type: list
+  elements: str
+  sample: [new]
+run_id:
+  description: Identifies this run.
+  returned: O(part=begin) and O(part=continue)
+  type: str
+  sample: 2026-11-28T12:00:00Z-0123456789abcdef
+folder:
+  description: The folder of the reports and the states on the control node.
+  returned: O(part=begin) and O(part=continue)
+  type: path
+  sample: /srv/longhaul-migrate
+jobs:
+  description: What the run did with each job so far. C(left) is whether a later call has more to do with it.
+  returned: O(part=begin) and O(part=continue)
+  type: list
+  elements: dict
+  sample: []
+hooks:
+  description: Files of tasks that are to be run now, each with C(job), C(id), C(host), C(file), C(timeout) and C(hidden).
+  returned: O(part=begin) and O(part=continue)
+  type: list
+  elements: dict
+  sample: []
+left_hosts:
+  description: The hosts whose tasks go on with what is left.
+  returned: O(part=begin) and O(part=continue)
+  type: list
+  elements: str
+  sample: []
+changed_hosts:
+  description: The hosts on which something changed.
+  returned: O(part=begin) and O(part=continue)
+  type: list
+  elements: str
+  sample: [new]
+summary:
+  description: The figures of the run.
+  returned: O(part=report) and O(part=compare)
+  type: dict
+  sample: {}
+failures:
+  description: The jobs that failed, each with C(name), C(what), C(reason) and C(next).
+  returned: O(part=report) and O(part=compare)
+  type: list
+  elements: dict
+  sample: []
+"""

@@ -1,0 +1,378 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The list of migration jobs: which of them run, what is wrong with them, and jobs turned round.
+
+A job that was switched over can be turned round: what the new host has goes to a folder beside the old host's tree.
+That tree stays as it was at the switch, so going back is starting the old host again. What was written on the new host
+since then is in the folder beside it, for a person to take from.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
+
+from ..fleet.slices import at_most, explain_missing
+from ..folders import inside
+from ..hooks import find_hook_problem
+from ..name_list import read_names
+from ..roots import child_name
+from .groups import Group, find_groups, find_left_out
+from .phases import Phase
+from .state import BACK, BEFORE, FAILED, HOOKS, MigrationState
+
+Job = Mapping[str, Any]
+REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
+HOSTS = ("src_host", "dest_host")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+
+
+class Selection(NamedTuple):
+    """The jobs of a run: each with the options for all jobs, those that run, and their groups."""
+
+    jobs: list[Job]
+    groups: dict[str, Group]
+    problems: list[str]  # with jobs that were to be turned round
+
+    def driven_by(self, hosts: Iterable[str], play_hosts: Iterable[str]) -> list[Job]:
+        """Return the jobs that a task for some hosts drives: those of their destinations, and whole groups.
+
+        A group is driven by the first of its hosts that is in the play.
+        """
+        own, known = set(hosts), list(play_hosts)
+        drivers = {
+            name: next((host for host in group.hosts if host in known), group.hosts[0])
+            for group in self.groups.values()
+            for name in group.jobs
+        }
+        return [job for job in self.jobs if drivers.get(job["name"], job["dest_host"]) in own]
+
+
+def select_jobs(options: Mapping[str, Any], states: Iterable[MigrationState] | None = None) -> Selection:
+    """Return the jobs of a run by the options of the action; for ``states`` see find_back."""
+    only, back, defaults = read_names(options["only"]), read_names(options["back"]), options["defaults"]
+    problems: list[str] = []
+    jobs = options["jobs"]
+    if back:
+        jobs, problems = find_back(jobs, back, defaults, states)
+        only = []
+    groups = find_groups(jobs, defaults, only)
+    return Selection([{**defaults, **job} for job in jobs if not only or job["name"] in only], groups, problems)
+
+
+def refuse_jobs(options: Mapping[str, Any], hosts: Iterable[str], automated: bool) -> str:
+    """Return why nothing can be done with the list of jobs as the user wrote it, and what to do; empty if it can.
+
+    ``hosts`` are those of the inventory, and for ``automated`` see find_problems.
+    """
+    jobs = options["jobs"]
+    phases = [one.value for one in Phase]
+    if options["phase"] not in phases:
+        return f"migrate_phase is {options['phase']}; it can be {', '.join(phases)}"
+    phase, back = Phase(options["phase"]), read_names(options["back"])
+    if back and phase not in (Phase.PREFLIGHT, Phase.SEED, Phase.SYNC):
+        return (
+            "migrate_back copies what the new host has, and switches nothing over: leave out "
+            f"migrate_phase={phase.value}, or set it to preflight, seed or sync"
+        )
+    selected = find_back(jobs, back, options["defaults"]) if back else None
+    problems = [
+        *(selected.problems if selected else ()),
+        *_problems_of_hooks(options),
+        *find_problems(
+            selected.jobs if selected else jobs,
+            hosts,
+            options["defaults"],
+            only=[] if back else read_names(options["only"]),
+            agreed=read_agreed(options["allow_delete"]),
+            rehearses=phase is Phase.REHEARSE,
+            stops=bool(options[BEFORE]),
+            revives=bool(options[FAILED]),
+            automated=automated,
+        ),
+    ]
+    return _listed("migrate_jobs is not valid, and nothing was done", problems)
+
+
+def refuse_selection(selection: Selection, options: Mapping[str, Any]) -> str:
+    """Return why a run does not begin with its jobs, by their states and the hosts of the play; empty if it does."""
+    if selection.problems:
+        return _listed("Nothing was done", selection.problems)
+    if Phase(options["phase"]) not in (Phase.REHEARSE, Phase.CUTOVER):
+        return ""
+    return _listed(
+        "Nothing was done", find_left_out(selection.groups, options["play_hosts"], read_names(options["only"]))
+    )
+
+
+def read_agreed(given: object) -> list[str]:
+    """Return the jobs whose first copy may delete, as the user named them; ``true`` stands for all."""
+    names = ["true" if name == "True" else name for name in read_names(given)]
+    return [name for name in names if name not in ("False", "false")]
+
+
+def _listed(what: str, problems: Sequence[str]) -> str:
+    return "".join([f"{what}:", *(f"\n- {one}" for one in problems)]) if problems else ""
+
+
+def _problems_of_hooks(options: Mapping[str, Any]) -> list[str]:
+    found = [(f"migrate_{kind}", hook) for kind in HOOKS for hook in options[kind]]
+    problems = [(where, hook.get("name") or "without a name", find_hook_problem(hook)) for where, hook in found]
+    return [f"{where}: hook {name} {problem}" for where, name, problem in problems if problem]
+
+
+def find_problems(
+    jobs: Sequence[Mapping[str, Any]],
+    hosts: Iterable[str],
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    only: Iterable[str] = (),
+    agreed: Iterable[str] = (),
+    rehearses: bool = False,
+    stops: bool = False,
+    revives: bool = False,
+    automated: bool = False,
+) -> list[str]:
+    """Return a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work.
+
+    ``defaults`` count for all jobs. ``only`` and ``agreed`` name jobs: those that run, and those that may delete.
+    A run that ``rehearses`` must bring back what it stops; ``stops`` and ``revives`` say whether hooks for all jobs do.
+    ``automated`` says whether AWX, an automation controller or ansible-runner started it.
+    """
+    known, others, only = frozenset(hosts), _Others(), list(only)
+    problems, names, named = [], set(), set()
+    for number, written in enumerate(jobs, 1):
+        job = {**defaults, **written}  # a plain one: each look at a container of Ansible's is a template
+        called = f"job {job['name']}" if job.get("name") else f"job number {number}"
+        found = _problems_of_one(job, known) or others.conflicts(job)
+        if rehearses and (not only or str(job.get("name")) in only):
+            found = found + _problems_of_rehearsal(job, stops, revives)
+        problems += [f"{called}: {problem}" for problem in found]
+        others.add(job)
+        names.add(job.get("name", ""))
+        named |= {str(job[key]) for key in HOSTS if job.get(key)}
+    return [
+        *_unknown_names("migrate_only", only, names),
+        *_unknown_names("migrate_allow_delete", agreed, names | {"all", "true"}),
+        *at_most(problems),
+        *explain_missing(named - known, len(named), "migrate_only", automated),
+    ]
+
+
+def _problems_of_rehearsal(job: Mapping[str, Any], stops: bool, revives: bool) -> list[str]:
+    if not (stops or job.get("before_cutover")) or revives or job.get("cutover_failed"):
+        return []
+    return [
+        "a rehearsal stops the source with before_cutover, and no hook of cutover_failed would put it back in service. "
+        "Add one"
+    ]
+
+
+def _unknown_names(option: str, given: Iterable[str], names: AbstractSet[str]) -> list[str]:
+    unknown = [name for name in dict.fromkeys(given) if name not in names]
+    return [f"{option} names {', '.join(unknown)}, and there is no such job"] if unknown else []
+
+
+def arrival(job: Mapping[str, Any]) -> str:
+    """Return the directory at the destination that will hold what the source directory holds now."""
+    src, dest = str(job["src"]), str(job["dest"])
+    return os.path.normpath(dest if src.endswith("/") else os.path.join(dest, child_name(src)))
+
+
+def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[str]:
+    problems = [f"{key} is missing" for key in REQUIRED if not job.get(key)]
+    if job.get("name") and not NAME.match(str(job["name"])):
+        problems.append("its name may have letters, digits, dots, dashes and underscores; files are named after it")
+    if job.get("cutover_group") and not NAME.match(str(job["cutover_group"])):
+        problems.append("cutover_group may have letters, digits, dots, dashes and underscores")
+    for key in HOSTS:
+        if job.get(key) and job[key] not in hosts:
+            problems.append(f"{key} {job[key]} is not in the inventory; its variables would say how to reach it")
+    for key in ("src", "dest"):
+        if job.get(key) and not str(job[key]).startswith("/"):
+            problems.append(f"{key} {job[key]} is not an absolute path")
+    problems += _problems_of_rsync_opts(job.get("rsync_opts") or [])
+    for kind in HOOKS:
+        for hook in job.get(kind) or ():
+            problem = find_hook_problem(hook)
+            problems += [f"hook {hook.get('name') or 'without a name'} of {kind} {problem}"] if problem else []
+    if problems or job["src_host"] != job["dest_host"]:
+        return problems
+    origin, target = os.path.normpath(str(job["src"])), arrival(job)
+    if origin == target:
+        problems.append(f"source and destination are the same directory, {origin}")
+    elif inside(target, origin):
+        problems.append(f"the destination {target} lies inside the source {origin}, so the copy would contain itself")
+    return problems
+
+
+def _problems_of_rsync_opts(options: Sequence[str]) -> list[str]:
+    problems = []
+    for option in map(str, options):
+        try:
+            check_user_options([option])
+        except TransferFailed as error:
+            problems.append(str(error))
+            continue
+        try:
+            check_user_options([option], compared=True)
+        except TransferFailed:
+            problems.append(
+                f"rsync_opts: with {option} the destination is not the same as the source, and a migration compares "
+                "the two before it ends. Leave it out"
+            )
+    return problems
+
+
+class _Others:
+    """The jobs before one, found by what they share with it: to compare each with each takes minutes for thousands."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._at: dict[tuple[str, str], _Arrivals] = {}  # by host and path: the jobs that arrive there
+        self._below: dict[tuple[str, str], tuple[str, str]] = {}  # the first that arrives below: its path and its name
+
+    def add(self, job: Mapping[str, Any]) -> None:
+        """Add a job, as far as it says where it arrives."""
+        name, host = str(job.get("name", "")), str(job.get("dest_host", ""))
+        self._names.add(name)
+        if not (job.get("src") and job.get("dest")):
+            return
+        path = arrival(job)
+        self._at.setdefault((host, path), _Arrivals()).add(name, bool(job.get("delete")))
+        for folder in _above(path):
+            self._below.setdefault((host, folder), (path, name))
+
+    def conflicts(self, job: Mapping[str, Any]) -> list[str]:
+        """Return the conflicts of a job, which has no problem of its own, with those before it."""
+        if job["name"] in self._names:
+            return ["there are two jobs of this name; give each a name of its own"]
+        host, path, deletes = job["dest_host"], arrival(job), bool(job.get("delete"))
+        same = self._at.get((host, path), _Arrivals())
+        other = same.first if deletes else same.deleting
+        found = []
+        if other is not None:
+            found.append(f"it and job {other} both go to {path}, and delete would remove what the other one brings")
+        for folder in _above(path):
+            outer = self._at.get((host, folder), _Arrivals()).deleting
+            if outer is not None:
+                found.append(f"delete of job {outer} would remove {path}, which job {job['name']} brings")
+        if deletes and (host, path) in self._below:
+            inner, brought_by = self._below[host, path]
+            found.append(f"delete of job {job['name']} would remove {inner}, which job {brought_by} brings")
+        return found
+
+
+class _Arrivals:
+    """Jobs that arrive at one path: the names of the first one, and of the first that deletes."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+        self.deleting: str | None = None
+
+    def add(self, name: str, deletes: bool) -> None:
+        self.first = name if self.first is None else self.first
+        if deletes and self.deleting is None:
+            self.deleting = name
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the folders above a normalised path, the nearest first."""
+    while os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+        yield path
+
+
+# What says nothing of the way back: hooks and groups, what belongs to the other host, and what would delete or link.
+_LEFT_OUT = (
+    *HOOKS,
+    "cutover_group",
+    "max_delete",
+    "link_dest",
+    "link_dest_exclude",
+    "port",
+    "port_range",
+    "rsyncd_module",
+    "rsyncd_user",
+    "rsyncd_password",
+)
+_CONNECT = {"push": "pull", "pull": "push"}  # so that the same host connects
+
+
+class Back(NamedTuple):
+    """The jobs that go back, and why others do not."""
+
+    jobs: list[Job]
+    problems: list[str]
+
+
+def find_back(
+    jobs: Iterable[Mapping[str, Any]],
+    names: Sequence[str],
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    states: Iterable[MigrationState] | None = None,
+) -> Back:
+    """Return the jobs of these names, turned round, and a sentence for each that cannot be.
+
+    ``defaults`` count for all jobs; ``states`` are what is kept of jobs, as far as they have begun, None if nobody has
+    looked.
+    """
+    known = {state.name: state for state in states or ()}
+    named = {str(job.get("name")): {**defaults, **job} for job in jobs if job.get("name") in names}
+    turned, problems = [], []
+    for name in dict.fromkeys(names):
+        if name not in named:
+            problems.append(f"migrate_back names {name}, and there is no such job")
+            continue
+        job, state = named[name], known.get(name)
+        found = _problems_of_way_back(job)
+        if states is not None and (state is None or not state.is_switched):
+            found.append(f"it was not switched over, so {job['src_host']} has all that there is")
+        problems += [f"job {name}: {problem}" for problem in found]
+        turned += [] if found else [turn_round(job)]
+    return Back(turned, problems)
+
+
+def turn_round(job: Job) -> Job:
+    """Return the job that copies what a job has brought back into a folder beside its source."""
+    return {
+        **{key: value for key, value in job.items() if key not in _LEFT_OUT},
+        **dict.fromkeys(_LEFT_OUT),  # also where they are options for all jobs
+        "name": f"{job['name']}{BACK}",
+        "src_host": job["dest_host"],
+        "src": f"{arrival(job).rstrip('/')}/",
+        "dest_host": job["src_host"],
+        "dest": f"{os.path.normpath(str(job['src']))}{BACK}",
+        "delete": False,
+        "connect": _CONNECT.get(str(job.get("connect")), job.get("connect")),
+        "owner_map": _inverted(job.get("owner_map") or {}) or None,
+    }
+
+
+def _problems_of_way_back(job: Job) -> list[str]:
+    problems = []
+    if os.path.normpath(str(job["src"])) == "/":
+        problems.append("its source is /, and nothing lies beside that. Copy back what you need with a job of its own")
+    for kind, pairs in (job.get("owner_map") or {}).items():
+        came_from: dict[Any, list[str]] = {}
+        for old, new in (pairs or {}).items():
+            came_from.setdefault(new, []).append(str(old))
+        for new, olds in came_from.items():
+            if len(olds) > 1:
+                problems.append(
+                    f"owner_map.{kind} makes {' and '.join(olds)} the same, {new}, so nobody can tell whose the files "
+                    "are. Copy them back with a job of its own whose owner_map says so"
+                )
+    return problems
+
+
+def _inverted(owner_map: Mapping[str, Mapping[Any, Any] | None]) -> dict[str, dict[Any, Any]]:
+    return {kind: {new: old for old, new in pairs.items()} for kind, pairs in owner_map.items() if pairs}
