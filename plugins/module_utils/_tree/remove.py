@@ -29,6 +29,7 @@ class Removal:
         self._keep = keep
         self._on_removed = on_removed
         self._on_mount = on_mount
+        self._is_unseen = keep is None and on_removed is None  # nobody must know the type of what goes
         self._count = 0
 
     def remove(self, parent: int, name: bytes, path: bytes) -> int:
@@ -69,6 +70,8 @@ class Removal:
     def _next(self, descent: Descent, names: Iterator[bytes], kept: list[bool]) -> Entry | None:
         """Remove what is no directory, up to the first directory to enter."""
         for name in names:
+            if self._is_unseen and self._unlink_unseen(descent.fd, name):
+                continue
             path = join(descent.path, name)
             try:
                 entry = stat_entry(descent.fd, name, path)
@@ -81,6 +84,17 @@ class Removal:
             else:
                 self._unlink(descent.fd, entry)
         return None
+
+    def _unlink_unseen(self, parent: int, name: bytes) -> bool:
+        """Take one name away without a look at it; False if it is still there, most likely a directory."""
+        try:
+            os.unlink(name, dir_fd=parent)
+        except FileNotFoundError:
+            return True  # somebody else removed it
+        except OSError:
+            return False
+        self._count += 1
+        return True
 
     def _enter(self, descent: Descent, folder: Entry, here: tuple[int, int]) -> bool:
         """Go down into a folder; False, and stay, where that is on another mount and may be kept."""
