@@ -179,9 +179,14 @@ class Comparison:
             raise
         return compared._replace(after=self._end(after))
 
-    def quick_digest_step(self, side: str, then: Sequence[Step]) -> QuickDigest:
-        """Return the step that reads a small tree at once; ``then`` are the steps that follow where it is one."""
-        return {"do": "quick_digest", "request": self._request(side), "seconds": _QUICK_DIGEST, "then": list(then)}
+    def quick_digest_step(self, side: str, then: Sequence[Step], seconds: float = _QUICK_DIGEST) -> QuickDigest:
+        """Return the step that reads a tree in ``seconds``; ``then`` are the steps that follow if it was read."""
+        return {"do": "quick_digest", "request": self.request(side), "seconds": seconds, "then": list(then)}
+
+    @property
+    def is_of_one_walk(self) -> bool:
+        """Whether another walk of the destination can make its digest: no contents, and no entry is left out."""
+        return "content" not in self.fields and not self.rules_at_dest and not self.only and not self.count_owners
 
     def _quick_digest(self, before: Steps, after: Steps, quick_digests: Mapping[str, Digest | None]) -> Compared | None:
         """Return what is found if both trees can be read at once and are equal, the usual case; else None.
@@ -227,7 +232,8 @@ class Comparison:
             digests[side] = parse_digest(status.digest)
         return digests
 
-    def _request(self, side: str) -> DigestRequest:
+    def request(self, side: str) -> DigestRequest:
+        """Return the request for the digest of one side."""
         return {
             "side": side,
             "part": "compare",
@@ -250,7 +256,7 @@ class Comparison:
         return {
             "do": "start",
             "kind": "digest",
-            "request": self._request(side),
+            "request": self.request(side),
             "until": [],
             "wait": _SHORT,
             "secrets": [],

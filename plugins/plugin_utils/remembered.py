@@ -64,9 +64,9 @@ def remember_time_units(memory: Memory, transfer_id: str, units: Mapping[str, in
 def may_begin(plan: Plan, dest: Endpoint) -> bool:
     """Whether a plan of what is remembered may be begun: not where it depends on what changes all the time.
 
-    Whether all of the source has room must be known before anything is written.
+    Whether all of the source has room must be known before anything is written, unless files are linked to others.
     """
-    return not nothing_there(plan.roots, dest.probe["path"])
+    return bool(plan.settings["link_dest"]) or not nothing_there(plan.roots, dest.probe["path"])
 
 
 def is_same_plan(one: Plan, other: Plan) -> bool:

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, parse_peer
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
@@ -66,12 +67,15 @@ from .watching import watch
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import ProbeFacts
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import Request, TransferRequest
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Probe, Start, Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Compare, Folder, Probe, Start, Step
 
 _SERVE_WAIT = 60.0  # seconds for a serving end to be ready
 _CONNECTED = 30.0  # seconds after which the ends have found each other, or have given up
 _DRIVE_WAIT = 4.0  # seconds in which a short transfer ends, so that it needs no poll
 _UNWATCHED = 1.0  # seconds in which it can fail at once, where the task does not wait for its end
+_FILL_WAIT = 10.0  # seconds in which the transfer into most snapshots ends
+_READ_WAIT = 30.0  # seconds in which a source is read whose entries are no more than these
+_MOST_READ = 200_000
 _NOT_COMPARED = (
     "wait",
     "collect",
@@ -103,6 +107,31 @@ class Running:
     attached: bool = False
 
 
+class Snapshot(Protocol):
+    """A snapshot at the destination, which is begun in the execution that probes it."""
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps that begin it."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether the step that completes it reads its tree anyway, and compares it with the source."""
+
+    def take(self, answers: Sequence[object]) -> Mapping[str, object]:
+        """Return the options of the transfer that the answers to these steps decide. Raises HostFailed."""
+
+
+@dataclass(frozen=True)
+class Uncompared:
+    """A destination that is still to be compared with the source, which was read."""
+
+    before: Sequence[Step]  # the last steps at the destination, before its tree is read
+    compare: Compare
+    after: Sequence[Step]
+    send_again: Callable[[], Result]  # compares both sides, and sends what differs; raises as Session.finish does
+
+
 class Session:
     """One run of a transfer task."""
 
@@ -116,12 +145,16 @@ class Session:
         interruption: Interruption,
         memory: Memory | None = None,
         compares_rounded: bool = False,
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Take both ends, the module's options with their defaults, where progress lines go, and last words.
 
         ``memory`` is what the control node remembers of earlier runs. ``compares_rounded``: a comparison at the end
-        reads the files whose times the destination keeps too coarsely to tell that they did not change.
+        reads the files whose times the destination keeps too coarsely to tell that they did not change. ``snapshot`` is
+        the one to fill; what is ``uncompared`` after ``finish`` is completed by its owner.
         """
+        self._snapshot = snapshot
+        self.uncompared: Uncompared | None = None
         self._compares_rounded = compares_rounded
         self._kept_mounts: list[str] = []
         self._runners = {"source": source, "dest": dest}
@@ -138,7 +171,7 @@ class Session:
         self._owners: Owners | None = None  # set if a count was needed
         self._ready: Peer = {}  # what the serving end of the last plan said
         self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
-        self._fingerprint = _fingerprint(options)
+        self._fingerprint = self._given = _fingerprint(options)  # of the options, and of those that were given
         self._memory = memory
         self._line = recall_line(memory, self._names) if memory is not None else UNKNOWN
         self._time_units = recall_time_units(memory, self.id)
@@ -160,11 +193,12 @@ class Session:
         at any time after it has ended.
         """
         check_options(self._options)
-        begun = None if self._options["collect"] else self._begin_as_remembered()
+        probed = self._begin_snapshot()
+        begun = None if self._options["collect"] else self._begin_as_remembered(probed)
         if begun:
             source, dest, plan, status = begun
             return self._begin_plan(plan, source, dest, status)
-        source, dest = self._probe()
+        source, dest = self._probe(probed)
         driver = self._running_driver(source, dest)
         if driver:
             plan = self._attach(source, dest, driver)
@@ -233,20 +267,32 @@ class Session:
 
     # Probe
 
-    def _probe(self) -> tuple[Endpoint, Endpoint]:
-        source, dest = self._probe_for(first_look(self._options))
+    def _begin_snapshot(self) -> dict[str, Endpoint]:
+        """Begin the snapshot if there is one to fill, and return its end, which was probed in the same execution."""
+        if self._snapshot is None:
+            return {}
+        with self._phase("probe"):
+            self._looked_at = first_look(self._options)
+            *answers, found = self._runners["dest"].run(
+                *self._snapshot.steps, self._probe_step("dest", self._looked_at)
+            )
+        self._options = {**self._options, **self._snapshot.take(answers)}
+        check_options(self._options)
+        self._fingerprint = _fingerprint(self._options)
+        return {"dest": self._endpoint("dest", parse_probe(found))}
+
+    def _probe(self, probed: Mapping[str, Endpoint]) -> tuple[Endpoint, Endpoint]:
+        source, dest = self._probe_for(first_look(self._options), probed)
         return self._probe_for(METHODS) if needs_all(self._options, source, dest) else (source, dest)
 
-    def _probe_for(self, methods: tuple[str, ...]) -> tuple[Endpoint, Endpoint]:
-        """Ask both hosts for what they have, as far as the methods need it."""
+    def _probe_for(
+        self, methods: tuple[str, ...], probed: Mapping[str, Endpoint] = MappingProxyType({})
+    ) -> tuple[Endpoint, Endpoint]:
+        """Ask both hosts for what they have, as far as the methods need it; not those that were ``probed``."""
         self._looked_at = methods
         with self._phase("probe"):
-            ends = run_parallel(
-                {
-                    "source": partial(self._probe_end, "source", methods),
-                    "dest": partial(self._probe_end, "dest", methods),
-                }
-            )
+            asked = [side for side in self._runners if side not in probed]
+            ends = {**probed, **run_parallel({side: partial(self._probe_end, side, methods) for side in asked})}
         return ends["source"], ends["dest"]
 
     def _probe_end(self, side: str, methods: tuple[str, ...]) -> Endpoint:
@@ -281,17 +327,18 @@ class Session:
     def _remembered_as(self) -> list[object]:
         """What the memory of this pair is about: the transfer, its options, and how the hosts are asked."""
         ports = [ssh_port(runner.variables, runner.connection) for runner in self._runners.values()]
-        return [self.id, self._fingerprint, ports, packed_engine().digest]
+        return [self.id, self._given, ports, packed_engine().digest]
 
-    def _begin_as_remembered(self) -> tuple[Endpoint, Endpoint, Plan, Status] | None:
+    def _begin_as_remembered(self, probed: Mapping[str, Endpoint]) -> tuple[Endpoint, Endpoint, Plan, Status] | None:
         """Start both ends by the plan of the last run, where both hosts still have what they had then.
 
-        If they do not, or nothing is remembered, return None: then nothing runs on them, and they are to be probed.
+        If they do not, or nothing is remembered, return None: then nothing runs on them, and they are to be probed. An
+        end that was ``probed`` is taken as it is now.
         """
         known = recall(self._memory, self._remembered_as) if self._memory else {}
-        if not known:
+        if not known or any(end.probe["job"]["running"] or end.probe["job"]["request"] for end in probed.values()):
             return None
-        ends = {side: self._endpoint(side, facts) for side, facts in known.items()}
+        ends = {**{side: self._endpoint(side, facts) for side, facts in known.items()}, **probed}
         try:
             plan = self._make_plan(ends["source"], ends["dest"])
         except Refusal:  # what is so now decides that
@@ -302,25 +349,25 @@ class Session:
         server = _other(plan.driver)
         with self._phase("connect"):
             secrets, serve = self._serve_step(plan, ends[server])
-            ready = self._start_where_same(ends, server, serve, secrets["serve"])
+            ready = self._start_where_same(ends, server, serve, secrets["serve"], server in probed)
         if ready is None:
             return None
         try:
-            started = self._drive_as_remembered(plan, ends, ready, secrets["drive"])
+            started = self._drive_as_remembered(plan, ends, ready, secrets["drive"], plan.driver in probed)
         except BaseException:  # nothing may remain, whatever ended it
             self._give_up(plan)
             raise
         return started and (ends["source"], ends["dest"], *started)
 
     def _drive_as_remembered(
-        self, plan: Plan, ends: dict[str, Endpoint], ready: Status, secrets: dict[str, str]
+        self, plan: Plan, ends: dict[str, Endpoint], ready: Status, secrets: dict[str, str], is_probed: bool
     ) -> tuple[Plan, Status] | None:
         """Start the driving end, and return the plan of what both probes found, and its status."""
         driver, server = plan.driver, _other(plan.driver)
         self._require_ready(ready, ends[server])
         with self._phase("transfer"):
             drive = self._drive_step(plan, ends[driver], ready, list(secrets))
-            status = self._start_where_same(ends, driver, drive, secrets)
+            status = self._start_where_same(ends, driver, drive, secrets, is_probed)
         if status is None:
             self._stop_end(server, succeeded=False, clear=True)
             return None
@@ -331,9 +378,14 @@ class Session:
         return found, status
 
     def _start_where_same(
-        self, ends: dict[str, Endpoint], side: str, start: Start, secrets: dict[str, str]
+        self, ends: dict[str, Endpoint], side: str, start: Start, secrets: dict[str, str], is_probed: bool
     ) -> Status | None:
-        """Probe a host, and start its job if it has what it had; else give None. Its endpoint becomes the new one."""
+        """Probe a host unless it was probed now, and start its job if it has what it had; else return None.
+
+        Its endpoint becomes the new one.
+        """
+        if is_probed:
+            return self._start_end(ends[side], start, secrets)
         before = ends[side].probe
         step = self._probe_step(side, before["methods"], before["fingerprint"], [start])
         (found,) = self._runners[side].run(step, secrets=secrets)
@@ -509,7 +561,7 @@ class Session:
         request = self._request(end, plan, "drive")
         self._ready = ready.ready
         request["peer"] = {**ready.ready, **plan.peer}  # the inventory's address wins over the one that it listens at
-        seconds = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED
+        seconds = _DRIVE_WAIT if self._options["wait"] else _UNWATCHED if self._snapshot is None else _FILL_WAIT
         return self._start_step(end, request, secrets, "", seconds, self._last_steps(plan, plan.driver))
 
     @staticmethod
@@ -607,7 +659,8 @@ class Session:
                 quick_digests = dict.fromkeys(quick_digests)
             if "dest" in done:
                 self._note_last_steps(self._after(plan, "dest"), parse_after(done["dest"][-1]))
-            self._verify(plan, source, dest, result, quick_digests)
+            if not self._read_source(plan, source, dest, result, quick_digests):
+                self._verify(plan, source, dest, result, quick_digests)
         else:
             with self._phase("finish"):
                 done = self._finish(plan, done)
@@ -679,12 +732,18 @@ class Session:
     def _compares(self) -> bool:
         return not self._check and self._options["verify"] != "none"
 
+    @property
+    def _compares_later(self) -> bool:
+        return self._compares and self._snapshot is not None and self._snapshot.compares
+
     def _last_steps(self, plan: Plan, side: str) -> list[Step]:
         """Return the steps that follow on the connecting side if the transfer has ended by then, without an execution.
 
         It never follows a poll, which is asked again where its answer was lost, and would find nothing then.
         """
         folder = self._folder(side)
+        if self._compares_later and side == "dest":
+            return []
         if not self._compares:
             return self._end(plan, side)
         met_by_name = not plan.settings["numeric_ids"]  # what they have become, the outcome says
@@ -702,7 +761,7 @@ class Session:
         A destination that was empty is another one by then, so that it is probed again for the next run.
         """
         done = [steps.clear(self._folder(side)), *self._sync(plan, side)]
-        if self._memory is not None and side == "dest" and plan.roots.target["empty"]:
+        if self._memory is not None and self._snapshot is None and side == "dest" and plan.roots.target["empty"]:
             done.append(self._probe_step(side, self._looked_at))
         return done
 
@@ -761,6 +820,40 @@ class Session:
             with self._phase("verify"):
                 judged = judge(self._runners["dest"], counted, True, plan.settings["owner_map"])
             add_owners(result, judged.mismatches, judged.hints, self._names, self._options["owner_warnings"])
+
+    def _read_source(
+        self,
+        plan: Plan,
+        source: Endpoint,
+        dest: Endpoint,
+        result: Result,
+        quick_digests: Mapping[str, Digest | None],
+    ) -> bool:
+        """Read the source, and leave the destination to the step that completes the snapshot; False if it cannot."""
+        comparison = self._comparison(plan)
+        if not self._compares_later or not comparison.is_of_one_walk or result["files_total"] > _MOST_READ:
+            return False
+        digest = quick_digests.get("source")
+        if "source" not in quick_digests:
+            with self._phase("verify"):
+                read = comparison.quick_digest_step("source", self._after(plan, "source"), _READ_WAIT)
+                digest = parse_quick_digest(self._runners["source"].run(steps.stop(self._folder("source")), read)[-1])
+        if digest is None or digest.errors_total:
+            return False
+        result["unstable"] = result["differences_total"] = 0
+        result["compared"] = {"algorithm": "", "source": digest.counts, "dest": digest.counts}
+        result["verified"] = self._options["verify"]
+        self.uncompared = Uncompared(
+            before=[steps.stop(self._folder("dest"))],
+            compare={"request": comparison.request("dest"), "sums": digest.sums},
+            after=self._after(plan, "dest"),
+            send_again=partial(self._compare_again, plan, source, dest, result),
+        )
+        return True
+
+    def _compare_again(self, plan: Plan, source: Endpoint, dest: Endpoint, result: Result) -> Result:
+        self._verify(replace(plan, short=False), source, dest, result, {})
+        return harmless_data(result)
 
     def _stop(self, plan: Plan, succeeded: bool, clear: bool = False) -> dict[str, str]:
         """Stop the job on both hosts; return why each failed, empty if it did not.

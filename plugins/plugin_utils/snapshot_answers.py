@@ -127,6 +127,7 @@ _MEMBERS: Mapping[str, Callable[[object, str], Any]] = {
     "link_dest": lambda value, what: list_of(value, what, str),
     "link_dest_exclude": lambda value, what: list_of(value, what, str),
     "resumed": _flag,
+    "differs": _flag,
     "name": lambda value, what: "" if value == "" else _name(value, what),  # empty: none was finished
     "figures": _counts,
     "snapshots": lambda value, _what: parse_snapshots(value),

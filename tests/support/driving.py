@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import Call, Pause, Watch, Workflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
 
@@ -18,6 +19,7 @@ class Transfers:
     transfers: list[dict[str, Any] | Exception]
     status = Status("running", alive=True)
     places = ()
+    uncompared: Uncompared | None = None
 
     def finish(self, _running: Transfers, status: Status) -> dict[str, Any]:
         """Return how the next of them ended."""

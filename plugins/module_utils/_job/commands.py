@@ -199,22 +199,35 @@ def _lease(step: steps.Lease, _given: Given) -> Answer:
     return do_lease(step)
 
 
-def _snapshot(step: steps.SnapshotStep, _given: Given) -> Mapping[str, object]:
+def _snapshot(step: steps.SnapshotStep, given: Given) -> Mapping[str, object]:
     """Do something with the snapshots of a job; return the module's result with the ``warnings``.
 
-    Where it is refused, or a check found problems, the reason stands under ``refused`` in its place.
+    Where it is refused, or a check found problems, the reason stands under ``refused`` in its place. Else the steps
+    ``then`` follow.
     """
     from .._snapshot.actions import Holders, do_action
-    from .._snapshot.errors import Refused
+    from .._snapshot.errors import Differs, Refused
     from .state import destination_holder, source_reader
 
     repository, host, job = step["place"]
     holders = Holders(destination_holder, source_reader)
+    beside = None
+    compare = step.get("compare")
+    if compare is not None:
+        from .digest_job import DigestBeside
+        from .request import parse_digest_request
+
+        beside = DigestBeside(parse_digest_request(compare["request"]), compare["sums"])
+    check = step.get("check", False)
     try:
-        done = do_action(step["action"], (repository, host, job), step["options"], holders, step.get("check", False))
+        done = do_action(step["action"], (repository, host, job), step["options"], holders, check, beside)
     except Refused as refused:
         return {"refused": str(refused)}
-    return {"refused": done.failed} if done.failed else {**done.result, "warnings": done.warnings}
+    except Differs:
+        return {"differs": True, "warnings": []}
+    if done.failed:
+        return {"refused": done.failed}
+    return {**done.result, "warnings": done.warnings, "then": run_steps(step.get("then", ()), given)}
 
 
 def _inspect_snapshot(step: steps.InspectSnapshot, _given: Given) -> Mapping[str, object]:

@@ -102,6 +102,30 @@ def quick_digest(request: DigestRequest, seconds: float) -> Mapping[str, object]
         return None
 
 
+class DigestBeside:
+    """The digest of a tree that another walk reads: that of a destination, without contents."""
+
+    def __init__(self, request: DigestRequest, sums: str) -> None:
+        """Take what is compared, and the sums of the source."""
+        self._digest = TreeDigest(_describer(request))
+        self._compared = _compared_types(request)
+        self._sums = sums
+
+    def add(self, entry: Entry) -> None:
+        """Add the next entry of the walk."""
+        if entry.type in self._compared:
+            self._digest.add(entry)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the tree is equal to that of the source."""
+        return self._digest.as_dict()["sums"] == self._sums
+
+
+def _compared_types(request: DigestRequest) -> set[str]:
+    return {REGULAR, DIRECTORY, SYMLINK, *special_types(request["special_files"])}
+
+
 def _read(
     request: DigestRequest, root: int, store: RecordWriter | None, count: Callable[[int], None]
 ) -> Mapping[str, object]:
@@ -123,7 +147,7 @@ def _read(
     )
     if request["only"]:  # the root is not what was transferred
         entries = (entry for entry in entries if entry.path)
-    compared = {REGULAR, DIRECTORY, SYMLINK, *special_types(request["special_files"])}
+    compared = _compared_types(request)
     entries = (entry for entry in entries if entry.type in compared)
     preserve = request.get("count_owners")
     counted = OwnerCount(preserve) if preserve else None

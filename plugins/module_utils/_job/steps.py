@@ -123,11 +123,19 @@ if TYPE_CHECKING:
         takeover: bool
         guard: bool
 
+    class Compare(TypedDict):
+        """What the tree of a snapshot must be equal to."""
+
+        request: DigestRequest
+        sums: str  # of the digest of the source
+
     class _MayCheck(TypedDict, total=False):
         check: bool  # change nothing, and return what would be
+        compare: Compare  # with finish, which completes only a tree that is equal; ``differs`` says that it is not
+        then: list[Step]  # that follow where this one was not refused, and found no difference
 
     class SnapshotStep(_MayCheck):
-        """What the module snapshot does; see _snapshot/actions.py."""
+        """What the module snapshot does; see _snapshot/actions.py. The results of ``then`` stand under that name."""
 
         do: Literal["snapshot"]
         action: str

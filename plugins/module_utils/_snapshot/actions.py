@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import nullcontext
-from typing import Any, Callable, Mapping, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from .._core.counted import counted
 from . import policy, rsnapshot, subset, time_zones
@@ -27,6 +27,9 @@ from .predicted_states import States
 from .prune import prune
 from .quarantine import accept, discard
 from .repository import Series
+
+if TYPE_CHECKING:
+    from .build_manifest import Beside
 
 MAX_LISTED = 200
 DEFAULTS: Mapping[str, Any] = {  # of all options
@@ -121,9 +124,17 @@ class CheckResult(NamedTuple):
 class _Actions:
     """One method for each action; each returns the module's result, and keeps ``after`` as a diff shows it."""
 
-    def __init__(self, options: Mapping[str, Any], series: Series, now: int, holders: Holders, dry: bool) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        series: Series,
+        now: int,
+        holders: Holders,
+        dry: bool,
+        beside: Beside | None,
+    ) -> None:
         self._options, self._series, self._now = options, series, now
-        self._holders, self._dry = holders, dry
+        self._holders, self._dry, self._beside = holders, dry, beside
         self.before = States.of(series)
         self.after = self.before
         self.warnings: list[str] = []
@@ -152,6 +163,7 @@ class _Actions:
             shrink_limit=self._options["shrink_limit"],
             expected_entries=self._options["expected_entries"],
             expected_bytes=self._options["expected_bytes"],
+            beside=self._beside,
             check=self._dry,
         )
         self.warnings += done.warnings
@@ -263,12 +275,18 @@ def _summary(problems: list[Problem], total: int) -> str:
 
 
 def do_action(
-    action: str, place: tuple[str, str, str], given: Mapping[str, Any], holders: Holders, dry: bool = False
+    action: str,
+    place: tuple[str, str, str],
+    given: Mapping[str, Any],
+    holders: Holders,
+    dry: bool = False,
+    beside: Beside | None = None,
 ) -> Done:
     """Do what the module's option ``action`` names with the snapshots of a job.
 
     ``place`` is the repository, the host and the job, ``given`` the module's other options. Where it is ``dry``,
-    nothing changes, and the result is what would be. Raises Refused with what was found, why it matters, what to do.
+    nothing changes, and the result is what would be. ``beside`` is that of ``finish``. Raises Refused with what was
+    found, why it matters, what to do, and Differs as ``finish`` does.
     """
     options = {**DEFAULTS, **given}
     changes = action not in _READING and not dry
@@ -277,7 +295,7 @@ def do_action(
         with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
             now = int(time.time())
             with series.lock(action) if changes else nullcontext():
-                actions = _Actions(options, series, now, holders, dry)
+                actions = _Actions(options, series, now, holders, dry, beside)
                 result = getattr(actions, action)()._asdict()
                 if changes:
                     actions.after = States.of(series)

@@ -17,7 +17,7 @@ import errno
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Iterator
+from typing import TYPE_CHECKING, Iterator
 
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from .._model.entry_codec import ManifestError
@@ -31,6 +31,20 @@ from .errors import Refused
 from .facts import Figures
 from .manifest import ManifestWriter, order
 from .repository import Snapshot
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Beside(Protocol):
+        """What sees a tree in the walk that makes its manifest, and says whether it is the expected one."""
+
+        def add(self, entry: Entry) -> None:
+            """Take the next entry of the walk."""
+
+        @property
+        def is_equal(self) -> bool:
+            """Whether the tree is the expected one."""
+
 
 MAX_LISTED = 20
 _GROUPS = 100_000  # files with several names, all new, that are remembered at once
@@ -166,27 +180,32 @@ def _root_of(fd: int) -> Iterator[Root]:
 
 
 def build_manifest(
-    data_fd: int, before: Snapshot | None, algorithm: str, writer: ManifestWriter | None
+    data_fd: int,
+    before: Snapshot | None,
+    algorithm: str,
+    writer: ManifestWriter | None,
+    beside: Beside | None = None,
 ) -> tuple[Totals, str]:
     """Walk a tree that nothing writes to; give its totals, and why the manifest of the snapshot before is of no use.
 
     With a ``writer`` all contents that are not known yet are read, and the manifest is written. Without one the figures
-    alone are found. Raises Refused if something cannot be read, for then the snapshot is not whole.
+    alone are found. ``beside`` is given each entry that is written. Raises Refused if something cannot be read, for
+    then the snapshot is not whole.
     """
 
     def fail(path: bytes, error: OSError) -> None:
         raise _broken(path, error)
 
     totals, tree = Totals(), Root(data_fd)
-    beside = Before(before, algorithm, totals, tree)
+    older = Before(before, algorithm, totals, tree)
     try:
         entries = walk(data_fd, xattrs=True, on_error=fail)
         if writer is None:
             for entry in entries:
-                beside.known(entry)
+                older.known(entry)
                 _count(totals, entry)
         else:
-            for entry, content in with_contents(entries, data_fd, algorithm, known=beside.known):
+            for entry, content in with_contents(entries, data_fd, algorithm, known=older.known):
                 if isinstance(content, OSError):
                     if content.errno not in _FORBIDDEN:
                         raise _broken(entry.path, content)
@@ -196,11 +215,13 @@ def build_manifest(
                     content = b""
                 _count(totals, entry)
                 writer.add(entry, content)
-        beside.finish()
+                if beside is not None:
+                    beside.add(entry)
+        older.finish()
     finally:
-        beside.close()
+        older.close()
         tree.close()
-    return totals, beside.problem
+    return totals, older.problem
 
 
 def _count(totals: Totals, entry: Entry) -> None:

@@ -15,6 +15,10 @@ class Refused(Exception):
     """What was asked for is not done; the text says what was found, why it matters, and what to do."""
 
 
+class Differs(Exception):
+    """The tree of the unfinished snapshot is not the expected one, so it stays unfinished."""
+
+
 def unexpected(error: OSError, where: str) -> Refused:
     """Return the refusal for an operation that failed in the repository at ``where``."""
     what = error.strerror or str(error)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._core.counted import counted
 from .._core.durability import sync_file_system
@@ -24,11 +24,14 @@ from .atomic_io import replacing, write_json
 from .begin import finished_by, unfinished_facts
 from .build_manifest import Totals, build_manifest
 from .damage import Damage, file_at, known_damage
-from .errors import Refused
+from .errors import Differs, Refused
 from .facts import DAMAGED, Checked, Facts, Finding
 from .manifest import About, ManifestWriter
 from .repository import Series, Snapshot
 from .shrink_guard import suspicion
+
+if TYPE_CHECKING:
+    from .build_manifest import Beside
 
 _MAX_EXAMPLES = 3  # paths in a message
 
@@ -51,6 +54,7 @@ def finish(
     shrink_limit: float = 100,
     expected_entries: int | None = None,
     expected_bytes: int | None = None,
+    beside: Beside | None = None,
     check: bool = False,
 ) -> Finished:
     """Finish the snapshot that the run with this token began; a second time it changes nothing.
@@ -58,7 +62,7 @@ def finish(
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes of
     all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused if
     that is not what is there, where another run took the snapshot over, and where the tree cannot be read; then it
-    stays unfinished.
+    stays unfinished. ``beside`` sees each entry in the same walk; raises Differs where the tree is not equal for it.
     """
     facts = unfinished_facts(series)
     if not facts or facts.run != run:
@@ -74,7 +78,7 @@ def finish(
             series.step("sync")
             sync_file_system(unfinished.fd)
             series.step("manifest")
-            totals, problem = _write_manifest(series, unfinished, before, algorithm)
+            totals, problem = _write_manifest(series, unfinished, before, algorithm, beside)
         _reconcile(totals, expected_entries, expected_bytes)
         healed, linked = _without(unfinished, before, damage)
         totals.healed = totals.new_files if damage.is_everywhere else len(healed)
@@ -143,21 +147,27 @@ def _algorithm(before: Snapshot | None) -> str:
 
 
 def _take(
-    unfinished: Snapshot, before: Snapshot | None, algorithm: str, writer: ManifestWriter | None
+    unfinished: Snapshot,
+    before: Snapshot | None,
+    algorithm: str,
+    writer: ManifestWriter | None,
+    beside: Beside | None = None,
 ) -> tuple[Totals, str]:
     data_fd = unfinished.open_data()
     try:
-        return build_manifest(data_fd, before, algorithm, writer)
+        return build_manifest(data_fd, before, algorithm, writer, beside)
     finally:
         os.close(data_fd)
 
 
 def _write_manifest(
-    series: Series, unfinished: Snapshot, before: Snapshot | None, algorithm: str
+    series: Series, unfinished: Snapshot, before: Snapshot | None, algorithm: str, beside: Beside | None
 ) -> tuple[Totals, str]:
     with replacing(unfinished.fd, names.MANIFEST) as file:
         writer = ManifestWriter(file, About(algorithm, series.host, series.job))
-        totals, problem = _take(unfinished, before, algorithm, writer)
+        totals, problem = _take(unfinished, before, algorithm, writer, beside)
+        if beside is not None and not beside.is_equal:
+            raise Differs
         writer.finish({"entries": totals.entries, "files": totals.files, "bytes": totals.bytes})
         series.step("manifest in place")
     return totals, problem

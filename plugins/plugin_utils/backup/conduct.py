@@ -22,9 +22,10 @@ from ..fleet.snapshot import Publisher
 from ..fleet.telling import Teller
 from ..host_runner import HostRunner
 from ..interruption import Interruption
+from ..memory import Memory
 from ..session import Session
 from ..units import now_text
-from .hosts import Hosts
+from .hosts import Filling, Hosts
 from .life import BackupLife, Services
 from .record import Record
 from .store import Store
@@ -53,6 +54,7 @@ class Conduct:
         self._interruption, self._store = interruption, store
         self._teller = Teller(say, time.monotonic, total, self._phase_of, Publisher())
         self._lives: Mapping[str, BackupLife] = {}
+        self._memory = Memory()
 
     def drive(self, lives: Mapping[str, BackupLife], waiting: Iterable[Waiting], limits: Limits) -> None:
         """Let all backups live to their end, by their ids."""
@@ -87,9 +89,9 @@ class Conduct:
         yield from life.live()
         self._teller.ended(bool(life.progress.failures))
 
-    def _transfer(self, job: Mapping[str, Any], hosts: Hosts) -> Session:
-        # Nothing is remembered for the next run, which has another snapshot to fill.
-        return session_of(job, hosts, not self._store.writes, self._teller.tell_of_one, None)
+    def _transfer(self, job: Mapping[str, Any], hosts: Hosts, filling: Filling) -> Session:
+        check = not self._store.writes
+        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, snapshot=filling)
 
     def _report(self, record: Record) -> None:
         """Show what became of a backup, in one line where there are many."""

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
     WrongShape,
     as_object,
+    list_of,
     optional,
 )
 
@@ -19,9 +20,12 @@ from ..fleet.pair_hosts import PairHosts
 from ..host_runner import HostFailed, HostRunner
 from ..snapshot_answers import parse_answer
 from .jobs import Run
+from .transfers import links_of, path_of
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import SnapshotStep
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Compare, SnapshotStep, Step
+
+    from ..session import Uncompared
 
 
 class Hosts(PairHosts):
@@ -32,29 +36,96 @@ class Hosts(PairHosts):
         super().__init__(run["host"], run["repository"]["host"], runner)
         self._place = [run["repository"]["path"], run["host"], run["name"]]
 
-    def snapshots(self, wishes: Mapping[str, Mapping[str, object]], check: bool) -> dict[str, Mapping[str, Any]]:
+    def snapshots(
+        self,
+        wishes: Mapping[str, Mapping[str, object]],
+        check: bool,
+        uncompared: Uncompared | None = None,
+    ) -> dict[str, Mapping[str, Any]]:
         """Do with the snapshots of the run what the module snapshot does; all in one execution.
 
         ``wishes`` are its actions, in their order, with their options; returned is what was said of each, up to the
         first that was refused. Of that is left which the later steps and the report need, ``changed``, the ``warnings``
-        and the ``diff``. With ``check`` nothing changes. Raises HostFailed, also where the first of all was refused.
+        and the ``diff``. With ``check`` nothing changes. The first action compares the tree of an ``uncompared``
+        snapshot; if it ``differs``, nothing is done. Raises HostFailed, also where the first of all was refused.
         """
-        steps: list[SnapshotStep] = [
-            {"do": "snapshot", "action": action, "place": self._place, "options": options, "check": check}
-            for action, options in wishes.items()
-        ]
-        repository = self.runners["dest"]
+        step = self.step(wishes, check, uncompared.compare if uncompared else None)
+        before, after = (uncompared.before, uncompared.after) if uncompared else ((), ())
+        answers = self.runners["dest"].run(*before, step, *after)
+        return self.read(list(wishes), answers[len(before)])
+
+    def step(
+        self, wishes: Mapping[str, Mapping[str, object]], check: bool, compare: Compare | None = None
+    ) -> SnapshotStep:
+        """Return the step of the first action, which the others follow where it was not refused."""
+        (action, options), *others = wishes.items()
+        step: SnapshotStep = {
+            "do": "snapshot",
+            "action": action,
+            "place": self._place,
+            "options": options,
+            "check": check,
+            "then": [self.step(dict(others), check)] if others else [],
+        }
+        if compare is not None:
+            step["compare"] = compare
+        return step
+
+    def read(self, actions: Sequence[str], answer: object) -> dict[str, Mapping[str, Any]]:
+        """Return what is kept of the answer to a step, as ``snapshots`` does."""
+        host = self.runners["dest"].name
         found: dict[str, Mapping[str, Any]] = {}
         try:
-            for action, answer in zip(wishes, repository.run(*steps)):
+            for action in actions:
                 said = as_object(answer, "its answer")
                 refused = optional(said, "refused", str)
-                if refused is None:
-                    found[action] = {**parse_answer(said), "diff": said.get("diff")}
-                elif found:
+                if refused is not None:
+                    if not found:
+                        raise HostFailed(refused, host)
                     break
-                else:
-                    raise HostFailed(refused, repository.name)
+                found[action] = {**parse_answer(said), "diff": said.get("diff")}
+                if not said.get("then"):
+                    break
+                (answer,) = list_of(said["then"], "then", dict)[:1]
         except WrongShape as error:
-            raise HostFailed(f"what it says of the snapshots cannot be read: {error}", repository.name) from error
+            raise HostFailed(f"what it says of the snapshots cannot be read: {error}", host) from error
         return found
+
+
+class Filling:
+    """The snapshot that a transfer fills. It is begun in the execution that probes the repository's host."""
+
+    def __init__(
+        self,
+        hosts: Hosts,
+        run: Run,
+        part: str,
+        begin: Mapping[str, object] | None,
+        check: bool,
+        compares: bool,
+        begun: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Any]],
+    ) -> None:
+        """Take the options of the action ``begin``, None if it was done, and what is told of the answer to it.
+
+        ``part`` is the folder in the snapshot's tree that the transfer fills. ``begun`` is called once, with the answer
+        by its action if there is a new one, and returns what is known.
+        """
+        self._hosts, self._run, self._part, self._check, self._begun = hosts, run, part, check, begun
+        self._begin = {"begin": begin} if begin is not None else {}
+        self.compares = compares
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that begin it."""
+        return [self._hosts.step(self._begin, self._check)] if self._begin else []
+
+    def take(self, answers: Sequence[object]) -> Mapping[str, object]:
+        """Return the options of the transfer that the answer decides. Raises HostFailed."""
+        said = self._begun(self._hosts.read(["begin"], answers[0]) if answers else {})
+        self._begin = {}
+        if said["path"] != path_of(self._run):
+            raise HostFailed(
+                f"the snapshot to fill is {said['path']}, and {path_of(self._run)} was expected",
+                self._hosts.runners["dest"].name,
+            )
+        return links_of(said, self._part)

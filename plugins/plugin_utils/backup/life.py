@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 from ..fleet.claims import Held, Process, claim, release
 from ..fleet.scheduler import Call, Workflow
 from ..fleet.source_changes import tell_changes
-from ..fleet.workflow import Stopped, Transfer, retry, stop_alone, transfer_to_end
+from ..fleet.workflow import Stopped, Transfer, retry, stop_alone, transfer_again, transfer_to_end
 from ..host_runner import HostFailed
+from ..session import Uncompared
 from ..units import seconds_of
-from .hosts import Hosts
+from .hosts import Filling, Hosts
 from .jobs import Run
 from .progress import Progress
 from .record import Record, make_record
@@ -42,7 +43,7 @@ class Part(Enum):
 
 _COMPLETE = (Step.FINISH, Step.LIST, Step.PRUNE, Step.CHECK, Step.RECORD, Step.RELEASE)
 STEPS: Mapping[Part, tuple[Step, ...]] = {
-    Part.WHOLE: (Step.CLAIM, Step.BEGIN, Step.TRANSFER, *_COMPLETE),
+    Part.WHOLE: (Step.CLAIM, Step.TRANSFER, *_COMPLETE),  # the transfer begins the snapshot
     Part.BEGIN: (Step.CLAIM, Step.BEGIN),
     Part.FILL: (Step.TRANSFER,),
     Part.COMPLETE: _COMPLETE,
@@ -50,7 +51,6 @@ STEPS: Mapping[Part, tuple[Step, ...]] = {
 _STAGES: Mapping[Step, Stage] = {
     Step.CLAIM: Stage.BEGIN,
     Step.BEGIN: Stage.BEGIN,
-    Step.TRANSFER: Stage.TRANSFER,
     Step.FINISH: Stage.FINISH,
     Step.PRUNE: Stage.PRUNE,
     Step.CHECK: Stage.CHECK,
@@ -61,7 +61,7 @@ class Services(NamedTuple):
     """What a life uses of the outside."""
 
     hosts: Callable[[Run], Hosts]
-    transfer: Callable[[Mapping[str, Any], Hosts], Transfer]  # of a path, as transfers.job_of has it
+    transfer: Callable[[Mapping[str, Any], Hosts, Filling], Transfer]  # of a path, as transfers.job_of has it
     errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
     store: Store
     process: Process  # that makes the backups
@@ -96,6 +96,7 @@ class BackupLife:
         self._tolerates = ("differs", "missing") if self._check and makes_source else ("differs",)
         self._hosts: Any = None  # once a step needs them
         self._has_met = False  # both hosts were reached in this life
+        self._uncompared: Uncompared | None = None
 
     def live(self) -> Workflow:
         """Make the steps of this part that are left, one after the other."""
@@ -123,7 +124,7 @@ class BackupLife:
             Step.TRANSFER: self._transfer,
             Step.FINISH: self._finish,
             Step.LIST: partial(self._snapshots, list={}),
-            Step.PRUNE: self._prune,
+            Step.PRUNE: lambda: self._snapshots(prune=self._prune_options),
             Step.CHECK: self._check_contents,
         }
         if step is Step.CLAIM:
@@ -186,41 +187,66 @@ class BackupLife:
     # The snapshot
 
     def _begin(self) -> Workflow:
+        yield from self._snapshots(begin=self._begin_options)
+
+    @property
+    def _begin_options(self) -> Mapping[str, object]:
         ended = {"ended_run": self.progress.ended_run} if self.progress.ended_run else {}
-        yield from self._snapshots(begin={"run": self.progress.run, **ended})
+        return {"run": self.progress.run, **ended}
 
     def _finish(self) -> Workflow:
+        """Complete the snapshot, and do what follows in the same execution.
+
+        Where it differs from the source, both are compared as after any transfer, which may send again what differs.
+        """
+        if self._uncompared is not None:
+            uncompared, self._uncompared = self._uncompared, None
+            yield from self._complete(uncompared)
+            if not self.progress.said["finish"].get("differs"):
+                return
+            self.progress.stage = Stage.TRANSFER
+            result = yield from transfer_again(uncompared, self._services.errors)
+            self._account(result, self.progress.transfers.pop()["src"])
+            self.progress.stage = Stage.FINISH
+        yield from self._complete()
+
+    def _complete(self, uncompared: Uncompared | None = None) -> Workflow:
         run = self._run
         expected = expect(self.progress.transfers, len(run["sources"]), run["verify"], self._check)
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
         known = {name: count for name, count in counted.items() if count >= 0}
         options = {"run": self.progress.run, "shrink_limit": run["shrink_limit"], **known}
-        yield from self._snapshots(finish=options, list={})  # which the next step would ask for by itself
+        yield from self._snapshots(uncompared, finish=options, list={}, prune=self._prune_options)
 
-    def _prune(self) -> Workflow:
+    @property
+    def _prune_options(self) -> Mapping[str, object]:
         now = seconds_of(self._services.now())
-        options = {"keep": self._run["keep"], "timezone": self._run["timezone"], "control_time": now}
-        yield from self._snapshots(prune=options)
+        return {"keep": self._run["keep"], "timezone": self._run["timezone"], "control_time": now}
 
     def _check_contents(self) -> Workflow:
         run = self._run
         yield from self._snapshots(check={"check_level": run["check_level"], "check_subset": run["check_subset"]})
 
-    def _snapshots(self, **wishes: Mapping[str, object]) -> Workflow:
+    def _snapshots(self, uncompared: Uncompared | None = None, **wishes: Mapping[str, object]) -> Workflow:
         """Do something with the snapshots, by action with its options, and keep the answers."""
         try:
             hosts = self._reach()
-            answers = yield Call(partial(hosts.snapshots, wishes, self._check))
+            answers = yield Call(partial(hosts.snapshots, wishes, self._check, uncompared))
         except HostFailed as error:
             host = self._run["repository"]["host"]
             reason = f"{host} cannot be reached: {error.reason}" if error.unreachable else error.reason
             raise Stopped(reason, error.unreachable) from error
+        self._keep(answers)
+
+    def _keep(self, answers: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Keep what was said of the snapshots; return what is known of the one that was begun."""
         for action, answer in answers.items():
             said = dict(answer)
             self.changed = self.changed or said.pop("changed")
             self.progress.notes += said.pop("warnings")
             self.diff += _changed_lines(said.pop("diff"))
             self.progress.said[action] = said
+        return self.progress.said.get("begin", {})
 
     def _reach(self) -> Hosts:
         """Return the hosts. Raises HostFailed if one is described wrongly."""
@@ -234,10 +260,10 @@ class BackupLife:
     def _transfer(self) -> Workflow:
         """Transfer all paths. Where it is made again, those that have arrived stay as they are."""
         for source in self._run["sources"][len(self.progress.transfers) :]:
-            yield from self._transfer_path(job_of(self._run, self.progress.said["begin"], source))
+            yield from self._transfer_path(job_of(self._run, source), source["part"])
         self.progress.stage = Stage.FILLED
 
-    def _transfer_path(self, job: Mapping[str, Any]) -> Generator[Any, Any, None]:
+    def _transfer_path(self, job: Mapping[str, Any], part: str) -> Generator[Any, Any, None]:
         """Transfer one path.
 
         Changes at the source after the transfer began are not a failure: the next backup has them. A snapshot of a tree
@@ -247,14 +273,39 @@ class BackupLife:
             hosts = self._reach()
         except HostFailed as error:
             raise Stopped(str(error)) from error
-        make = partial(self._services.transfer, job, hosts)
+        is_begun = "begin" in self.progress.said
+        begin = None if is_begun else self._begin_options
+        # Hooks after the transfer may take away what a comparison with the source needs.
+        compares = self._part is Part.WHOLE and not part
+        filling = Filling(hosts, self._run, part, begin, self._check, compares, self._keep_begun)
+        if is_begun:
+            self.progress.stage = Stage.TRANSFER
+        transfers: list[Transfer] = []
+
+        def make() -> Transfer:
+            transfers.append(self._services.transfer(job, hosts, filling))
+            return transfers[0]
+
         result, begun, may_pass = yield from transfer_to_end(job, make, self._services.errors)
+        if self.progress.stage is Stage.BEGIN:
+            host = self._run["repository"]["host"]
+            reason = result["msg"].removeprefix(f"{host}: ")
+            raise Stopped(f"{host} cannot be reached: {reason}" if may_pass else reason)
         self._has_met = self._has_met or begun
+        self._account(result, job["src"], may_pass and self._has_met)
+        self._uncompared = transfers[0].uncompared
+
+    def _keep_begun(self, answers: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        self.progress.stage = Stage.TRANSFER
+        return self._keep(answers)
+
+    def _account(self, result: Mapping[str, Any], src: str, may_pass: bool = False) -> None:
+        """Keep what became of a transfer. Raises Stopped if it failed."""
         self.changed = self.changed or bool(result.get("changed"))
         self.diff += result.get("changes") or []
         if result.get("failed") and tell_changes(result)["only"] not in self._tolerates:
-            raise Stopped(result["msg"], may_pass and self._has_met)
-        figures, notes = account(result, job["src"])
+            raise Stopped(result["msg"], may_pass)
+        figures, notes = account(result, src)
         self.progress.transfers.append(figures)
         self.progress.notes += notes
 

@@ -76,7 +76,7 @@ def decide(progress: Progress, check_subset: str = "") -> tuple[Step, ...]:
     unwanted = set()
     if states is not None:
         unwanted.add(Step.LIST)
-        if "aside" in states:
+        if "aside" in states or "prune" in progress.said:
             unwanted.add(Step.PRUNE)
     if not check_subset or (states is not None and not states & {"complete", "aside"}):
         unwanted.add(Step.CHECK)

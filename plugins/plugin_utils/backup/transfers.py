@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import escape
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from ..fleet.source_changes import tell_changes
 from .jobs import Source
@@ -56,8 +57,14 @@ class Expected(NamedTuple):
     bytes: int
 
 
-def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
-    """Return the transfer of one path of a run; ``begun`` is what the module snapshot said of the snapshot to fill.
+def path_of(run: Mapping[str, Any]) -> str:
+    """Return the path of the tree of the unfinished snapshot of a run."""
+    repository = run["repository"]["path"]
+    return os.path.join(repository, run["host"], run["name"], names.UNFINISHED, names.DATA)
+
+
+def job_of(run: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+    """Return the transfer of one path of a run, without what the repository's host decides: see ``links_of``.
 
     Deleting makes an unfinished snapshot of an interrupted run what the source is now.
     """
@@ -68,13 +75,20 @@ def job_of(run: Mapping[str, Any], begun: Mapping[str, Any], source: Source) -> 
         "src_host": run["host"],
         "src": source["src"],
         "dest_host": run["repository"]["host"],
-        "dest": begun["path"] + place,
-        "link_dest": [tree + place for tree in begun["link_dest"]],
-        "link_dest_exclude": _below(source["part"], begun.get("link_dest_exclude") or ()),
+        "dest": path_of(run) + place,
         "delete": True,
         "verify": run["verify"],
         # With numeric_ids a snapshot keeps the source's numbers, whether or not the repository's host has such users.
         "owner_warnings": not boolean(run["transfer"].get("numeric_ids", True)),
+    }
+
+
+def links_of(begun: Mapping[str, Any], part: str) -> Mapping[str, list[str]]:
+    """Return the options of a transfer that link to the snapshot before, by what was said of the one to fill."""
+    place = f"/{part}" if part else ""
+    return {
+        "link_dest": [tree + place for tree in begun["link_dest"]],
+        "link_dest_exclude": _below(part, begun.get("link_dest_exclude") or ()),
     }
 
 

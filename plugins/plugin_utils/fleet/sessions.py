@@ -18,7 +18,7 @@ from ..endpoint import Refusal
 from ..interruption import Interruption
 from ..memory import Memory
 from ..report import TransferError
-from ..session import Session
+from ..session import Session, Snapshot
 from ..trust import decide_trust
 from .pair_hosts import PairHosts
 
@@ -33,12 +33,13 @@ def session_of(
     say: Callable[[str], None],
     memory: Memory | None,
     compares_rounded: bool = False,
+    snapshot: Snapshot | None = None,
     **own: Any,
 ) -> Session:
-    """Return the transfer of a job, which does not wait for its end; for ``compares_rounded`` see Session.
+    """Return the transfer of a job, which does not wait for its end.
 
-    Of the job's keys those count that are options of the module transfer; ``own`` are those that the role decides, as
-    far as they are not None. Raises Refusal.
+    For ``compares_rounded`` and ``snapshot`` see Session. Of the job's keys those count that are options of the module
+    transfer; ``own`` are those that the role decides, as far as they are not None. Raises Refusal.
     """
     spec = spec_from_documentation(DOCUMENTATION)
     given = {name: value for name, value in job.items() if name in spec and value is not None}
@@ -46,4 +47,6 @@ def session_of(
     options = validate_options(given, spec, (("port", "port_range"),), f"job {job['name']}")
     source, dest = hosts.runners["source"], hosts.runners["dest"]
     trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
-    return Session(source, dest, {**options, "trust": trust}, check, say, Interruption(), memory, compares_rounded)
+    return Session(
+        source, dest, {**options, "trust": trust}, check, say, Interruption(), memory, compares_rounded, snapshot
+    )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..hooks import Hook, HookResult, check_host, let_go, run_hook
 from ..host_runner import OF_ANSWERS, HostFailed, HostRunner, unusable
 from ..host_text import harmless
-from ..session import Place
+from ..session import Place, Uncompared
 from ..status import Status
 from .looks import Watch
 from .scheduler import Call, HookCall, Pause, Workflow
@@ -40,6 +40,8 @@ class Transfer(Protocol):
 
     def begin(self) -> Running:
         """Start it, or attach to it if it runs already."""
+
+    uncompared: Uncompared | None
 
     def finish(self, running: Any, status: Status) -> Mapping[str, Any]:
         """Account for one that has ended, clean up, and return its result."""
@@ -78,8 +80,21 @@ def transfer_to_end(
             status = yield Watch(running.places, float(job.get("timeout") or _PATIENCE))
         return Ended(dict((yield Call(partial(transfer.finish, running, status)))), begun, False)
     except errors as error:
-        result = {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}
-        return Ended(result, begun, bool(getattr(error, "may_pass", False)))
+        return Ended(_result_of(error), begun, bool(getattr(error, "may_pass", False)))
+
+
+def transfer_again(
+    uncompared: Uncompared, errors: tuple[type[Exception], ...]
+) -> Generator[Any, Any, Mapping[str, Any]]:
+    """Compare the source with a destination that is known to differ; return the new result of the transfer."""
+    try:
+        return dict((yield Call(uncompared.send_again)))
+    except errors as error:
+        return _result_of(error)
+
+
+def _result_of(error: Exception) -> Mapping[str, Any]:
+    return {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}
 
 
 def stop_alone(steps: Generator[Any, Any, T]) -> Generator[Any, Any, T]:

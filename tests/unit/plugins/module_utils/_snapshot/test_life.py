@@ -11,7 +11,7 @@ import os
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Differs, Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.listing import listing
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
@@ -350,3 +350,25 @@ def test_a_file_that_became_a_folder_is_gone_and_a_changed_one_is_not(bench):
     bench.write("c", b"22", NOON)
     figures = bench.backup().facts.figures
     assert (figures.gone, figures.before) == (1, 3)
+
+
+class Beside:
+    """Sees the walk that makes a manifest."""
+
+    def __init__(self, is_equal):
+        self.is_equal = is_equal
+        self.paths = []
+
+    def add(self, entry):
+        self.paths.append(entry.path)
+
+
+def test_a_tree_that_is_not_the_expected_one_stays_unfinished(bench):
+    bench.write("file", b"1")
+    with bench.series() as series:
+        transfer(bench.source, begin(series, "run", bench.now).path)
+        with pytest.raises(Differs):
+            finish(series, "run", bench.now, beside=Beside(False))
+        assert bench.names() == [".unfinished"] and not os.path.exists(bench.path(".unfinished", names.MANIFEST))
+        beside = Beside(True)
+        assert finish(series, "run", bench.now, beside=beside).name == FIRST and beside.paths == [b"", b"file"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import Hosts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import Filling, Hosts
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 
 RUN: Any = {"host": "web1", "name": "data", "repository": {"host": "vault", "path": "/srv/backup"}}
 
@@ -27,26 +28,56 @@ class Runner:
         return list(self.answer) if isinstance(self.answer, tuple) else [self.answer] * len(steps)
 
 
-def ask(answer: object) -> tuple[Any, Any]:
+def ask(*answers: Any, uncompared: Any = None) -> tuple[Any, Any]:
+    """Ask for three actions, of which each has its own answer, up to the last one that is given."""
+    answer = None
+    for one in reversed(answers):
+        answer = {**one, "then": [] if answer is None else [answer]} if isinstance(one, dict) else one
     runner = Runner("vault", answer)
     made: Any = lambda name: runner if name == "vault" else Runner(name, None)  # noqa: E731
-    return Hosts(RUN, made).snapshots({"finish": {"run": "first"}, "list": {}}, True), runner.steps
+    said = Hosts(RUN, made).snapshots({"finish": {"run": "first"}, "list": {}, "prune": {}}, True, uncompared)
+    return said, runner.steps
 
 
 def test_the_repository_host_is_asked_for_the_snapshots_of_the_run():
-    said, steps = ask({"changed": True, "name": "2026-01-01T000000Z", "warnings": ["so small"], "diff": {}, "more": 1})
-    kept = {"changed": True, "name": "2026-01-01T000000Z", "warnings": ["so small"], "diff": {}}
-    assert said == {"finish": kept, "list": kept}
-    assert [(step["action"], step["options"]) for step in steps] == [("finish", {"run": "first"}), ("list", {})]
-    for step in steps:
+    answer = {"changed": True, "name": "2026-01-01T000000Z", "warnings": ["so small"], "diff": {}}
+    said, (step,) = ask({**answer, "more": 1}, answer, answer)
+    assert said == {"finish": answer, "list": answer, "prune": answer}
+    asked = []
+    while step:
+        asked.append((step["action"], step["options"]))
         assert step["do"] == "snapshot" and step["place"] == ["/srv/backup", "web1", "data"] and step["check"]
+        step = next(iter(step["then"]), None)
+    assert asked == [("finish", {"run": "first"}), ("list", {}), ("prune", {})]
 
 
 def test_what_was_done_before_something_is_refused_is_not_lost():
     done = {"changed": True, "warnings": [], "diff": None}
-    assert ask((done, {"refused": "no space"}))[0] == {"finish": done}
+    assert ask(done, {"refused": "no space"})[0] == {"finish": done}
     with pytest.raises(HostFailed, match="^vault: no space"):
-        ask(({"refused": "no space"}, done))
+        ask({"refused": "no space"}, done)
+
+
+def test_a_snapshot_is_compared_between_the_last_steps_of_its_transfer():
+    compare: Any = {"request": {}, "sums": "sums"}
+    stop, clear = ({"do": name, "id": "1", "side": "dest"} for name in ("stop", "clear"))
+    uncompared = Uncompared([stop], compare, [clear], lambda: pytest.fail("nothing is known to differ"))  # type: ignore[list-item]
+    said, steps = ask({"differs": True, "warnings": []}, uncompared=uncompared)
+    assert [step["do"] for step in steps] == ["stop", "snapshot", "clear"] and steps[1]["compare"] == compare
+    assert said == {"finish": {"differs": True, "changed": False, "warnings": [], "diff": None}}
+
+
+def test_the_snapshot_to_fill_is_where_it_is_expected():
+    path = "/srv/backup/web1/data/.unfinished/data"
+    begun = {"path": path, "link_dest": ["/old"], "resumed": False, "changed": True, "warnings": []}
+    hosts: Any = Hosts(RUN, lambda name: Runner(name, None))  # type: ignore[arg-type,return-value]
+
+    def fill(answer: dict[str, Any]) -> Any:
+        return Filling(hosts, RUN, "etc", {"run": "first"}, False, False, lambda said: said["begin"]).take([answer])
+
+    assert fill(begun) == {"link_dest": ["/old/etc"], "link_dest_exclude": []}
+    with pytest.raises(HostFailed, match="the snapshot to fill is /etc, and /srv/"):
+        fill({**begun, "path": "/etc"})
 
 
 @pytest.mark.parametrize("answer", [None, [], {"warnings": "text"}, {"warnings": [1]}, {"changed": True}])

@@ -25,6 +25,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 from ansible_collections.longhaul.fleet.tests.support.driving import Transfers, live_to_end
 
 JOB = {
@@ -71,13 +73,28 @@ class World(Transfers):
         self.reports: list[Record] = []
         self.paused: list[float] = []
         self.open = 0
+        self.differs = False
+        self.filling: Any = None
         self._clock = itertools.count()
 
     # What Hosts and Session offer
 
-    def snapshots(self, wishes: Mapping[str, Mapping[str, Any]], _check: bool) -> Mapping[str, Any]:
+    def step(self, wishes: Mapping[str, Mapping[str, Any]], _check: bool) -> Mapping[str, Any]:
+        return wishes
+
+    def read(self, _actions: object, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"begin": answer}
+
+    def snapshots(
+        self, wishes: Mapping[str, Mapping[str, Any]], _check: bool, uncompared: Uncompared | None = None
+    ) -> Mapping[str, Any]:
+        if uncompared is not None and self.differs:
+            self.asked.append(("compare", {}))
+            return {"finish": {"differs": True, "changed": False, "warnings": [], "diff": None}}
         found: dict[str, Mapping[str, Any]] = {}
         for action, options in wishes.items():
+            if action == "prune" and ASIDE in found.get("list", {}).get("snapshots", ()):
+                break  # which is refused
             try:
                 found[action] = self._answer(action, options)
             except HostFailed:
@@ -85,6 +102,7 @@ class World(Transfers):
                 if not found:
                     self.asked.append((action, options))
                     raise
+                break
         return found
 
     def _answer(self, action: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -100,6 +118,7 @@ class World(Transfers):
         self.open -= 1
 
     def begin(self) -> World:
+        self.filling.take([self._answer("begin", step["begin"]) for step in self.filling.steps])
         if self.unreachable is not None:
             raise self.unreachable
         return self
@@ -108,8 +127,12 @@ class World(Transfers):
         self.open += 1
         return self
 
-    def _transfer(self, job: Mapping[str, Any], _hosts: object) -> World:
+    def _transfer(self, job: Mapping[str, Any], _hosts: object, filling: Any) -> World:
         self.jobs.append(job)
+        self.filling = filling
+        again: Any = lambda: self.finish(self, Status("finished", alive=False))  # noqa: E731
+        compare: Any = {"request": {}, "sums": ""}
+        self.uncompared = Uncompared([], compare, [], again) if filling.compares else None
         return self
 
     # Runs
@@ -299,3 +322,20 @@ def test_changes_are_shown_as_a_diff(world: World):
     world.answers["finish"] = {**GOOD["finish"], "diff": {"before": "old\n", "after": "old\nnew\n"}}
     world.transfers = [{**MOVED, "changes": ["<f x"]}, MOVED]
     assert world.live().diff == ["<f x", "+new"]
+
+
+def test_a_snapshot_that_differs_from_its_source_is_compared_again_and_completed(world: World):
+    world.differs = True
+    world.transfers = [MOVED, {**MOVED, "unstable": 1}]
+    world.live(src="/srv/data")
+    assert world.actions == ["begin", "compare", *WHOLE[1:]] and world.failures == []
+    (moved,) = world.reports[-1]["transfers"]
+    assert moved["unstable"] == 1 and "expected_entries" not in dict(world.asked)["finish"]
+
+
+def test_a_snapshot_that_stays_different_is_a_failed_transfer(world: World):
+    world.differs = True
+    world.transfers = [MOVED, TransferError("1 entry is not the same on both hosts", {})]
+    world.live(src="/srv/data")
+    assert world.failures == ["transfer: 1 entry is not the same on both hosts"]
+    assert world.actions == ["begin", "compare", "list"]

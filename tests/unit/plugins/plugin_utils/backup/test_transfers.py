@@ -13,6 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers im
     account,
     expect,
     job_of,
+    links_of,
 )
 
 MOVED = {"vanished": 0, "unstable": 0, "files_total": 7, "bytes_total": 90, "bytes_apparent": 100}
@@ -52,16 +53,15 @@ def test_what_a_snapshot_must_hold(transfers, paths, verify, check_mode, expecte
 def test_a_path_goes_into_its_folder_of_the_snapshot_and_links_to_that_of_the_one_before(part, place):
     run = {
         "id": "web/data",
+        "name": "data",
         "host": "web",
         "repository": {"host": "vault", "path": "/b"},
         "transfer": {"trust": "none", "numeric_ids": "no"},
         "verify": "size",
     }
     begun = {"path": "/b/web/data/.unfinished/data", "link_dest": ["/b/web/data/2026/data"]}
-    job = job_of(run, begun, {"src": "/etc/", "part": part})
+    job = {**job_of(run, {"src": "/etc/", "part": part}), **links_of(begun, part)}
     assert (job["src_host"], job["src"], job["dest_host"]) == ("web", "/etc/", "vault")
     assert job["dest"] == f"/b/web/data/.unfinished/data{place}"
     assert job["link_dest"] == [f"/b/web/data/2026/data{place}"] and job["delete"] and job["trust"] == "none"
-    assert (
-        job["owner_warnings"] and not job_of({**run, "transfer": {}}, begun, {"src": "/", "part": ""})["owner_warnings"]
-    )
+    assert job["owner_warnings"] and not job_of({**run, "transfer": {}}, {"src": "/", "part": ""})["owner_warnings"]
