@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.backup_part: a part of a backup with hooks. See plugin_utils/backup/life."""
+"""The action behind longhaul.fleet.backup_part: a part of a backup. See plugin_utils/backup/workflow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.backup_part import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.conduct import Conduct
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import Run
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import BackupLife, Part
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.workflow import BackupWorkflow, Part
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
@@ -38,7 +38,7 @@ class ActionModule(ConductAction):
         store, run = Store(options["folder"], writes=write), cast(Run, options["run"])
         progress = parse_progress(options["progress"]) if options["progress"] else Progress(now_text())
         conductor = Conduct(self, self.variables, say, interruption, store, 1)
-        life = BackupLife(
+        life = BackupWorkflow(
             run, progress, conductor.services, Part(options["part"]), store.read(run["id"]), options["makes_source"]
         )
         alone = Waiting(rank(0, 0, 0), run["id"], Pair(run["host"], run["repository"]["host"]))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.run_hook: a command of the user's on a host of a job. See plugin_utils/hooks."""
+"""The action behind longhaul.fleet.run_hook: a hook of the user on a host of a job. See plugin_utils/hooks."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_text import ha
 
 
 class ActionModule(ControlNodeAction):
-    """Run the command of a hook, or check the connection to its host."""
+    """Run the command or the module of a hook, or check the connection to its host."""
 
     documentation = DOCUMENTATION
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Run it, and return the named values of its answer, fit to be shown."""
-        host, command = options["host"], options["command"]
+        host, command, module = options["host"], options["command"], options["module"] or ""
         if not write:
-            return {"changed": bool(command)}
+            return {"changed": bool(command or module)}
         try:
             runner = HostRunner(self, host, self.variables)
             try:
-                hook = Hook(command=tuple(command or ()), timeout=options["timeout"] or None)
-                said = run_hook(runner, hook) if command else check_host(runner, hook.timeout)
+                hook = Hook("", tuple(command or ()), module, options["args"], timeout=options["timeout"] or None)
+                said = run_hook(runner, hook) if command or module else check_host(runner, hook.timeout)
             finally:
                 let_go(runner)
         except HostFailed as error:

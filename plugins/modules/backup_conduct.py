@@ -9,13 +9,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: backup_conduct
-short_description: "Internal: make all backups that have no hooks"
+short_description: "Internal: make all backups whose hooks are no files of tasks"
 version_added: 0.2.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:
-  - Checks a list of jobs, makes the backups of those without hooks from one task, many at once, and returns which ones
-    have hooks. A backup whose transfer runs needs no process on the control node.
+  - Checks a list of jobs, makes the backups from one task, many at once, with their hooks, and returns those whose hooks
+    are files of tasks. A backup whose transfer runs needs no process on the control node.
   - Part of the role P(longhaul.fleet.backup#role). Its options may change in any release.
 extends_documentation_fragment:
   - longhaul.fleet._attributes

@@ -37,10 +37,19 @@ options:
     type: str
     required: true
   command:
-    description: A program and its arguments. No shell is used. Without it, the task checks the connection to the host.
+    description: >-
+      A program and its arguments. No shell is used. Without it and without O(module), the task checks the connection to
+      the host.
     type: list
     elements: str
     default: []
+  module:
+    description: A module that runs in place of a command.
+    type: str
+  args:
+    description: The options of the module.
+    type: dict
+    default: {}
   timeout:
     description: After so many seconds the task fails. The command itself may go on. By default there is no limit.
     type: float

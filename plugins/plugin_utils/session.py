@@ -332,8 +332,8 @@ class Session:
     def _begin_as_remembered(self, probed: Mapping[str, Endpoint]) -> tuple[Endpoint, Endpoint, Plan, Status] | None:
         """Start both ends by the plan of the last run, where both hosts still have what they had then.
 
-        If they do not, or nothing is remembered, return None: then nothing runs on them, and they are to be probed. An
-        end that was ``probed`` is taken as it is now.
+        If they do not, or nothing is remembered, return None: then nothing runs on them, and they are to be probed.
+        Those that were ``probed`` are taken as they are now.
         """
         known = recall(self._memory, self._remembered_as) if self._memory else {}
         if not known or any(end.probe["job"]["running"] or end.probe["job"]["request"] for end in probed.values()):

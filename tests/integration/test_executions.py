@@ -284,5 +284,7 @@ def test_a_backup_in_which_nothing_changed_needs_few_executions_and_tasks(hosts:
     # However many there are, one task makes them all, one reports, one publishes figures, and one fails if it must. The
     # others include a role, check arguments and combine reports.
     done = [one.task.rpartition(" : ")[2] for one in again.results if one.status == "ok"]
-    assert {"Make the backups that have no hooks", "Report how the backups are"} < set(done) and len(done) == 8, done
+    assert {"Make the backups whose hooks are no files of tasks", "Report how the backups are"} < set(done) and len(
+        done
+    ) == 8, done
     assert len(backups.snapshots()) == 2

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import Call, Pause, Watch, Workflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import (
+    Call,
+    HookCall,
+    Pause,
+    Watch,
+    Workflow,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
@@ -41,7 +47,7 @@ def live_to_end(steps: Workflow) -> list[float]:
         except StopIteration:
             return paused
         value = error = None
-        if isinstance(wanted, Call):
+        if isinstance(wanted, (Call, HookCall)):
             try:
                 value = wanted.do()
             except Exception as raised:  # the life is told, as the conductor would

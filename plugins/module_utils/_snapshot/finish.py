@@ -62,7 +62,7 @@ def finish(
     ``expected_entries`` and ``expected_bytes`` are what the transfer counted: entries with the root, and the bytes of
     all regular files, with or without the targets of symbolic links. The lock is the caller's. Raises Refused if
     that is not what is there, where another run took the snapshot over, and where the tree cannot be read; then it
-    stays unfinished. ``beside`` sees each entry in the same walk; raises Differs where the tree is not equal for it.
+    stays unfinished. ``beside`` sees each entry in the same walk; raise Differs if the tree is not equal for it.
     """
     facts = unfinished_facts(series)
     if not facts or facts.run != run:

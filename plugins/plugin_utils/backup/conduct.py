@@ -26,9 +26,9 @@ from ..memory import Memory
 from ..session import Session
 from ..units import now_text
 from .hosts import Filling, Hosts
-from .life import BackupLife, Services
 from .record import Record
 from .store import Store
+from .workflow import BackupWorkflow, Services
 
 if TYPE_CHECKING:
     from ansible.plugins.action import ActionBase
@@ -53,10 +53,10 @@ class Conduct:
         self._action, self._variables, self._say = action, variables, say
         self._interruption, self._store = interruption, store
         self._teller = Teller(say, time.monotonic, total, self._phase_of, Publisher())
-        self._lives: Mapping[str, BackupLife] = {}
+        self._lives: Mapping[str, BackupWorkflow] = {}
         self._memory = Memory()
 
-    def drive(self, lives: Mapping[str, BackupLife], waiting: Iterable[Waiting], limits: Limits) -> None:
+    def drive(self, lives: Mapping[str, BackupWorkflow], waiting: Iterable[Waiting], limits: Limits) -> None:
         """Let all backups live to their end, by their ids."""
         self._interruption.words = WORDS
         self._lives = lives
@@ -76,6 +76,9 @@ class Conduct:
             hosts=lambda run: Hosts(
                 run, partial(HostRunner, self._action, task_vars=self._variables, roles=("backup",))
             ),
+            hook_runner=lambda host, hook: HostRunner(
+                self._action, host, self._variables, ("backup",), hook.become, hook.hidden
+            ),
             transfer=self._transfer,
             errors=FAILURES,
             store=self._store,
@@ -85,8 +88,8 @@ class Conduct:
             report=self._report,
         )
 
-    def _live(self, life: BackupLife) -> Workflow:
-        yield from life.live()
+    def _live(self, life: BackupWorkflow) -> Workflow:
+        yield from life.run()
         self._teller.ended(bool(life.progress.failures))
 
     def _transfer(self, job: Mapping[str, Any], hosts: Hosts, filling: Filling) -> Session:

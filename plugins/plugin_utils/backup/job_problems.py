@@ -18,11 +18,13 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names imp
 from ..endpoint import Refusal
 from ..fleet.slices import at_most, explain_missing
 from ..folders import goes_back, within
+from ..hooks import find_hook_problem
 from ..name_list import read_names
 from ..trust import NONE, refuse_trusting_method
 from .jobs import Groups, clients, given_paths, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")
+_HOOK_KINDS = ("command", "module", "tasks")
 
 
 def find_problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = (), automated: bool = False) -> list[str]:
@@ -153,10 +155,12 @@ def _about_hooks(job: Mapping[str, Any], groups: Groups) -> list[str]:
     found = []
     for when in ("before", "after"):
         for hook in job.get(when) or []:
-            if not isinstance(hook, Mapping) or bool(hook.get("command")) == bool(hook.get("tasks")):
+            if not isinstance(hook, Mapping) or sum(bool(hook.get(kind)) for kind in _HOOK_KINDS) != 1:
                 hidden = isinstance(hook, Mapping) and hook.get("no_log")
                 said = f"it has {', '.join(map(str, hook))}" if hidden else hook
-                found.append(f"a hook of {when} has not exactly one of command and tasks: {said}")
+                found.append(f"a hook of {when} has not exactly one of command, module and tasks: {said}")
+            elif problem := find_hook_problem(hook):
+                found.append(f"a hook of {when} cannot run: {'see no_log' if hook.get('no_log') else problem}")
             elif hook.get("host", "client") not in HOOK_HOSTS and hook["host"] not in groups["all"]:
                 found.append(
                     f"a hook of {when} runs on {hook['host']}, which is neither client nor repository nor in the "

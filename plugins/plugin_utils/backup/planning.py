@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run is to do: the runs of its jobs, those without hooks and those with, under which limits."""
+"""What a run is to do: the runs of its jobs, those with files of tasks as hooks apart, under which limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIMITS = "fleet_limits"
 
 
 class Lane(TypedDict):
-    """Runs with hooks, which go one after the other."""
+    """Runs whose hooks are files of tasks, which go one after the other."""
 
     name: str
     runs: list[str]  # ids
@@ -33,9 +33,9 @@ class Lane(TypedDict):
 class Plan(NamedTuple):
     """What a run is to do."""
 
-    runs: list[Run]  # without hooks
-    hooked: list[Run]
-    waiting: list[Waiting]  # those without hooks
+    runs: list[Run]  # with all their hooks, of which none is a file of tasks
+    hooked: list[Run]  # the others
+    waiting: list[Waiting]  # runs
     limits: Limits
     known: Mapping[str, Record]  # the last records, by id
 
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 
     @property
     def lanes(self) -> list[Lane]:
-        """The lanes of those with hooks."""
+        """The lanes of those with files of tasks."""
         lanes: dict[str, Lane] = {}
         for run in self.hooked:
             lanes.setdefault(run["lane"], {"name": run["lane"], "runs": []})["runs"].append(run["id"])
@@ -70,18 +70,29 @@ def plan(options: Mapping[str, Any], variables: Mapping[str, Any], store: Store)
     every = make_runs(jobs, groups, only=options["only"])
     every = [run for run in every if own in ("", run["repository"]["host"])]
     known = {record["id"]: record for record in store.read_all(run["id"] for run in every)}
-    of_all = bool(options["before"] or options["after"])
-    has_hooks = {run["id"]: of_all or bool(run["before"] or run["after"]) for run in every}
+    of_all = [*options["before"], *options["after"]]
+    has_tasks = {run["id"]: has_files_of_tasks([*of_all, *run["before"], *run["after"]]) for run in every}
 
     def those(hooked: bool) -> list[Run]:
-        """Return the runs with hooks or without: they never run at once, so each have all lanes and all bandwidth."""
-        ids = [name for name, has in has_hooks.items() if has is hooked]
+        """Return the runs with files of tasks or without.
+
+        They never run at once, so each have all lanes and all bandwidth.
+        """
+        ids = [name for name, has in has_tasks.items() if has is hooked]
         how = {"concurrency": concurrency, "bwlimit": options["bwlimit"], "direction": options["direction"]}
         return make_runs(jobs, groups, only=ids, records=list(known.values()), **how) if ids else []
 
     runs = those(hooked=False)
+    for run in runs:
+        run["before"] = [*options["before"], *run["before"]]
+        run["after"] = [*run["after"], *options["after"]]
     limits = replace(parse_limits(options["limits"], _LIMITS), per_dest=concurrency)
     return Plan(runs, those(hooked=True), _wait(runs, limits, variables, known), limits, known)
+
+
+def has_files_of_tasks(hooks: Sequence[Any]) -> bool:
+    """Return whether one of the hooks is a file of tasks, which only the role can run."""
+    return any(hook.get("tasks") for hook in hooks)
 
 
 def _wait(

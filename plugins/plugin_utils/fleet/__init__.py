@@ -25,6 +25,6 @@ What an overview of a fleet needs, which any machine can ask for:
 * ``table``, ``columns``: that for people; ``exposition``: for Prometheus;
 * ``asking``: asks many hosts; ``overview``: all of it.
 
-Nothing here knows what a job does: ``migrate/life.py`` says what a migration does, and ``backup/life.py`` what a
+Nothing here knows what a job does: ``migrate/life.py`` says what a migration does, and ``backup/workflow.py`` what a
 backup does.
 """

@@ -90,7 +90,7 @@ def test_good_jobs_have_no_problem(jobs):
             [job(method="rsync")],
             ["trust is none, and method rsync would have to reach the older copies", "set trust: full"],
         ),
-        ([job(before=[{"name": "nothing"}])], ["exactly one of command and tasks"]),
+        ([job(before=[{"name": "nothing"}])], ["exactly one of command, module and tasks"]),
         ([job(after=[{"command": ["x"], "tasks": "y.yml"}])], ["a hook of after has not exactly one"]),
         ([job(after=[{"command": ["x"], "host": "elsewhere"}])], ["runs on elsewhere"]),
         ([job(), job(src="/etc")], ["job data: job number 1 has this name on web1, too"]),

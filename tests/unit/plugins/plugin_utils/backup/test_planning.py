@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which backups of a run have hooks, under which limits the others wait, and what is refused before anything begins."""
+"""Which backups of a run have files of tasks, which limits the others have, and what is refused before all begins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import LimitError
 
-HOOK = [{"command": ["/usr/bin/true"]}]
+HOOK = [{"tasks": "dump.yml"}]
+COMMAND = {"command": ["true"]}
 
 
 def job(name: str, **options: Any) -> dict[str, Any]:
@@ -54,6 +55,13 @@ def test_backups_with_hooks_are_left_to_lanes(tmp_path: Path):
 def test_hooks_of_all_jobs_are_hooks_of_each(tmp_path: Path):
     found = planned(tmp_path, job("a"), job("b"), after=HOOK)
     assert not found.runs and sorted(names(found.hooked)) == ["a", "b"]
+
+
+def test_other_hooks_run_around_the_backup_those_of_all_jobs_outside(tmp_path: Path):
+    module, own = {"module": "ansible.builtin.service"}, {"command": ["own"]}
+    found = planned(tmp_path, job("a", before=[own], after=[own]), before=[COMMAND], after=[module])
+    (run,) = found.runs
+    assert not found.hooked and (run["before"], run["after"]) == ([COMMAND, own], [own, module])
 
 
 def test_what_is_not_asked_for_is_not_planned(tmp_path: Path):

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import STEPS, Part
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import HOOKS_AFTER, Event, Stage
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import TABLE, Step, decide, event_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.workflow import STEPS, Part
 
 TASKS = Path(__file__).resolve().parents[5] / "roles/backup/tasks"
 EVERY = list(itertools.product(Event, Stage))
@@ -110,10 +110,9 @@ def test_what_the_tasks_of_the_role_know_of_stages_and_steps():
 
 
 def test_the_parts_and_the_hooks_between_them_make_all_steps():
-    hooks = {Step.HOOKS_BEFORE, Step.HOOKS_AFTER}
-    assert set(STEPS[Part.WHOLE]) == set(Step) - hooks - {Step.BEGIN}
+    assert STEPS[Part.WHOLE] == tuple(Step)
     parts = [step for part in Part if part is not Part.WHOLE for step in STEPS[part]]
-    assert parts == [STEPS[Part.WHOLE][0], Step.BEGIN, *STEPS[Part.WHOLE][1:]]
+    assert parts == [step for step in Step if step not in (Step.HOOKS_BEFORE, Step.HOOKS_AFTER)]
     assert all(list(steps) == [step for step in Step if step in steps] for steps in STEPS.values())
 
 

@@ -15,14 +15,15 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.life import BackupLife, Part, Services
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import Record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import Stage
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.workflow import BackupWorkflow, Part, Services
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
@@ -74,6 +75,8 @@ class World(Transfers):
         self.paused: list[float] = []
         self.open = 0
         self.differs = False
+        self.hooks: list[Any] = []
+        self.rcs: list[Any] = []  # of hooks, or why one has none
         self.filling: Any = None
         self._clock = itertools.count()
 
@@ -135,6 +138,18 @@ class World(Transfers):
         self.uncompared = Uncompared([], compare, [], again) if filling.compares else None
         return self
 
+    def _hook_runner(self, host: str, hook: Hook) -> Any:
+        self.hooks.append((host, hook.command or hook.module))
+        self.open += 1
+        return self
+
+    def run_once(self, _module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.asked.append(("hook", arguments))
+        rc = self.rcs.pop(0) if self.rcs else 0
+        if isinstance(rc, HostFailed):
+            raise rc
+        return {"rc": rc, "stderr": "it went wrong" if rc else ""}
+
     # Runs
 
     def live(
@@ -144,17 +159,17 @@ class World(Transfers):
         check_mode: bool = False,
         makes_source: bool = False,
         **job: Any,
-    ) -> BackupLife:
+    ) -> BackupWorkflow:
         """Let a backup live to its end."""
         (run,) = make_runs([{**JOB, **job}], {"all": ["web", "vault"]})
         store = Store(str(self.folder), writes=not check_mode)
         services = Services(
-            self._hosts, self._transfer, (TransferError, HostFailed), store, process_of(os.getpid()),
+            self._hosts, self._hook_runner, self._transfer, (TransferError, HostFailed), store, process_of(os.getpid()),
             lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append,
         )  # fmt: skip
         progress = progress or Progress("2026-01-01T00:00:00Z")
-        life = BackupLife(run, progress, services, part, makes_source=makes_source)
-        self.paused += live_to_end(life.live())
+        life = BackupWorkflow(run, progress, services, part, makes_source=makes_source)
+        self.paused += live_to_end(life.run())
         assert self.open == 0
         return life
 
@@ -339,3 +354,60 @@ def test_a_snapshot_that_stays_different_is_a_failed_transfer(world: World):
     world.live(src="/srv/data")
     assert world.failures == ["transfer: 1 entry is not the same on both hosts"]
     assert world.actions == ["begin", "compare", "list"]
+
+
+BEFORE = {"command": ["freeze", "it"]}
+AFTER = {"name": "Thaw", "command": ["thaw"], "host": "repository"}
+HOOKS = {"before": [BEFORE, {**BEFORE, "host": "localhost"}], "after": [AFTER, AFTER]}
+BEGUN_WITH_HOOKS = ["begin", "hook", "hook", "hook", "hook", *WHOLE[1:]]
+
+
+def test_hooks_run_around_the_transfer_on_the_hosts_that_they_name(world: World):
+    life = world.live(**HOOKS)
+    assert world.actions == BEGUN_WITH_HOOKS and world.failures == [] and life.changed
+    assert [host for host, _what in world.hooks] == ["web", "localhost", "vault", "vault"]
+    assert "web/data: hook before on web: freeze it" in world.said and "web/data: ended (rc 0): Thaw" in world.said
+
+
+@pytest.mark.parametrize(
+    "rcs, actions, failure",
+    [
+        ([1], ["begin", "hook", "hook", "hook", "list"], "hook before: hook freeze it on web failed"),
+        ([0, 1], ["begin", "hook", "hook", "hook", "hook", "list"], "hook before: hook freeze it on localhost failed"),
+        ([0, 0, 1], ["begin", "hook", "hook", "hook", *WHOLE[1:]], "hook after: hook Thaw on vault failed: thaw"),
+    ],
+)
+def test_a_hook_that_fails_ends_its_list_and_the_hooks_after_always_run(
+    world: World, rcs: list[int], actions: list[str], failure: str
+):
+    world.rcs = rcs
+    world.live(**HOOKS)
+    assert world.actions == actions
+    (said,) = world.failures
+    assert said.startswith(failure) and "(rc 1)" in said and "it went wrong" in said
+
+
+def test_a_host_that_is_lost_in_a_hook_fails_this_backup_and_the_hooks_after_run(world: World):
+    world.rcs = [lost()]
+    world.live(**HOOKS)
+    assert world.actions == ["begin", "hook", "hook", "hook", "list"]
+    assert "web cannot be reached: No route to host" in world.failures[0]
+
+
+def test_the_hooks_after_run_if_the_transfer_fails_which_is_not_tried_again(world: World):
+    world.transfers = [lost()]
+    world.live(**HOOKS)
+    assert world.actions == ["begin", "hook", "hook", "hook", "hook", "list"] and not world.paused
+    assert world.failures == ["transfer: web: No route to host"]
+
+
+def test_only_the_name_of_a_hidden_hook_is_told(world: World):
+    world.rcs = [1]
+    world.live(before=[{"name": "Secret", "command": ["tell", "password"], "no_log": True}])
+    assert world.failures == ["hook before: hook Secret on web failed: what it said is hidden, because of no_log"]
+    assert "password" not in str([world.said, world.reports])
+
+
+def test_no_hook_runs_in_check_mode(world: World):
+    world.live(check_mode=True, **HOOKS)
+    assert world.actions == WHOLE and not world.hooks

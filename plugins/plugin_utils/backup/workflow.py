@@ -2,10 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The life of a backup: one job for one host, from its claim to its record.
+"""The workflow of a backup: one job for one host, from its claim to its record.
 
-``steps`` decides which steps are left, ``fleet/conductor`` drives the lives of all backups. Hooks are the user's own
-tasks and run between the parts of a life, so a backup without hooks is made as a whole.
+    claim -> hooks before -> begin and transfer -> hooks after -> finish, list and prune -> check -> record -> release
+
+The table in ``steps`` decides which steps are left, also after a failure: the hooks after and the record always are.
+The scheduler in ``fleet/scheduler`` runs the workflows of all backups. Hooks that are files of tasks are run by the
+role, between the parts of a workflow; a backup without them is made as a whole.
 """
 
 from __future__ import annotations
@@ -18,15 +21,18 @@ from typing import Any, NamedTuple
 from ..fleet.claims import Held, Process, claim, release
 from ..fleet.scheduler import Call, Workflow
 from ..fleet.source_changes import tell_changes
-from ..fleet.workflow import Stopped, Transfer, retry, stop_alone, transfer_again, transfer_to_end
-from ..host_runner import HostFailed
+from ..fleet.workflow import Stopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
+from ..hooks import Hook, read_hook, tell_hook
+from ..host_runner import HostFailed, HostRunner
+from ..host_text import harmless_data
 from ..session import Uncompared
+from ..task_failure import tell_failure
 from ..units import seconds_of
 from .hosts import Filling, Hosts
 from .jobs import Run
 from .progress import Progress
 from .record import Record, make_record
-from .stages import Event, Stage
+from .stages import HOOKS_AFTER, Event, Stage
 from .steps import Step, decide, event_of
 from .store import Store
 from .transfers import account, expect, job_of
@@ -43,7 +49,7 @@ class Part(Enum):
 
 _COMPLETE = (Step.FINISH, Step.LIST, Step.PRUNE, Step.CHECK, Step.RECORD, Step.RELEASE)
 STEPS: Mapping[Part, tuple[Step, ...]] = {
-    Part.WHOLE: (Step.CLAIM, Step.TRANSFER, *_COMPLETE),  # the transfer begins the snapshot
+    Part.WHOLE: tuple(Step),
     Part.BEGIN: (Step.CLAIM, Step.BEGIN),
     Part.FILL: (Step.TRANSFER,),
     Part.COMPLETE: _COMPLETE,
@@ -51,6 +57,7 @@ STEPS: Mapping[Part, tuple[Step, ...]] = {
 _STAGES: Mapping[Step, Stage] = {
     Step.CLAIM: Stage.BEGIN,
     Step.BEGIN: Stage.BEGIN,
+    Step.HOOKS_BEFORE: Stage.HOOKS_BEFORE,
     Step.FINISH: Stage.FINISH,
     Step.PRUNE: Stage.PRUNE,
     Step.CHECK: Stage.CHECK,
@@ -61,6 +68,7 @@ class Services(NamedTuple):
     """What a life uses of the outside."""
 
     hosts: Callable[[Run], Hosts]
+    hook_runner: Callable[[str, Hook], HostRunner]
     transfer: Callable[[Mapping[str, Any], Hosts, Filling], Transfer]  # of a path, as transfers.job_of has it
     errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
     store: Store
@@ -70,7 +78,7 @@ class Services(NamedTuple):
     report: Callable[[Record], None]  # shows what became of a backup
 
 
-class BackupLife:
+class BackupWorkflow:
     """What one run does for one backup, or a part of it."""
 
     def __init__(
@@ -84,8 +92,10 @@ class BackupLife:
     ) -> None:
         """Take the run, how far it is, and the record ``before`` this one.
 
-        ``makes_source``: hooks may make what is backed up, which they do not in check mode.
+        ``makes_source``: tasks of the role may make what is backed up. Hooks do not in check mode.
         """
+        self._hooks: Mapping[Step, list[Any]] = {Step.HOOKS_BEFORE: run["before"], Step.HOOKS_AFTER: run["after"]}
+        makes_source = makes_source or bool(run["before"])
         self.progress = progress
         self.record: Record | None = None
         self.changed = False
@@ -98,11 +108,11 @@ class BackupLife:
         self._has_met = False  # both hosts were reached in this life
         self._uncompared: Uncompared | None = None
 
-    def live(self) -> Workflow:
+    def run(self) -> Workflow:
         """Make the steps of this part that are left, one after the other."""
         try:
             for step in STEPS[self._part]:
-                if step in self.left:
+                if step in self.left and not self._is_idle(step):
                     self.step = step
                     self.progress.stage = _STAGES.get(step, self.progress.stage)
                     try:
@@ -118,9 +128,17 @@ class BackupLife:
         """The steps that are left of the backup, as it is now; of all parts, and of the hooks."""
         return decide(self.progress, self._run["check_subset"])
 
+    def _is_idle(self, step: Step) -> bool:
+        """Whether a step has nothing to do. Without hooks before it, the transfer begins the snapshot."""
+        if step in (Step.HOOKS_BEFORE, Step.HOOKS_AFTER):
+            return not self._hooks[step]
+        return step is Step.BEGIN and self._part is Part.WHOLE and not self._hooks[Step.HOOKS_BEFORE]
+
     def _make(self, step: Step) -> Workflow:
         made: dict[Step, Callable[[], Workflow]] = {
             Step.BEGIN: self._begin,
+            Step.HOOKS_BEFORE: partial(self._run_hooks, Step.HOOKS_BEFORE),
+            Step.HOOKS_AFTER: partial(self._run_hooks, Step.HOOKS_AFTER),
             Step.TRANSFER: self._transfer,
             Step.FINISH: self._finish,
             Step.LIST: partial(self._snapshots, list={}),
@@ -143,14 +161,16 @@ class BackupLife:
 
         A host that this run has not reached yet may be named wrongly, and what a hook stopped must not wait.
         """
-        return self._part is Part.WHOLE and step is not Step.BEGIN and event_of(self.progress) is Event.ENTERED
+        if self._part is not Part.WHOLE or any(self._hooks.values()) or step is Step.BEGIN:
+            return False
+        return event_of(self.progress) is Event.ENTERED
 
     def _note_failure(self, step: Step, reason: str) -> None:
         """Note why a step stopped. What is only asked after another failure is none of its own."""
         if step is Step.LIST and event_of(self.progress) is not Event.ENTERED:
             self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
         else:
-            self.progress.fail(self.progress.stage.value, reason)
+            self.progress.fail(HOOKS_AFTER if step is Step.HOOKS_AFTER else self.progress.stage.value, reason)
 
     # The claim, and the record
 
@@ -183,6 +203,25 @@ class BackupLife:
         )
         self._services.store.save(self.record)
         self._services.report(self.record)
+
+    # Hooks
+
+    def _run_hooks(self, step: Step) -> Workflow:
+        """Run the hooks of a list, up to one that fails: raises Stopped. None runs in check mode."""
+        for written in self._hooks[step] if not self._check else ():
+            host = {"client": self._run["host"], "repository": self._run["repository"]["host"]}
+            hook = read_hook({**written, "host": host.get(written.get("host", "client"), written.get("host"))})
+            told = tell_hook(written, host=hook.host)
+            self._services.tell(
+                f"{self._run['id']}: {step.value.replace('hooks_', 'hook ')} on {hook.host}: {told['name']}"
+            )
+            result = yield from hook_to_end(hook, hook.host, self._services.hook_runner)
+            self.changed = self.changed or result.changed
+            if result.failed:
+                said = harmless_data({**result._asdict(), "cmd": list(hook.command)})
+                raise Stopped(tell_failure(said, hook=told))
+            rc = "" if result.rc is None else f" (rc {result.rc})"
+            self._services.tell(f"{self._run['id']}: ended{rc}: {told['name']}")
 
     # The snapshot
 
@@ -276,7 +315,7 @@ class BackupLife:
         is_begun = "begin" in self.progress.said
         begin = None if is_begun else self._begin_options
         # Hooks after the transfer may take away what a comparison with the source needs.
-        compares = self._part is Part.WHOLE and not part
+        compares = self._part is Part.WHOLE and not part and not self._hooks[Step.HOOKS_AFTER]
         filling = Filling(hosts, self._run, part, begin, self._check, compares, self._keep_begun)
         if is_begun:
             self.progress.stage = Stage.TRANSFER
