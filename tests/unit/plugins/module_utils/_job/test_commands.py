@@ -203,3 +203,25 @@ def test_a_tree_is_waited_for_and_a_disk_that_fails_is_named(tree, monkeypatch):
     monkeypatch.setattr(durability, "sync_tree", fail)
     with pytest.raises(commands.StateError, match=r"did not reach the disk.*Input/output error.*verify: checksum"):
         commands.run_steps([sync], GIVEN)
+
+
+def test_a_snapshot_is_compared_in_the_walk_that_completes_it(tmp_path, tree):
+    repository = tmp_path / "repository"
+    repository.mkdir(mode=0o700)
+    place = [str(repository), "web", "data"]
+    data = snapshots("begin", place, run="first")["path"]
+    subprocess.run(["cp", "-a", f"{tree}/.", data], check=True)
+    os.symlink("nowhere", os.path.join(data, "link"))
+    follows = {"do": "snapshot", "action": "list", "place": place, "options": {}}
+
+    def finish(expected):
+        compare = {"request": request_for(data, side="dest"), "sums": expected}
+        step = {"do": "snapshot", "action": "finish", "place": place, "options": {"run": "first"}, "compare": compare}
+        (said,) = commands.run_steps([{**step, "then": [follows]}], GIVEN)
+        return said
+
+    assert finish(quick_digest(tree)["sums"]) == {"differs": True, "warnings": []}
+    assert [one["state"] for one in snapshots("list", place)["snapshots"]] == ["unfinished"]
+    os.unlink(os.path.join(data, "link"))
+    done = finish(quick_digest(tree)["sums"])
+    assert [one["name"] for one in done["then"][0]["snapshots"]] == [done["name"]]
