@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
 
 T = TypeVar("T")
@@ -65,3 +65,13 @@ def markdown_code(text: str) -> str:
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     padding = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{padding}{line}{padding}{fence}"
+
+
+def markdown_row(*cells: object) -> str:
+    """Return a row of a table. The cells are Markdown."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def markdown_list(title: str, texts: Sequence[str]) -> list[str]:
+    """Return the lines of a titled list, after an empty line; none if there are no texts. The texts are shown as is."""
+    return ["", f"**{title}**", "", *(f"- {markdown_text(text)}" for text in texts)] if texts else []

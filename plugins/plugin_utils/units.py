@@ -24,6 +24,11 @@ def format_bytes(count: float) -> str:
     raise AssertionError("unreachable")
 
 
+def format_size(total: int, apparent: int) -> str:
+    """Return the size of files, and their apparent size if they have holes: ``1.0 MiB (2.0 GiB with holes)``."""
+    return f"{format_bytes(total)} ({format_bytes(apparent)} with holes)" if apparent > total else format_bytes(total)
+
+
 def format_seconds(seconds: float) -> str:
     """Return ``0:01:23`` for 83, ``2d 3:00:00`` for more than a day."""
     days, rest = divmod(int(seconds), 86400)
