@@ -25,7 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import
     refuse_selection,
     select_jobs,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.render import render_overall
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.run import MigrationRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.summary import find_failures, summarize

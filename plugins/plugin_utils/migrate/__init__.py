@@ -19,11 +19,12 @@ Typed, pure functions of the state that is kept of a job:
 * ``groups``: jobs that switch over together, or not at all;
 * ``switch``: which hooks of the switch have run;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state;
+  ``report_text``: reports for people;
 * ``summary``: what a run did, in a few figures.
 
 ``plugins/filter/migrate_logic.py`` is how the role's tasks ask these. What acts, for the action migrate_conduct:
 
 * ``life``: the steps of a job until its cutover; ``hosts``: what it asks of both hosts;
-* ``terms``: the lease of a job for the role's tasks; ``store``, ``render``: states and reports on the control node;
+* ``terms``: the lease of a job for the role's tasks; ``store``: states and reports on the control node;
 * ``conduct``: a whole run, which gives the lives of its jobs to the conductor (``fleet``).
 """

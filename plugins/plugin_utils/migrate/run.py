@@ -35,7 +35,7 @@ from .hosts import Hosts
 from .job_run import Options, Services, TasksHook, TasksResult
 from .phases import Phase, Step
 from .record import record_id
-from .render import render_report, render_summary
+from .report_text import render_report, render_summary
 from .state import HOOKS, MigrationState, firmness
 from .store import Store
 from .summary import JobRecord
