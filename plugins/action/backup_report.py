@@ -17,15 +17,13 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.planning import apply_defaults
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.report_text import render_overall, render_report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction, cannot_write
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.render import render
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
-
-_MOST_LINES = 50  # of jobs that are in the same state
 
 
 class ActionModule(ControlNodeAction):
@@ -44,7 +42,7 @@ class ActionModule(ControlNodeAction):
             return {"failed": True, "msg": str(error)}
         health = judge(runs, [*others, *options["records"]], options["wanted"], made, time.time(), predicted=not write)
         at = now_text()
-        store.report({"at": at, "jobs": health}, render("backup", "report.md.j2", health=health, at=at))
+        store.report({"at": at, "jobs": health}, render_report(health, at))
         if options["textfile"] and write:
             try:
                 write_whole(os.path.realpath(options["textfile"]), write_metrics(health), TEXTFILE_MODE)
@@ -54,8 +52,7 @@ class ActionModule(ControlNodeAction):
         sick = find_sick(health)
         sick_ids = {one.name for one in sick}
         others_told = [one for one in health if one["id"] not in sick_ids]
-        lines = render("backup", "overall.txt.j2", health=others_told, most=_MOST_LINES, path=path).splitlines()
-        for line in lines if not self._task.no_log else ():
+        for line in render_overall(others_told, path) if not self._task.no_log else ():
             Display().display(line)
         summary = summarize(health, options["records"], sick, at, path, check_mode=not write)
         return {"summary": summary, "failures": [one._asdict() for one in sick]}

@@ -8,7 +8,8 @@
 * ``left``: which backups of a play are still to be made, and which one ends because a host was lost;
 * ``stages``, ``progress``: how far a backup is, and what happened; ``steps``: what is left to do, as a table of both;
 * ``transfers``: the transfers of a backup, what becomes of their results, and what the snapshot must hold then;
-* ``record``: what became of a backup; ``health``: how all of them are; ``metrics``: the same for Prometheus.
+* ``record``: what became of a backup; ``health``: how all of them are; ``metrics``: the same for Prometheus;
+* ``report_text``: reports for people.
 
 These are pure. What acts, for the actions backup_conduct, backup_part and backup_report:
 

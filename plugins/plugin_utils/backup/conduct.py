@@ -15,7 +15,6 @@ from ..ansible_process import ansible_pid
 from ..fleet.claims import process_of
 from ..fleet.limits import Limits
 from ..fleet.queue import Waiting
-from ..fleet.render import render
 from ..fleet.scheduler import WORDS, Scheduler, Workflow, threads_of
 from ..fleet.sessions import FAILURES, session_of
 from ..fleet.snapshot import Publisher
@@ -27,6 +26,7 @@ from ..session import Session
 from ..units import now_text
 from .hosts import Filling, Hosts
 from .record import Record
+from .report_text import render_summary
 from .store import Store
 from .workflow import BackupWorkflow, Services
 
@@ -98,7 +98,7 @@ class Conduct:
 
     def _report(self, record: Record) -> None:
         """Show what became of a backup, in one line where there are many."""
-        lines = render("backup", "summary.txt.j2", one=record, predicted=not self._store.writes).splitlines()
+        lines = render_summary(record, predicted=not self._store.writes)
         if self._teller.is_many:
             failed = f"failed in {record['failures'][0]['step']}" if record["failures"] else record["snapshot"]
             lines = [f"{record['id']}: {failed or 'done'}"]
