@@ -10,10 +10,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from ..fleet.render import render
+from ..host_text import markdown_code, markdown_list, markdown_text
 from ..snapshot_answers import ShownProblem
+from ..units import format_bytes, format_size
 
 _LONGEST = 500  # characters of a failure in the statistics of Ansible
 _KEPT = (
@@ -21,6 +22,14 @@ _KEPT = (
     *("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "resumed"),
     *("verified", "preserved", "duration", "phases", "throughput", "failure"),
 )
+
+_STATES = {"begun": "Begun", "failed": "**Failed**", "restored": "Restored"}
+_CHECKS = {
+    "contents": "by content",
+    "files": "by names, sizes and attributes",
+    "structure": "the manifest is whole",
+    "": "it has none that can be used",
+}
 
 # "from" is a keyword of Python
 Identity = TypedDict(
@@ -44,7 +53,7 @@ class RestoreReport:
     check_mode: bool
     state: str = "begun"  # begun, failed or restored
     at: str = ""
-    result: Mapping[str, object] = field(default_factory=dict)  # of the transfer, or the failure
+    result: Mapping[str, Any] = field(default_factory=dict)  # of the transfer, or the failure
     warnings: Sequence[str] = ()
 
     @property
@@ -59,8 +68,29 @@ class RestoreReport:
         return asdict(self)
 
     def text(self) -> str:
-        """Return the report for people."""
-        return render("restore", "restore.md.j2", __restore_report=self.dump())
+        """Return the report for people, in Markdown."""
+        identity, result, problems = self.identity, self.result, self.problems
+        begun = "Would be restored" if self.state == "restored" and self.check_mode else _STATES[self.state]
+        source = f"{markdown_code(identity['path'] or 'all')} of {identity['snapshot']} ({self.why})"
+        dest = f"{identity['to']}:{markdown_code(identity['dest'])}{', over what was there' if self.over else ''}"
+        lines = [
+            f"# Restore of {identity['from']}, {identity['job']}",
+            "",
+            f"{begun} ({self.at}): {source} to {dest}",
+        ]
+        if "failure" in result:
+            lines += ["", markdown_text(result["failure"])]
+        elif self.state == "restored":
+            lines += ["", _figures(result), ""]
+            if not self.check_mode:
+                verified = "by content and attributes" if result["verified"] == "checksum" else "by size and attributes"
+                lines.append(
+                    f"Compared with the snapshot {verified}: the same. Before that the snapshot was compared with its "
+                    f"manifest: {_CHECKS[self.checked]}."
+                )
+        if problems:
+            lines += ["", f"**Damaged in the snapshot** ({self.problems_total}):", "", *map(_problem, problems)]
+        return "\n".join([*lines, *markdown_list("Warnings", self.warnings), ""])
 
     def summary(self, path: str) -> Mapping[str, object]:
         """Return the figures for the statistics of Ansible. ``path`` is that of the report for people."""
@@ -77,6 +107,22 @@ class RestoreReport:
         }
 
 
-def keep_result(result: Mapping[str, object]) -> Mapping[str, object]:
+def keep_result(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the members of a transfer's result that the report has."""
     return {name: result[name] for name in _KEPT if name in result}
+
+
+def _figures(result: Mapping[str, Any]) -> str:
+    counts = {"files_created": "created", "files_updated": "replaced", "attributes_changed": "with attributes set"}
+    counts.update({"files_deleted": "deleted", "files_unchanged": "as they were"})
+    size = format_size(result["bytes_total"], result.get("bytes_apparent", 0))
+    done = ", ".join(f"{result[name]} {word}" for name, word in counts.items())
+    sent = f"{format_bytes(result['bytes_sent'])} sent in {round(result['duration'], 1)} s"
+    method = f"method {result['method']}{'' if result['encrypted'] else ', not encrypted'}"
+    return f"{result['files_total']} entries, {size}: {done}; {sent} ({method})."
+
+
+def _problem(one: ShownProblem) -> str:
+    path = "the snapshot itself" if one["path"] is None else markdown_code(one["path"])
+    intact = f"; intact in {markdown_text(', '.join(one['intact_in']))}" if one["intact_in"] else ""
+    return f"- {path}: {markdown_text(one['detail'])}{intact}"

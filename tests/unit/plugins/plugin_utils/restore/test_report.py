@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.report_text import render_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.report import RestoreReport
 
 RESULT = {
     "method": "stream", "encrypted": False, "files_total": 10, "files_created": 4, "files_updated": 3,
@@ -18,6 +18,7 @@ REPORT = {
                  "dest": "/srv/<b>"},
     "state": "restored", "at": "2026-01-02T00:00:00Z", "why": "the newest complete one", "over": True,
     "check_mode": False, "checked": "contents", "problems": [], "problems_total": 0, "warnings": [], "result": RESULT,
+    "delete": False, "snapshot_state": "complete",
 }  # fmt: skip
 PROBLEMS = [
     {"path": "x`y", "detail": "its <content> differs", "intact_in": ["2025-12-30T013000Z", "2025-12-31T013000Z"]},
@@ -55,14 +56,14 @@ Would be restored (2026-01-02T00:00:00Z): `a\|b` of 2026-01-01T013000Z (the newe
 
 
 def test_a_restore_is_told_with_its_figures_and_comparisons():
-    assert render_report(REPORT) == RESTORED
+    assert RestoreReport(**REPORT).text() == RESTORED
 
 
 def test_a_predicted_one_compared_nothing_and_names_what_is_damaged():
-    assert render_report(PREDICTED) == WOULD_BE
+    assert RestoreReport(**PREDICTED).text() == WOULD_BE
 
 
 def test_an_incomplete_one_tells_why():
-    failed = render_report({**REPORT, "state": "failed", "result": {"failure": "no <room>"}})
+    failed = RestoreReport(**{**REPORT, "state": "failed", "result": {"failure": "no <room>"}}).text()
     assert "\n**Failed** (2026-01-02T00:00:00Z): `a\\|b` of" in failed and failed.endswith("\n\nno \\<room>\n")
-    assert "\nBegun (2026" in render_report({**REPORT, "state": "begun", "result": {}})
+    assert "\nBegun (2026" in RestoreReport(**{**REPORT, "state": "begun", "result": {}}).text()
