@@ -14,7 +14,7 @@
 * ``life``, ``pair_hosts``, ``sessions``: what the lives of all jobs use: steps that are tried again, hosts, transfers;
 * ``lease``: the lease of a job at its destination, so that two control nodes do not work on it; ``keeper``: renews all
   leases of a run; ``controller``, ``claims``: who this control node is, and which run of it works on a job;
-* ``folder``, ``render``: what is known of jobs on the control node, and their reports;
+* ``folder``: what is known of jobs on the control node;
 * ``failures``: all failures of a run; ``slices``: inventories that lack hosts of jobs;
 * ``driving``, ``conduct_action``: how an action drives the jobs of a role.
 

@@ -47,7 +47,7 @@ def test_the_public_plugins_are_there():
 def test_a_role_has_one_internal_filter_at_most():
     internal = {name for name in EVERY if name.startswith("filter/")} - PUBLIC
     roles = {f"filter/{path.name}_logic" for path in PLUGINS.parent.glob("roles/*")}
-    assert internal <= roles | {"filter/human_size", "filter/markdown_text", "filter/state_folder"}
+    assert internal <= roles | {"filter/state_folder"}
 
 
 @pytest.mark.parametrize("name", sorted(EVERY))
