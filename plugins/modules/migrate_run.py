@@ -28,7 +28,7 @@ options:
     description:
       - V(check) looks for mistakes in the jobs, and returns their hosts.
       - V(begin) brings all jobs up to their first hook that is a file of tasks, or to their end.
-      - V(continue) goes on with what V(begin) has left.
+      - V(continue) continues what V(begin) has left.
       - V(report) writes the report on all jobs.
       - V(compare) compares the trees of all jobs, and changes nothing.
     type: str
@@ -192,7 +192,7 @@ hooks:
   elements: dict
   sample: []
 left_hosts:
-  description: The hosts whose tasks go on with what is left.
+  description: The hosts whose tasks continue what is left.
   returned: O(part=begin) and O(part=continue)
   type: list
   elements: str

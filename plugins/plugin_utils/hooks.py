@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .host_runner import HostRunner
 
 TASKS = "tasks of "
-MOST_TEXT = 64 * 2**10  # characters of a text that are kept; the last ones count
+MOST_TEXT = 64 * 2**10  # characters kept of each text; the last ones count
 _COMMAND, _CHECK = "ansible.builtin.command", "ansible.builtin.ping"
 _CLEAN_UP = 10.0  # seconds, on a host whose hook did not end
 # The modules of package managers, by their names in Ansible's facts.

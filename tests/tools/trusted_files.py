@@ -30,8 +30,10 @@ EXCEPTIONS: Mapping[str, str] = {
     "roles/tune/tasks/direction.yml": "its answers go into a report alone, facts of it to the host itself",
     "roles/tune/tasks/measure_pair.yml": "its answers go into a report alone, facts of it to the host itself",
     "roles/tune/tasks/send.yml": "its answers go into a report alone, facts of it to the host itself",
-    "roles/migrate/tasks/conduct.yml": "a marker of the control node",
-    "roles/migrate/tasks/hook_tasks.yml": "tasks of the user's own, whose facts go to their host",
+    "playbooks/migrate.yml": "a marker of the control node",
+    "playbooks/verify.yml": "a marker of the control node",
+    "roles/backup/tasks/hook.yml": "tasks of the user's own, whose facts go to their host",
+    "roles/migrate/tasks/hook.yml": "tasks of the user's own, whose facts go to their host",
 }
 _READ_HERE = {  # modules that read files of the control node, with the options that name them
     "include_vars": ("file", "dir"),
@@ -47,7 +49,8 @@ _READ_HERE = {  # modules that read files of the control node, with the options 
     "assemble": ("src",),
 }
 _READ_BY_KEYWORD = ("vars_files", "with_first_found", "with_file", "with_fileglob", "with_template")
-_OF_USER = "{{ __migrate_hook_file }}"  # a task file that the user names, by its whole path
+# Task files that the user names, by their whole path.
+_OF_USER = ("{{ __migrate_hook.file }}", "{{ __backup_hook_file }}")
 _LOOKUPS = ("lookup", "query", "q")
 _IGNORED_LOOKUPS = ("env", "ansible.builtin.env")
 # Variables of Ansible itself; any other one with the prefix may be a fact.
@@ -163,7 +166,7 @@ def _named_by_folders(data: Any) -> Iterator[str]:
         for module in ("ansible.builtin.include_tasks", "ansible.builtin.import_tasks"):
             named = task.get(module)
             name = named.get("file") if isinstance(named, dict) else named
-            if isinstance(name, str) and not name.startswith("{{ role_path }}/") and name != _OF_USER:
+            if isinstance(name, str) and not name.startswith("{{ role_path }}/") and name not in _OF_USER:
                 yield f'{name}: a file of the user may have this name; write "{{{{ role_path }}}}/tasks/{name}"'
 
 

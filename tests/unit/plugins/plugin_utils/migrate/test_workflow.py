@@ -652,7 +652,7 @@ def test_a_failed_hook_of_the_switch_is_handled_by_its_own_hooks(synced: World):
     first, again = state["failure"]["reason"].split(" -- and a hook of switch_failed failed, too: ")
     assert first.startswith("hook start (after_cutover) on new failed") and "hook stop new" in again
     assert ran.result.failure and "The switch has begun (0 of its steps are done)" in ran.result.failure.next
-    # The next run goes on with the hooks that have not ended well, and with none of those before the switch.
+    # The next run continues with the hooks that have not ended well, and runs none of those before the switch.
     synced.answers, synced.ran = {}, []
     synced.transfers = []
     assert synced.run(HOOKS, **CUTOVER).result.failure is None and synced.ran == SWITCHED
