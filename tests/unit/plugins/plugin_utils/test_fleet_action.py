@@ -79,8 +79,10 @@ def test_only_variables_of_the_user_are_returned_unaltered() -> None:
         path.stem: importlib.import_module(f"{PACKAGE}.{path.stem}").ActionModule.users_own
         for path in ACTIONS.glob("[a-z]*.py")
     }
-    users_own = {name: own for name, own in found.items() if own}
-    assert users_own == {"restore_run": ("request",), "role_variables": ("variables",)}
+    assert {name: own for name, own in found.items() if own} == {
+        "role_variables": ("variables",),
+        "migrate_run": ("hooks",),
+    }
 
 
 def test_all_that_is_displayed_is_harmless_whoever_displays_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
 import pytest
 from ansible.plugins.loader import init_plugin_loader
+from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import (
     MOST_TEXT,
     Hook,
@@ -24,8 +26,10 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import 
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _plugins() -> None:
+def _plugins() -> Iterator[None]:
     init_plugin_loader([])
+    yield
+    _AnsibleCollectionFinder._remove()  # other tests import the collection without it
 
 
 def ran(hook: Hook, fact: object, answer: dict[str, Any] | None = None) -> tuple[HookResult, Any]:
