@@ -80,8 +80,9 @@ def test_only_variables_of_the_user_are_returned_unaltered() -> None:
         for path in ACTIONS.glob("[a-z]*.py")
     }
     assert {name: own for name, own in found.items() if own} == {
-        "role_variables": ("variables",),
         "migrate_run": ("hooks",),
+        "restore_run": ("request",),
+        "role_variables": ("variables",),
     }
 
 
