@@ -192,7 +192,7 @@ class FakeRunner:
         if isinstance(answer, float):  # it takes so many seconds
             time.sleep(answer)
             return {"rc": 0}
-        return answer
+        return dict(answer)
 
     def close(self) -> None:
         self._world.hook_hosts.append((self.name, self._hook.become, self._hook.hidden))

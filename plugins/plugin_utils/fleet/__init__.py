@@ -9,8 +9,8 @@
 * ``scheduler``: the loop that drives the workflows of all jobs with a few threads, and holds none for a job that waits;
 * ``workflow``: steps of all workflows: a transfer to its end, a step with retries, a hook;
 * ``looks``: the running transfers, and what their hosts say of them; ``looking``: when the hosts are asked again;
-* ``pair_hosts``, ``sessions``: the two hosts of a job, and its transfers; ``source_changes``: what changed at the source
-  while a transfer read it;
+* ``pair_hosts``, ``sessions``: the two hosts of a job, and its transfers; ``source_changes``: what changed at the
+  source while a transfer read it;
 * ``lease``: the lease of a job at its destination, so that two control nodes do not work on it; ``keeper``: renews all
   leases of a run; ``controller``, ``claims``: who this control node is, and which run of it works on a job;
 * ``telling``: what a run says while it runs; ``live``: that for a window; ``snapshot``: for the callback that shows it;

@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple, Union
 
-from ..host_runner import ControllerGone, fails_alone
+from ..host_runner import ControllerGone, fails_alone, require_controller
 from ..status import Status
 from .asking import threads_for
 from .keeper import Keeper
@@ -192,6 +192,7 @@ class Scheduler:
             name, future = self._events.get(timeout=wait)
         except queue.Empty:
             return
+        require_controller()  # else another run may work on the job already, and its state is that run's
         error = future.exception()
         if isinstance(error, ControllerGone):
             raise error

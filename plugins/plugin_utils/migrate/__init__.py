@@ -18,6 +18,6 @@ To read in this order:
 All of these but ``workflow`` decide without asking anyone. What the workflow uses:
 
 * ``job_run``: transfers, hooks and writes of one run of one job, of which its steps are made;
-* ``hosts``: the two hosts of a job; ``store``: states and reports on the control node; ``report_text``: reports as text;
+* ``hosts``: the two hosts of a job; ``store``, ``report_text``: states and reports on the control node;
 * ``run``: one call of the action migrate_run, which gives the workflows of its jobs to the scheduler (``fleet``).
 """

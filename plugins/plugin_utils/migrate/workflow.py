@@ -137,8 +137,8 @@ class MigrationWorkflow(JobRun):
             if self._hands_over and step not in (Step.PREFLIGHT, Step.SEED, Step.SYNC):
                 yield from self._hold()
                 return True
-            self.step = step
-            self.state.run.step = step.value
+            self.step = Step.CUTOVER if step is Step.REHEARSE else step  # of which a rehearsal is a part, for people
+            self.state.run.step = self.step.value
             self._reach()
             yield from steps[step]()
             self._mark_done(step.value)

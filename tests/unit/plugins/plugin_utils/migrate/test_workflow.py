@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow impo
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_status import standing_of_record
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.phases import Phase, Step
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import Identity
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import make_record, parse_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import Identity, parse_state
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
 from ansible_collections.longhaul.fleet.tests.support.migrating import (
     COUNTS,
@@ -778,6 +779,25 @@ def test_a_file_of_tasks_that_cannot_run_is_not_handed_over(synced: World, case:
     cut_over(synced, job={**HOOKS, "before_cutover": [TASKS]})
     words = {"missing": "there is no file", "unreachable": "old cannot be reached: No route to host"}[case]
     assert words in synced.state["failure"]["reason"] and not synced.handed_over and synced.ran == ["start old"]
+
+
+# Files that the version before this one wrote, by what was done then.
+BEFORE: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("states_before.json").read_text())
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_a_job_of_the_version_before_is_finished(world: World, name: str):
+    (world.folder / "state").mkdir(parents=True)
+    (world.folder / "state/data.json").write_text(json.dumps(BEFORE[name]))
+    state = parse_state(BEFORE[name])
+    if state.kept:
+        world.records["data"] = make_record(state, "sync", "2026-01-01T00:00:00Z")
+    world.transfers, world.comparisons = None, [comparison()]
+    ran = world.run(HOOKS, **CUTOVER)
+    assert ran.result.failure is None and world.state["switch"]["done"] and not world.state["quiesced"]
+    has_run = {"switching": STOPPED, "switching, a hook has run": [*STOPPED, "start app"]}
+    left = [one for one in STOPPED + SWITCHED if one not in has_run.get(name, [])]
+    assert world.ran == ([] if name == "switched" else left)
 
 
 # Groups, and runs that are killed
