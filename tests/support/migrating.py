@@ -272,6 +272,7 @@ class World:
         options = self._options(jobs, wanted)
         done = self._call(jobs, options)
         answers: dict[str, TasksResult] = {}
+        first = len(self.handed_over)
         while left := [job for job in jobs if done[job["name"]].result.left]:
             continued = options._replace(hands_over=(), continues=True, takeover=False, tasks_results=answers)
             before, handed = done, len(self.handed_over)
@@ -279,6 +280,7 @@ class World:
             for name, workflow in done.items():
                 workflow.result.changed = workflow.result.changed or before[name].result.changed
             due = self.handed_over[handed:]
+            assert len(self.handed_over) - first < 30, "it would never end"
             assert due or not any(workflow.result.left for workflow in done.values())
             for hook in due:
                 self._tick()
