@@ -35,5 +35,4 @@ def test_what_is_set_is_read_and_what_is_read_is_set(text: str) -> None:
     is_set = Counter(name for pattern in SETS for name in re.findall(pattern, text))
     assert len(is_set) > 100
     assert sorted(name for name, times in is_set.items() if said[name] <= times) == [], "nothing reads these"
-    given = {"__migrate_report", "__restore_report"}  # to templates, by an action
-    assert sorted(name for name in said if name not in is_set) == sorted(given), "nothing sets these"
+    assert sorted(name for name in said if name not in is_set) == [], "nothing sets these"
