@@ -39,9 +39,9 @@ def parse_dataclass(kind: type[T], value: object, what: str) -> T:
     return kind(**found)
 
 
-def dump_dataclass(instance: Any) -> dict[str, Any]:
+def dump_dataclass(instance: Any) -> dict[str, object]:
     """Return a dataclass as an object of JSON."""
-    written = {}
+    written: dict[str, object] = {}
     for field, _declared in _fields(cast(Hashable, type(instance))):
         value = getattr(instance, field.name)
         is_written = bool(value) if field.metadata.get("sparse") else value is not None

@@ -270,7 +270,7 @@ class MigrationState:
         ends = (str(job[name]) for name in ("src_host", "src", "dest_host", "dest"))
         return cls(str(job["name"]), Identity(*ends))
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, object]:
         """Return what the file holds."""
         return dump_dataclass(self)
 

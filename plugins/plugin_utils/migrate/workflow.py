@@ -149,7 +149,8 @@ class MigrationWorkflow(JobRun):
         state, failure = self.state, self.state.failure
         if failure is not None:
             self.result.failure = Failure(self._job["name"], failure.phase, failure.reason, advice(state))
-            self._is_unkept = self._is_unkept or self.step in (*_STOPS, Step.VERIFY)
+            is_of_earlier_call = self._options.continues and self.step is not Step.PREFLIGHT
+            self._is_unkept = self._is_unkept or self.step in (*_STOPS, Step.VERIFY) or is_of_earlier_call
         if not self._options.check_mode:
             yield from self._let_go()
         self._report(self._predicted, self._deletions.told)
