@@ -177,7 +177,7 @@ run_id:
 folder:
   description: The folder of the reports and the states on the control node.
   returned: O(part=begin) and O(part=continue)
-  type: path
+  type: str
   sample: /srv/longhaul-migrate
 jobs:
   description: What the run did with each job so far. C(left) is whether a later call has more to do with it.

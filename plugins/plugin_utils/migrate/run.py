@@ -88,8 +88,7 @@ class MigrationRun:
         self.store = Store(options["folder"], writes=write)
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
         self._totals: dict[str, dict[str, int]] = {}
-        phase_of = lambda name: self._workflows[name].step.value if name in self._workflows else ""  # noqa: E731
-        self._teller = Teller(say, time.monotonic, len(self._jobs), phase_of, Publisher())
+        self._teller = Teller(say, time.monotonic, len(self._jobs), self._phase_of, Publisher())
         self._runner = partial(HostRunner, action, task_vars=variables, roles=("migrate",))
         try:
             self._controller = controller_id(options["folder"], write=write)
@@ -97,6 +96,9 @@ class MigrationRun:
             raise Refusal(str(error)) from None
         self._claims = Claims(options["folder"], process_of(ansible_pid()))
         self._keeper = Keeper(self._runner)
+
+    def _phase_of(self, name: str) -> str:
+        return self._workflows[name].step.value if name in self._workflows else ""
 
     def close(self) -> None:
         """Let go of connections and of the terminal."""

@@ -452,10 +452,10 @@ class MigrationWorkflow(JobRun):
         return find_remedies(self.state, in_switch=self.step is Step.SWITCH)
 
     def _note_failed_remedy(self, kind: str, stopped: Stopped) -> None:
-        failure, is_of_hook = self.state.failure, bool(self.state.hooks and self.state.hooks[-1].result == "failed")
-        assert failure is not None
+        is_of_hook = bool(self.state.hooks and self.state.hooks[-1].result == "failed")
         then = f"and a hook of {kind} failed, too" if is_of_hook else "and what was to undo it could not be done"
-        failure.reason = f"{failure.reason} -- {then}: {stopped}"
+        if self.state.failure is not None:
+            self.state.failure.reason += f" -- {then}: {stopped}"
 
     def _serve_again(self) -> None:
         """Note that the source is back in service, unless nothing puts it there."""
