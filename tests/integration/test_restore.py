@@ -202,12 +202,13 @@ def test_what_cannot_be_meant_or_is_damaged_is_refused(backup: Backup) -> None:
     assert compare.differences(backup.folder / DAYS[1] / "data/photos", source / f"photos.restored-{DAYS[1]}") == []
 
 
+@pytest.mark.long
 def test_a_killed_restore_goes_on_without_ansible_and_a_rerun_attaches_to_it(hosts: Testbed, backup: Backup) -> None:
     source = backup.data["alpha"] / "src"
     make_big_files(source, 8 * MIB)
     backup.make()
     asked = {"restore_dest": "/data/back", "restore_check": "structure"}
-    limited = {**asked, "restore_transfer": {"bwlimit": "1M"}}
+    limited = {**asked, "restore_transfer": {"bwlimit": "300k"}}  # it runs yet when the rerun begins
     running = backup.start(**limited)
     wait_for(lambda: bool(jobs(hosts, "beta")), lambda: running.output)
     running.kill()
