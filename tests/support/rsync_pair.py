@@ -179,12 +179,12 @@ class Pair:
         context = self.context(drive, "drive", plan)
         context.peer = {"leftover": self.leftover}
         confinement = self.confinement(serve, plan)
+        far = self.context(serve, "serve", plan)
         line = Line(
             far=Far(address="peer:./", shell=self.shell(serve, plan)),
-            far_root="/" if confinement.kind == CHROOT else "",
+            far_roots=("/" if confinement.kind == CHROOT else str(far.root, "utf-8"),),
             keeps_lists=not confinement.kind,
         )
-        far = self.context(serve, "serve", plan)
         if self.stop_after:
             threading.Timer(self.stop_after, context.stop.set).start()
         if serve == "source":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class PathError(TypedDict):
-        path: str  # escaped
+        path: str  # escaped; of the root itself "."
         reason: str
 
     class OwnerMismatch(TypedDict):
@@ -118,7 +118,7 @@ class Outcome:
         """Count what went wrong with one path."""
         self.errors_total += 1
         if len(self.errors) < MAX_ERRORS:
-            self.errors.append({"path": path, "reason": reason})
+            self.errors.append({"path": path or ".", "reason": reason})
 
     def withhold(self, what: str, path: str, count: int = 1) -> None:
         """Count what was left out on purpose of ``count`` entries, the first of which is at ``path``."""

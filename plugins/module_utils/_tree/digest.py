@@ -126,7 +126,7 @@ class TreeDigest:
         """Count what could not be read; fits as the walk's ``on_error``."""
         self.errors_total += 1
         if len(self.errors) < MAX_ERRORS:
-            self.errors.append({"path": escape(path), "reason": error.strerror or str(error)})
+            self.errors.append({"path": escape(path) or ".", "reason": error.strerror or str(error)})
 
     def as_dict(self) -> PackedDigest:
         """Return plain data for JSON."""

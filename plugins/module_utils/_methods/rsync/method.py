@@ -129,7 +129,7 @@ def drive(context: Context) -> Outcome:
     check_connection(ssh, peer["address"], context.settings["id"])
     line = Line(
         far=Far(address=f"{bracketed_host(peer['address'])}:./", shell=rsync_shell(ssh)),
-        far_root=peer.get("root", ""),
+        far_roots=(peer.get("root", ""), "/"),
         explain=lambda stderr, code: explain(stderr, code) or "",
         vitals=lambda: _far_vitals(context, ssh),
         keeps_lists=not peer.get("confined"),

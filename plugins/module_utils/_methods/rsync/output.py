@@ -32,6 +32,8 @@ _ITEM = re.compile(rb"^(?P<flags>\S.{10}) (?P<size>\d+) (?P<path>.*)$", re.DOTAL
 _SKIPPED = re.compile(r"^skipping (?P<what>non-regular file|directory) (?P<path>.+)$")
 IN_THE_WAY = "cannot delete non-empty directory: the source has something else here"
 _QUOTED = re.compile(r'^(?P<what>[^"]*)"(?P<path>.*)"(?P<why>[^"]*)$')
+_MOVED = re.compile(r'^(?P<verb>rename|copy) ".*"(?: \(in [^()"]*\))? -> "(?P<path>.*)"(?P<why>[^"]*)$')
+_ATTRIBUTE = re.compile(r'"(?: \(in [^()"]*\))?,"[^"]*$')  # lsetxattr("path" (in module),"name")
 _ACL = re.compile(r"\b(?:sys_)?acl_\w+\((?P<path>.*), ACL_TYPE_\w+\): ")
 _UNVERIFIED = re.compile(r"^ERROR: (?P<path>.*) failed verification -- update (?:discarded|put|retained)")
 _IN_THE_WAY = re.compile(r"^could not make way for (?:new )?[\w -]+: (?P<path>.*)$")
@@ -207,11 +209,14 @@ def read_error(text: str) -> PathError | None:
     acl = _ACL.search(plain)
     if acl:
         return PathError("error", _path(acl.group("path")), plain)
+    moved = _MOVED.match(plain)
+    if moved:  # from a temporary name, which tells nobody anything
+        return PathError("error", _path(moved.group("path")), f"{moved.group('verb')} failed{moved.group('why')}")
     quoted = _QUOTED.match(plain)
     if not quoted:
         return None
-    path = quoted.group("path").rpartition('" -> "')[2]  # rename "a" -> "b": the name that was wanted
-    return PathError("error", _path(path.partition('","')[0]), plain)  # lsetxattr("path","name")
+    path = _ATTRIBUTE.sub("", quoted.group("path"))
+    return PathError("error", _path(path), plain)
 
 
 def _path(escaped: str) -> str:

@@ -53,6 +53,7 @@ _STALLED_SOMEWHERE = "What has arrived is kept. Run the task again, with a longe
 _NO_ROOM = re.compile(r"^(?!.*xattr).*(?:No space left on device|Disk quota exceeded)")
 _STAGED = r"(?:^|/)(?:\.longhaul-[0-9a-f]{16}/tmp|proc/self/fd/\d+)/"  # as either end names it
 _TEMPORARY = re.compile(_STAGED + r"(?P<name>.+)\.\w{6}$", re.DOTALL)  # see leftover
+_QUOTED_TEMPORARY = re.compile(r'"[^"]*?' + _STAGED + r'(?P<name>[^"]+)\.\w{6}"')
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds before another connection is made
 
 
@@ -62,7 +63,7 @@ class Line:
 
     far: Far
     stdin: bytes = b""  # the daemon's password
-    far_root: str = ""  # as messages name it
+    far_roots: tuple[str, ...] = ()  # the peer's root as messages name it: its path, and that in a module
     explain: Callable[[str, int], str] = lambda _stderr, _code: ""  # what the connection's own messages mean
     vitals: Callable[[], Vitals | None] = lambda: None  # what the peer's rsync has done; None: it cannot be asked
     keeps_lists: bool = True  # the peer has the names that it sends in lists of its own, as far as it can
@@ -120,8 +121,8 @@ class Runner:
         self._prefix = f"@{context.settings['id'][:8]} "
         self._root = os.fsdecode(context.root)
         self._held = program_path(context.root, context.root_fd)
-        roots = (self._root, os.fsdecode(self._held), line.far_root)
-        self._roots = tuple(root.rstrip("/") + "/" for root in roots if root.rstrip("/"))
+        roots = {root.rstrip("/") + "/" for root in (self._root, os.fsdecode(self._held), *line.far_roots) if root}
+        self._roots = sorted(roots, key=len, reverse=True)
 
     def argv(self, run: Run) -> list[str]:
         """Return the argv of a run as a person reads it: it is started with open folders in place of their paths."""
@@ -270,10 +271,19 @@ class Runner:
         if _NO_ROOM.match(error.reason):  # rsync tries all other files to no purpose, and calls that a partial success
             result.no_room = f'"{error.path}": {error.reason}'
         if len(result.errors) < MAX_ERRORS:
-            result.errors.append(error._replace(path=self._named(error.path)))
+            result.errors.append(PathError(error.kind, self._named(error.path), self._named_in(error.reason)))
 
     def _named(self, path: str) -> str:
         """Return a path as the user knows it: below the root; for a temporary file, the name of its final file."""
-        below = next((path[len(root) :] for root in self._roots if path.startswith(root)), path)
+        below = next((path[len(root) :] for root in self._roots if f"{path}/".startswith(root)), path)
+        if below in ("", "./"):
+            return "."
         temporary = _TEMPORARY.search(below)
         return temporary.group("name") if temporary else below
+
+    def _named_in(self, reason: str) -> str:
+        """Return a reason with the names that it quotes as ``_named`` has them."""
+        reason = _QUOTED_TEMPORARY.sub(r'"\g<name>"', reason)
+        for root in self._roots:
+            reason = reason.replace(f'"{root}', '"').replace('""', '"."')
+        return reason

@@ -79,7 +79,7 @@ def daemon_line(context: Context) -> Line:
     return Line(
         far=far,
         stdin=f"{password}\n".encode() if password else b"",
-        far_root=peer.get("root", ""),
+        far_roots=(peer.get("root", ""), f"/{subpath}"),
         gone="" if module else "Connection refused",  # a configured daemon may be restarted
     )
 

@@ -116,8 +116,11 @@ def test_an_escape_is_undone_once():
         ('rsync: [receiver] mkstemp ".a.XXXX" (in m) failed: Permission denied (13)', "error", ".a.XXXX"),
         ('rsync: [generator] failed to set times on "." (in m): Operation not permitted (1)', "error", "."),
         ('rsync: [receiver] rename "/d/.t/a.X" -> "b/a": Is a directory (21)', "error", "b/a"),
+        ('rsync: [receiver] rename "/.t/a.X" (in tree) -> "b/a": Is a directory (21)', "error", "b/a"),
+        ('rsync: [receiver] copy "/.t/a" -> "b" (in tree) -> "c" d": Is a directory (21)', "error", 'c" d'),
         ('rsync: [generator] recv_generator: failed to stat "x "y" z": Too many (40)', "error", 'x "y" z'),
         ('rsync: rsync_xal_set: lsetxattr("f","user.a") failed: Operation not supported (95)', "error", "f"),
+        ('rsync: rsync_xal_set: lsetxattr("/f" (in m),"user.a") failed: Not supported (95)', "error", "/f"),
         ("rsync: set_acl: sys_acl_set_file(f, ACL_TYPE_ACCESS): Operation not supported (95)", "error", "f"),
         ("rsync: [receiver] set_acl: acl_set_file_at(a/f, ACL_TYPE_ACCESS): Bad file (9)", "error", "a/f"),  # 3.5.1
         ('file has vanished: "/s/gone"', "vanished", "/s/gone"),

@@ -184,7 +184,7 @@ def test_one_folder_that_cannot_be_read_and_nothing_is_deleted(streams):
         fill(pair.dest, {"gone": ""})
         (pair.source / "bad").chmod(0o700)
         outcome = pair.over_shell("pull", delete=True, streams=streams)
-        assert [error["path"] for error in outcome.errors] == [str(pair.source / "bad")]
+        assert [error["path"] for error in outcome.errors] == ["bad"]
         assert "Permission denied" in outcome.errors[0]["reason"]
         assert (pair.dest / "gone").exists()
         assert (pair.dest / "ok").exists()
