@@ -24,6 +24,7 @@ TOKENS = "/longhaul/"  # what stands for the serving end's own folders in argv
 FAR_TMP, FAR_PARTIAL, FAR_LINK, FAR_LIST = (TOKENS + name for name in ("tmp", "partial", "link", "list"))
 
 OLDEST = (3, 1, 0)  # progress2, --stats that counts deletions, times in nanoseconds: September 2013
+_OF_FILE_SYSTEMS = ("system.*", "btrfs.*")  # extended attributes
 NEEDS = {  # the first version of rsync that has it, at both ends (rsync's NEWS)
     "nanoseconds": (3, 1, 3),  # --modify-window=-1: compare them; before, times equal to the second are equal
     "sparse in place": (3, 1, 3),  # --sparse with --inplace
@@ -235,14 +236,23 @@ def filter_options(settings: Settings) -> list[str]:
 
 
 def withheld_rules(settings: Settings, side: str) -> tuple[str, ...]:
-    """Return the rules by which a destination leaves out what it believes of its own files, from who is not trusted.
+    """Return the rules for extended attributes that this side leaves out.
 
-    They are for the receiver alone (``r``), so rsync tells the sender nothing of them, which before 3.2.0 took a rule
-    for attributes for one for files (its NEWS).
+    These are what btrfs says of itself (``btrfs.compression``), which no other file system takes, and at a destination
+    that does not trust the source what it believes of its own files. Where there is a rule, rsync no longer leaves out
+    ``system.*`` by itself, nor at a receiver without root all but ``user.*``.
+
+    Each rule is for one side alone (``s``, ``r``), so rsync tells the peer nothing of it, which before 3.2.0 took a
+    rule for attributes for one for files (its NEWS).
     """
-    if side != "dest" or settings["trust"] != "none" or "xattrs" not in settings["preserve"]:
+    if "xattrs" not in settings["preserve"]:
         return ()
-    return ("+xr security.capability", "-xr security.*", "-xr trusted.*")
+    if side == "source":
+        return tuple(f"-xs {names}" for names in _OF_FILE_SYSTEMS)
+    of_file_systems = tuple(f"-xr {names}" for names in _OF_FILE_SYSTEMS)
+    if settings["trust"] == "none":
+        return ("+xr security.capability", "-xr security.*", "-xr trusted.*", *of_file_systems)
+    return of_file_systems if os.geteuid() == 0 else ()
 
 
 def only_options(settings: Settings) -> list[str]:

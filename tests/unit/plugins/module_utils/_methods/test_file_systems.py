@@ -299,3 +299,27 @@ def test_what_is_linked_from_an_older_tree_is_copied_to_another_mount(trees, tmp
     assert outcome["bytes_sent"] == 0 and differences(source, dest) == [] and staged_in(dest) == []
     assert (dest / "a").samefile(older / "a") and not (dest / "data/b").samefile(older / "data/b")
     assert not run(trees, "stream", link_dest=[str(older)])["changed"]
+
+
+@needs_root
+@pytest.mark.parametrize("trust", ["full", "none"])
+@pytest.mark.parametrize("method", ["rsync", "rsyncd", "stream"])
+def test_what_btrfs_says_of_itself_is_no_attribute_to_copy(tmp_path, method, trust):
+    """``btrfs.compression`` exists on no other file system."""
+    dest, work = tmp_path / "dest", tmp_path / "work"
+    dest.mkdir()
+    work.mkdir()
+    try:
+        with disk_image(tmp_path, "btrfs", 128 << 20) as source:
+            trees = source, dest, work
+            (source / "sub").mkdir()
+            (source / "sub/file").write_text("text")
+            os.setxattr(source / "sub/file", "user.kept", b"value")
+            for path in (source / "sub", source / "sub/file"):
+                os.setxattr(path, "btrfs.compression", b"zstd")
+            plan = {"preserve": ["permissions", "times", "xattrs"], "trust": trust}
+            run(trees, method, **plan)
+            assert os.listxattr(dest / "sub/file") == ["user.kept"]
+            assert not run(trees, method, **plan)["changed"]
+    except CannotMount as error:
+        pytest.skip(f"cannot run here: {error}")
