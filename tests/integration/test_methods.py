@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,22 @@ def test_a_single_file_over_ipv6(hosts: Testbed, playbooks: Playbooks, tmp_path:
     assert [path.name for path in dest.iterdir()] == [name]
     assert (dest / name).read_bytes() == (source / name).read_bytes()
     assert not again["changed"]
+
+
+@pytest.mark.parametrize("connect", ["push", *rarely("pull")])
+@pytest.mark.parametrize("method", ["stream", "tar_nc", *rarely("rsync", "rsyncd", "scp", "sftp")])
+def test_addresses_with_a_zone(hosts: Testbed, playbooks: Playbooks, tmp_path: Path, method: str, connect: str) -> None:
+    """A link-local address means nothing without the interface behind its ``%``."""
+    playbooks.inventory = hosts.inventory(tmp_path / "zone.yml")
+    inventory = json.loads(playbooks.inventory.read_text())
+    for name, variables in inventory["all"]["hosts"].items():
+        shown = hosts.exec(name, ["ip", "-o", "-6", "addr", "show", "dev", "eth1", "scope", "link"]).stdout
+        variables["longhaul_address"] = f"{shown.split()[3].partition('/')[0]}%eth1"
+    playbooks.inventory.write_text(json.dumps(inventory))
+    source, dest = trees(hosts)
+    make_big_files(source, 3 << 20, count=2)
+    transfers(playbooks, {"method": method, "connect": connect})
+    assert compare.differences(source, dest) == []
 
 
 @pytest.mark.parametrize("method", ["stream", *rarely("rsync")])

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+import socket
+from typing import Any, cast
 
 
 def plain(host: str) -> str:
@@ -16,3 +17,19 @@ def plain(host: str) -> str:
     (socket.getaddrinfo in Python's documentation).
     """
     return cast(str, host.encode("ascii")) if host.isascii() else host
+
+
+def numeric_address(target: tuple[Any, ...]) -> str:
+    """Return the address in what the socket module gives for one, with its zone (``%3``) where it is link-local.
+
+    Python leaves the zone out of the text; without it nobody can connect to or listen at such an address.
+    """
+    zone = target[3] if len(target) > 3 else 0
+    return f"{target[0].partition('%')[0]}%{zone}" if zone else str(target[0])
+
+
+def bind_target(address: str, port: int) -> tuple[Any, ...]:
+    """Return what ``bind`` takes for a numeric address, which may have a zone: of a text, it would ignore that."""
+    if "%" not in address:
+        return address, port
+    return socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)[0][4]

@@ -11,6 +11,7 @@ import os
 import socket
 
 from .errors import TransferFailed
+from .host_name import bind_target
 
 ESTABLISHED = "01"  # state of a socket, as /proc/net/tcp has it (source: proc(5))
 
@@ -37,7 +38,7 @@ def free_port(address: str, wanted: int = 0) -> int:
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((address, wanted))
+            probe.bind(bind_target(address, wanted))
             probe.listen(1)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator
 from .._core import time_accounting
 from .._core.context import Context, Server
 from .._core.errors import StagingLeft, TransferFailed, TransferPaused, staging_left
-from .._core.host_name import plain
+from .._core.host_name import numeric_address, plain
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
 from .._methods import registry
@@ -124,7 +124,7 @@ def _own_address(address: str) -> str:
         try:
             with socket.socket(family, kind, protocol) as trial:
                 trial.bind(target)
-                return str(target[0])
+                return numeric_address(target)
         except OSError:
             continue
     return ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, cast
 
 from ..._core.context import Context
 from ..._core.errors import PeerUnreachable, TransferFailed
-from ..._core.host_name import plain
+from ..._core.host_name import bind_target, plain
 from ..wire import hello
 from ..wire.handshake import HandshakeError, Keys
 from . import authenticate
@@ -179,7 +179,7 @@ class Listener:
         self, context: Context, parameters: ConnectionParameters, arrived: Callable[[Connection], None]
     ) -> None:
         self._parameters, self._arrived, self._log = parameters, arrived, context.log
-        self._allowed = [str(address) for address in context.serve.get("allow") or ()]
+        self._allowed = [str(address).partition("%")[0] for address in context.serve.get("allow") or ()]
         self._stop = threading.Event()
         self._strangers = Strangers()
         self.complaints = Complaints(context.log)
@@ -225,7 +225,7 @@ def _listen(address: str, ports: list[Any]) -> socket.socket:
         listening = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind((address, int(port)))
+            listening.bind(bind_target(address, int(port)))
             listening.listen(hello.MAX_STREAMS)
             listening.settimeout(0.2)
             return listening

@@ -111,7 +111,7 @@ def admit(
     complain: Complaints,
     stop: threading.Event,
 ) -> Iterator[tuple[socket.socket, Stranger]]:
-    """Yield each connection of the ``allowed`` addresses (empty: any), counted among ``strangers``, until ``stop``.
+    """Yield each connection of the ``allowed`` addresses (without zones; empty: any), counted among ``strangers``, until ``stop``.
 
     ``listening`` has a timeout, so that ``stop`` is noticed while no connection comes.
     """

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from ..._core import subprocesses
 from ..._core.errors import PeerUnreachable, TransferFailed
+from ..._core.host_name import numeric_address
 from ..._core.subprocesses import pipe
 from ..._engine.net import authenticate
 from ..._engine.net.authenticate import HANDSHAKE_SECONDS
@@ -88,7 +89,7 @@ def _said(process: subprocess.Popen[bytes]) -> str:
 def resolve(address: str) -> str:
     """Return the numeric address of the other host; raises TransferFailed for a name that this host does not know."""
     try:
-        return str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
+        return numeric_address(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4])
     except OSError as error:
         raise TransferFailed(
             f"this host does not know the other one by the name {address} ({error.strerror}): set longhaul_address of "

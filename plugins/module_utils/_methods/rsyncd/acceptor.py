@@ -19,6 +19,7 @@ import threading
 import time
 from typing import Callable, Sequence
 
+from ..._core.host_name import bind_target
 from ..._engine.net.strangers import Complaints, Stranger, Strangers, admit, wait_for_words
 from ..._engine.wire.handshake import HandshakeError
 from ..rsync.child import end_group
@@ -40,7 +41,7 @@ def listen(address: str, port: int) -> socket.socket | None:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if not address and family == socket.AF_INET6:
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            listening.bind((address, port))
+            listening.bind(bind_target(address, port))
             listening.listen(_BACKLOG)
             return listening
         except OSError as error:

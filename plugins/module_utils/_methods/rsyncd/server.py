@@ -20,6 +20,7 @@ from typing import Sequence
 from ..._core import subprocesses
 from ..._core.context import Context, Peer, Server
 from ..._core.errors import TransferFailed
+from ..._core.host_name import numeric_address
 from ..._core.ports import ESTABLISHED, cannot_listen, has_socket
 from ..._core.subprocesses import find_program, pipe
 from ..._tree.held_root import program_path
@@ -272,7 +273,7 @@ def _address(name: str) -> str:
     if not name:
         return ""
     try:
-        return str(socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)[0][4][0])
+        return numeric_address(socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)[0][4])
     except OSError as error:
         raise TransferFailed(
             f"{name} is no address of this host ({error.strerror}). Set the host variable longhaul_address to the "
