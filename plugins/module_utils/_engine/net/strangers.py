@@ -111,8 +111,9 @@ def admit(
     complain: Complaints,
     stop: threading.Event,
 ) -> Iterator[tuple[socket.socket, Stranger]]:
-    """Yield each connection of the ``allowed`` addresses (without zones; empty: any), counted among ``strangers``, until ``stop``.
+    """Yield each connection of the ``allowed`` addresses (empty: any), counted among ``strangers``, until ``stop``.
 
+    The addresses are numeric, and have no zone.
     ``listening`` has a timeout, so that ``stop`` is noticed while no connection comes.
     """
     port = listening.getsockname()[1]
