@@ -24,7 +24,7 @@ def link_warnings(options: Mapping[str, Any], rules: list[str], dest: Endpoint, 
     )
     if not options["delete"] or roots.only is not None:
         return missing
-    filters = Filters.parse(rules, os.fsencode(roots.dest))
+    filters = Filters.parse(rules)
     return missing + tuple(
         f"link_dest {path} is inside {roots.dest}, and delete is set: what the source does not have is deleted there "
         "in the end. Keep it elsewhere, or exclude it"

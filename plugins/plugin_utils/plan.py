@@ -157,7 +157,6 @@ def make_plan(
         "trust": options["trust"] or FULL,
         "check": check,
         "rules": rules,
-        "source_root": roots.source,
         "only": roots.only,
         "delete": options["delete"],
         "max_delete": options["max_delete"],

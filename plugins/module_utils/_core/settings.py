@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         trust: str
         check: bool
         rules: list[str]
-        source_root: str | None  # for the rules that are laid against absolute paths
         only: str | None
         delete: bool
         max_delete: int | None
@@ -95,7 +94,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
         ("rules", "suspects", "preserve", "link_dest", "link_dest_exclude", "rsync_opts", "mounts"), (list,)
     ),
     **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp", "time_units"), (dict,)),
-    **dict.fromkeys(("only", "source_root"), (str, type(None))),
+    "only": (str, type(None)),
     "max_delete": (int, type(None)),
     "rsyncd_module": (dict, type(None)),
 }
@@ -119,7 +118,6 @@ def parse_settings(values: object) -> Settings:
     found: dict[str, Any] = {
         "only": None,
         "trust": "full",
-        "source_root": None,
         "max_delete": None,
         "suspects": [],
         "link_dest_exclude": [],

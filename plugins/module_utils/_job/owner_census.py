@@ -34,7 +34,7 @@ def run_census(folder: JobFolder, _secrets: dict[str, str], reporter: Reporter) 
     confine_reader(held, folder.path, xattrs="acls" in request["preserve"])
     reporter.set(state="running")
     try:
-        filters = Filters.parse(request["rules"], root) if request["rules"] else None
+        filters = Filters.parse(request["rules"]) if request["rules"] else None
     except FilterError as error:
         raise TransferFailed(str(error)) from error
     counted = OwnerCount(request["preserve"])

@@ -67,11 +67,11 @@ class Filters:
         return any(self._rules.values())
 
     @classmethod
-    def parse(cls, rules: Iterable[str], root: bytes | None = None) -> Filters:
+    def parse(cls, rules: Iterable[str]) -> Filters:
         """Make filters of rules such as ``- *.tmp``, ``+ /a/**``, ``P /keep``, ``exclude,! */``.
 
-        ``root`` is this side's absolute root; only rules with the modifier ``/`` need it. Raises FilterError
-        for rules that are not understood, and for merge files and CVS rules, which are not offered.
+        Raises FilterError for rules that are not understood, and for merge files, CVS rules and patterns of absolute
+        paths (modifier ``/``), which are not offered.
         """
         sides: dict[str, list[_Rule]] = {SOURCE: [], DEST: []}
         for text in rules:
@@ -79,13 +79,8 @@ class Filters:
             if kind == "!":
                 sides = {SOURCE: [], DEST: []}
                 continue
-            if "/" in modifiers and root is None:
-                raise FilterError(f"filter rule '{text}': the modifier '/' needs an absolute root, and there is none")
-            rule = _Rule(
-                include=kind in _INCLUDING,
-                perishable="p" in modifiers,
-                matches=_matcher(os.fsencode(pattern), "!" in modifiers, root if "/" in modifiers else None),
-            )
+            matches = _matcher(os.fsencode(pattern), "!" in modifiers)
+            rule = _Rule(include=kind in _INCLUDING, perishable="p" in modifiers, matches=matches)
             for side in _sides_of(kind, modifiers):
                 sides[side].append(rule)
         return cls(sides[SOURCE], sides[DEST])
@@ -105,8 +100,8 @@ class Filters:
 
 def anchored_pattern(rule: str) -> str:
     """Return the pattern of a rule that begins with a slash, so at the root; else nothing. Raises FilterError."""
-    _kind, modifiers, pattern = _split(rule)
-    return pattern if pattern.startswith("/") and "/" not in modifiers else ""
+    _kind, _modifiers, pattern = _split(rule)
+    return pattern if pattern.startswith("/") else ""
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -148,9 +143,14 @@ def _check_modifiers(text: str, kind: str, modifiers: str) -> None:
             raise FilterError(f"filter rule '{text}': CVS rules (modifier 'C') are not offered; give the patterns")
         if modifier == "x":
             raise FilterError(f"filter rule '{text}': rules for the names of xattrs (modifier 'x') are not offered")
-        if modifier not in "/!srp" or (modifier in "sr" and kind in _SIDES):
+        if modifier == "/":  # what the source calls its root would decide what it may send
             raise FilterError(
-                f"filter rule '{text}': the modifier '{modifier}' is not known here; known are / ! s r p,"
+                f"filter rule '{text}': patterns of absolute paths (modifier '/') are not offered; a pattern that "
+                "begins with / is relative to src"
+            )
+        if modifier not in "!srp" or (modifier in "sr" and kind in _SIDES):
+            raise FilterError(
+                f"filter rule '{text}': the modifier '{modifier}' is not known here; known are ! s r p,"
                 " and after the modifiers there must be a space"
             )
 
@@ -160,12 +160,12 @@ def _sides_of(kind: str, modifiers: str) -> tuple[str, ...]:
     return _SIDES.get(kind) or chosen or (SOURCE, DEST)
 
 
-def _matcher(pattern: bytes, negate: bool, root: bytes | None) -> Callable[[bytes, bool], bool]:
+def _matcher(pattern: bytes, negate: bool) -> Callable[[bytes, bool], bool]:
     """Make a function of path and is_dir that says whether a pattern matches."""
     only_dirs = len(pattern) > 1 and pattern.endswith(b"/")
     if only_dirs:
         pattern = pattern[:-1]
-    match = _path_matcher(pattern, root)
+    match = _path_matcher(pattern)
 
     def matches(path: bytes, is_dir: bool) -> bool:
         if only_dirs and not is_dir:
@@ -175,7 +175,7 @@ def _matcher(pattern: bytes, negate: bool, root: bytes | None) -> Callable[[byte
     return matches
 
 
-def _path_matcher(pattern: bytes, root: bytes | None) -> Callable[[bytes, bool], bool]:
+def _path_matcher(pattern: bytes) -> Callable[[bytes, bool], bool]:
     """The four ways in which rsync lays a pattern against a path.
 
     A pattern without a slash matches the last name. One that begins with a slash matches the whole path. One
@@ -187,9 +187,6 @@ def _path_matcher(pattern: bytes, root: bytes | None) -> Callable[[bytes, bool],
     slashes = pattern.count(b"/")
     matches = _regex(pattern[1:] if pattern.startswith(b"/") else pattern) if wild else None
     plain = pattern[1:] if pattern.startswith(b"/") else pattern
-    prefix = b""
-    if root is not None and (slashes or stars):
-        prefix = root.strip(b"/") + b"/" if root.strip(b"/") else b""
 
     def fits(subject: bytes) -> bool:
         return matches.fullmatch(subject) is not None if matches else subject == plain
@@ -199,13 +196,12 @@ def _path_matcher(pattern: bytes, root: bytes | None) -> Callable[[bytes, bool],
     if not pattern.startswith(b"/") and not stars:
 
         def at_the_end(path: bytes, _is_dir: bool) -> bool:
-            names = (prefix + path).rsplit(b"/", slashes + 1)
+            names = path.rsplit(b"/", slashes + 1)
             return len(names) > slashes and fits(b"/".join(names[-slashes - 1 :]))
 
         return at_the_end
-    if pattern.startswith(b"**") and not prefix:
-        prefix = b"/"  # so that **/ matches at the top, too
-    elif not pattern.startswith((b"/", b"**")):
+    prefix = b"/" if pattern.startswith(b"**") else b""  # so that **/ matches at the top, too
+    if not pattern.startswith((b"/", b"**")):
         matches = _regex(pattern, anywhere=True)
     suffix = b"/" if pattern.endswith(b"***") else b""  # so that dir/*** matches the directory, too
     return lambda path, is_dir: fits(prefix + path + suffix if is_dir else prefix + path)

@@ -41,7 +41,7 @@ def learn_file_systems(context: Context) -> None:
     units = settings["time_units"] if settings["check"] else {}
     if not units:
         with Root(context.top) as root:
-            reachable = [] if settings["only"] is not None else _reachable(inner, context.root, settings["rules"])
+            reachable = [] if settings["only"] is not None else _reachable(inner, settings["rules"])
             # The root may be closed to this user, as the staging folder never is; both are on one file system.
             top_fd = context.staged.temporary_fd if context.staged is not None else root.fd
             units = _units_below(root, reachable, observe if settings["check"] else measure, top_fd)
@@ -51,7 +51,7 @@ def learn_file_systems(context: Context) -> None:
 def observed_units(path: bytes, rules: Iterable[str]) -> dict[str, int]:
     """Return the units of a tree as TimeUnits takes them, by what is seen there alone."""
     with contextlib.suppress(OSError), Root(path) as root:
-        return _units_below(root, _reachable(_inner_mounts(path), path, rules), observe, root.fd)
+        return _units_below(root, _reachable(_inner_mounts(path), rules), observe, root.fd)
     return {}
 
 
@@ -72,10 +72,10 @@ def _units_below(root: Root, inner: list[bytes], look: Callable[[int], int], top
     return units if max(units.values()) > 1 else {}
 
 
-def _reachable(mounts: list[bytes], root: bytes, rules: Iterable[str]) -> list[bytes]:
-    """Return the mount points below a root without those that the rules leave out, which may not even answer."""
+def _reachable(mounts: list[bytes], rules: Iterable[str]) -> list[bytes]:
+    """Return the mount points without those that the rules leave out, which may not even answer."""
     try:
-        filters = Filters.parse(rules, root) if mounts else None
+        filters = Filters.parse(rules) if mounts else None
     except ValueError:  # a rule that only rsync can follow
         filters = None
     if not filters:

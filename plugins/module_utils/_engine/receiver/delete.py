@@ -43,7 +43,7 @@ class Extras:
 
     def __init__(self, context: Context, root: Root) -> None:
         self._context, self._root = context, root
-        self._filters = Filters.parse(context.settings["rules"], context.root)
+        self._filters = Filters.parse(context.settings["rules"])
         self._staging = os.fsencode(staging_name(context.settings["id"]))
         self.finds = bool(context.settings["delete"]) and not context.settings.get("only")
         self.mounts = inner_mounts(context) if self.finds else frozenset()  # none is emptied, or removed

@@ -40,8 +40,7 @@ class OfferCheck:
     def __init__(self, settings: Settings) -> None:
         only = settings.get("only")
         self._only = os.fsencode(only) if only is not None else None
-        source_root = settings.get("source_root")
-        self._filters = Filters.parse(settings["rules"], None if source_root is None else os.fsencode(source_root))
+        self._filters = Filters.parse(settings["rules"])
         self._one_file_system = settings["one_file_system"]
         self._folders: list[_Folder] = []  # the way from the root to where the walk is
         self._here = _NOWHERE  # the last of them

@@ -148,7 +148,7 @@ class Sender:
         left_out: list[bytes] = []
         for entry in walk(
             self._context.top,
-            filters=Filters.parse(self._settings["rules"], self._context.root),
+            filters=Filters.parse(self._settings["rules"]),
             on_staging=left_out.append,
             one_file_system=bool(self._settings["one_file_system"]),
             xattrs="xattrs" in preserve or "acls" in preserve,

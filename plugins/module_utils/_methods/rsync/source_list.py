@@ -28,7 +28,7 @@ def list_source(
 
     ``top``: the root, where it is open already. Raises ValueError for a filter rule that only rsync itself can follow.
     """
-    filters = Filters.parse(settings["rules"], root)
+    filters = Filters.parse(settings["rules"])
     only = os.fsencode(settings["only"]) if settings["only"] is not None else None
     found = walk(
         root if top is None else top,

@@ -140,7 +140,7 @@ def _refuse_rewritten_symlinks(context: Context) -> None:
     """Refuse a tree whose symlinks would not arrive as they are."""
     settings = context.settings
     try:
-        filters = Filters.parse(settings["rules"], context.root)
+        filters = Filters.parse(settings["rules"])
     except ValueError as error:  # a rule that only rsync can follow
         raise TransferFailed(f"the symlinks of the source cannot be checked beforehand: {error}") from error
     only = os.fsencode(settings["only"]) if settings["only"] is not None else None

@@ -66,7 +66,6 @@ def test_a_request_of_an_earlier_version_means_what_it_meant_then():
         "owner_map",
         "sftp",
         "only",
-        "source_root",
         "encrypt",
     )
     for name in lacking:
@@ -83,7 +82,6 @@ def test_a_request_of_an_earlier_version_means_what_it_meant_then():
         "owner_map": {},
         "sftp": {},
         "only": None,
-        "source_root": None,
         "encrypt": False,
     }
 

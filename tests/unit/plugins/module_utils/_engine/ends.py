@@ -35,7 +35,6 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "trust": "full",
         "check": False,
         "rules": [],
-        "source_root": None,
         "only": None,
         "delete": False,
         "max_delete": None,

@@ -57,13 +57,13 @@ def rsync_deletes(root, rules, empty):
 
 
 def we_send(root, rules):
-    filters = Filters.parse(rules, os.fsencode(root))
+    filters = Filters.parse(rules)
     return {entry.path for entry in walk(os.fsencode(root), filters=filters, on_error=fail)} - {b""}
 
 
 def we_delete(root, rules):
     """The files that would go if the source were empty."""
-    filters = Filters.parse(rules, os.fsencode(root))
+    filters = Filters.parse(rules)
 
     def gone(path, removing):
         for entry in os.scandir(os.path.join(os.fsencode(root), path)):
@@ -144,13 +144,6 @@ def test_rules_hide_and_protect_what_rsync_does(tree, tmp_path, rules):
     assert we_delete(tree, rules) == rsync_deletes(tree, rules, tmp_path)
 
 
-@needs_rsync
-@pytest.mark.parametrize("tail", ["/a", "/a.d/*", "/*/a", "/dirs/**", "**/b", "", "/dirs/a"])
-def test_rules_for_absolute_paths(tree, tmp_path, tail):
-    rules = [f"-/ {os.path.realpath(tree)}{tail}", "-/ dirs/b", f"-/ {tree.name}/ab"]
-    assert we_send(tree, rules) == rsync_sends(tree, rules, tmp_path)
-
-
 parts = st.sampled_from(
     ["a", "b", "ab", "*", "**", "***", "?", "[ab]", "[!b]", "[a-b]*", "a*", "*.tmp", "*b*", "\\a", "a\\*"]
 )
@@ -196,7 +189,7 @@ def test_any_small_rule_list_means_what_it_means_to_rsync(tree, tmp_path, rules)
         ("include", "no pattern"),
         ("excluded x", "not understood"),
         ("- a\0b", "NUL"),
-        ("-/ /srv/x", "absolute root"),
+        ("-/ /srv/x", "relative to src"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(rule, why):

@@ -76,12 +76,6 @@ def test_what_the_rules_exclude_is_refused(words, rule):
         check(offers(*words), rules=[rule])
 
 
-def test_rules_for_absolute_paths_mean_those_of_the_source():
-    check(offers("a"), rules=["-/ /srv/data/b"], source_root="/srv/data")
-    with pytest.raises(FrameError, match="exclude"):
-        check(offers("b"), rules=["-/ /srv/data/b"], source_root="/srv/data")
-
-
 @pytest.mark.parametrize("entries", [offers("x"), [entry(b"x"), entry(b"x")], [entry(b"x", "d")], [entry(b"y")]])
 def test_of_a_single_file_nothing_else_is_taken(entries):
     check([entry(b"x")], only="x")
