@@ -32,7 +32,7 @@ from .argv import (
 from .user_options import check_user_options
 
 # What an rsync may tell of itself behind the "e" of its short options: the protocol, and what it can.
-_BUNDLE = re.compile(r"^-(?P<letters>[A-Za-z]*?)(?:e\d*\.[\d.]*[A-Za-z]*)?$")
+_BUNDLE = re.compile(r"^-(?!$)(?P<letters>[A-Za-z]*?)(?:e\d*\.[\d.]*[A-Za-z]*)?$")
 _LIST_OF_PEER = "--files-from=-"
 _FOLDERS = ("--temp-dir", "--partial-dir", "--link-dest", "--files-from")
 _PRESERVED = {

@@ -215,6 +215,8 @@ HARMLESS = {"preserve": ["times"], "partial": False}
             "'un closed",
             "../",
             "/etc ./",
+            "-",
+            "''",
         ),
     ],
 )
