@@ -127,6 +127,7 @@ def test_two_trees_are_not_compared_over_a_users_link(ground: Ground) -> None:
             compare_trees(one, two, {**options, "src": src, "dest": dest}, lambda _line: None)
 
 
+@pytest.mark.often(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_what_a_deployer_and_root_link_to_works(ground: Ground, method: str) -> None:
     current = ground.link(ground.app / "current", "releases/42")
@@ -152,6 +153,7 @@ def test_roots_older_copies_are_linked_to_over_links(ground: Ground) -> None:
 
 
 @pytest.mark.skipif(not HAS_EXCHANGE, reason="cannot run here: this C library has no renameat2")
+@pytest.mark.often(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_user_who_exchanges_his_folder_and_a_link_all_the_time_leads_nothing_elsewhere(
     ground: Ground, method: str

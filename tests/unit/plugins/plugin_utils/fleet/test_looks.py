@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import looks as module
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Looks, Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Place
+from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 
 RATE, END = 1000, 2000.0  # bytes a second, and when all transfers have everything
 
@@ -76,7 +77,7 @@ def ground(monkeypatch: pytest.MonkeyPatch, *given: Any) -> Ground:
     return made
 
 
-@pytest.mark.parametrize("count", [1, 20, 1000])
+@pytest.mark.parametrize("count", [1, 20, *rarely(1000)])
 def test_an_end_that_can_be_foreseen_is_seen_soon(monkeypatch, count):
     made = ground(monkeypatch, count)
     made.run(END + 400)
