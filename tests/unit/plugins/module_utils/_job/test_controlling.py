@@ -159,6 +159,7 @@ def test_a_transfer_is_paused_slowed_and_resumed(make: Make, method: str, servin
     assert differences(jobs.roots["source"], jobs.roots["dest"]) == []
 
 
+@pytest.mark.newest
 @needs_programs
 @pytest.mark.parametrize("told", ["drive", *rarely("serve")])
 @pytest.mark.parametrize(("method", "serving"), [ALL[0], *rarely(*ALL[1:])])
@@ -188,6 +189,7 @@ def tell_one(jobs: RunningJobs, side: str, ticket: Ticket) -> None:
     write_ticket(jobs.folders[side].path, OWN, ticket)
 
 
+@pytest.mark.newest
 @needs_programs
 @pytest.mark.parametrize(
     ("method", "serving", "told"),
@@ -223,6 +225,7 @@ def test_a_pause_longer_than_the_timeout_ends_and_is_resumed(make: Make, method:
         assert last["outcome"]["bytes_sent"] <= 3 * SIZE - before + 8 * MIB, last  # a range that was not complete
 
 
+@pytest.mark.newest
 @needs_programs
 @pytest.mark.parametrize(("method", "serving"), [ALL[0], *rarely(*ALL[1:])])
 def test_what_is_cancelled_while_it_is_paused_is_resumed(make: Make, method: str, serving: str) -> None:

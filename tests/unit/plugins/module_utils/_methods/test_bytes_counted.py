@@ -18,6 +18,8 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.
 MIB = 1 << 20
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
 needs_sshd = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs sshd, and root for owners")
+pytestmark = pytest.mark.newest
+
 LEAVE_HOLES_OUT = ["stream", "tar_nc"]
 SEND_ZEROS = [pytest.param("scp", marks=needs_sshd), pytest.param("sftp", marks=needs_sshd)]
 WITHOUT = [name for name in ALL if name != "sparse"]

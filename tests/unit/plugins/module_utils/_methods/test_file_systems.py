@@ -29,6 +29,8 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods
     run_as_nobody,
 )
 
+pytestmark = pytest.mark.newest
+
 SECOND = 10**9
 TIME = 1_700_000_001 * SECOND + 123_456_789
 

@@ -129,6 +129,7 @@ def test_an_unknown_algorithm_is_refused():
         ManifestReader(io.BytesIO(written([(ROOT, b"")], algorithm="md5")))
 
 
+@pytest.mark.newest
 def test_memory_does_not_grow_with_the_number_of_entries(tmp_path, monkeypatch):
     monkeypatch.setattr(manifest, "_FULL", 1 << 14)  # small frames, so that a small tree has many
 

@@ -20,6 +20,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._snapsho
 FILES, SIZE, DAYS, EDITS = 300, 1000, 30, 4
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("pruned", [True, False])
 def test_a_month_costs_what_changed_in_it(bench, pruned):
     dice = random.Random(30)
@@ -47,6 +48,7 @@ def test_a_month_costs_what_changed_in_it(bench, pruned):
     assert month.needed().files <= FILES + EDITS * (29 - 15)  # the whole tree once, and no more than was edited since
 
 
+@pytest.mark.newest
 def test_a_month_on_a_disk_that_rots(bench, monkeypatch):
     """A check reads a third each night. What it has not seen yet may be in later snapshots, what it has seen not."""
     dice = random.Random(31)

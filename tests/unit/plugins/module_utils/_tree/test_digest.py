@@ -265,6 +265,7 @@ def test_lists_are_capped_and_counts_are_not(tmp_path):
     assert len(differences) == 11
 
 
+@pytest.mark.newest
 def test_a_destination_full_of_extras_works_in_portions(tmp_path):
     for side in ("s", "d"):
         (tmp_path / side).mkdir()

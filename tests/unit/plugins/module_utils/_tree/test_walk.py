@@ -193,6 +193,7 @@ def test_a_process_without_spare_fds_walks_all_the_same(tmp_path):
     assert (len(found), errors) == (101, [])
 
 
+@pytest.mark.newest
 def test_a_directory_of_100000_names_goes_fast(tmp_path):
     fd = os.open(tmp_path, os.O_RDONLY)
     for number in range(100_000):

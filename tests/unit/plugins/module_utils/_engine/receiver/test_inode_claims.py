@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.inode_claims import Claims
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ def test_each_is_claimed_once(inodes):
         taken.add(inode)
 
 
+@pytest.mark.newest
 def test_a_large_older_tree_takes_little_memory():
     claims = Claims()
     tracemalloc.start()
