@@ -126,7 +126,7 @@ def test_sudo_with_a_password_on_both_hosts(hosts: Testbed, playbooks: Playbooks
     assert compare.differences(source, dest) == []
 
 
-@pytest.mark.parametrize("method", ["stream", "rsyncd", *rarely("rsync", "tar_nc", "scp", "sftp")])
+@pytest.mark.parametrize("method", ["stream", *rarely("rsync", "rsyncd", "tar_nc", "scp", "sftp")])
 def test_a_single_file_over_ipv6(hosts: Testbed, playbooks: Playbooks, tmp_path: Path, method: str) -> None:
     playbooks.inventory = hosts.inventory(tmp_path / "ipv6.yml", ipv6=True, extra={"ansible_pipelining": True})
     source, dest = trees(hosts)

@@ -10,10 +10,12 @@ import re
 import subprocess
 import sys
 
+import pytest
 from ansible_collections.longhaul.fleet.tests import soak
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
 
 
+@pytest.mark.long
 def test_jobs_that_run_elsewhere_are_waited_for(
     testbed: Testbed,  # skips if there can be none; the soak brings up its own
 ) -> None:
