@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Iterator
 
@@ -13,6 +14,7 @@ import pytest
 from ansible_collections.longhaul.fleet.tests.support import compiled, leftovers
 from ansible_collections.longhaul.fleet.tests.support.collections_folder import collections_folder
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.prepared_ansible import Prepared
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
 
@@ -51,15 +53,23 @@ def hosts(testbed: Testbed) -> Iterator[Testbed]:
     testbed.restore()
 
 
+@pytest.fixture(scope="session")
+def prepared() -> Iterator[Prepared]:
+    """A process that has imported Ansible, of which runs are forks."""
+    made = Prepared(Path(sys.executable))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def playbooks(hosts: Testbed, tmp_path: Path) -> Iterator[Playbooks]:
+def playbooks(hosts: Testbed, tmp_path: Path, prepared: Prepared) -> Iterator[Playbooks]:
     """Runs playbooks against the clean hosts, as root; ``Playbooks.inventory`` may be rewritten for others.
 
     With pipelining, since that is quick. Inventories that tests write themselves do not mention it: transfers use it
     then, and other modules do not.
     """
     inventory = hosts.inventory(tmp_path / "inventory.yml", extra={"ansible_pipelining": True})
-    made = Playbooks(inventory, tmp_path, collections_folder())
+    made = Playbooks(inventory, tmp_path, collections_folder(), prepared)
     yield made
     made.end()
 

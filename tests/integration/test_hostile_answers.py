@@ -13,6 +13,7 @@ from ansible_collections.longhaul.fleet.tests.support.collections_folder import 
 from ansible_collections.longhaul.fleet.tests.support.hostile_answers import HOSTS, MIXED, Stage, Trial
 from ansible_collections.longhaul.fleet.tests.support.hostile_trials import TRIALS, UNPROTECTED
 from ansible_collections.longhaul.fleet.tests.support.playbooks import Playbooks
+from ansible_collections.longhaul.fleet.tests.support.prepared_ansible import Prepared
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed, why_not
 
@@ -22,13 +23,13 @@ RARE = ("migrate to", "backup on", "restore to", "hooks of tasks")
 
 
 @pytest.fixture(name="stage", scope="module")
-def _stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def _stage(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Stage]:
     reason = why_not()
     if reason:
         pytest.skip(f"cannot run here: {reason}")
     folder = tmp_path_factory.mktemp("hostile")
     with Testbed(HOSTS) as bed:
-        playbooks = Playbooks(folder / "inventory.yml", folder, collections_folder())
+        playbooks = Playbooks(folder / "inventory.yml", folder, collections_folder(), prepared)
         yield Stage(bed, playbooks)
         playbooks.end()
 

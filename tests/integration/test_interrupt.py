@@ -29,8 +29,12 @@ MOVE: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def heard() -> Iterator[None]:
-    """Let programs of these tests hear SIGINT, which what a shell starts with ``&`` ignores, its children included."""
+def heard(playbooks: Playbooks) -> Iterator[None]:
+    """Let programs of these tests hear SIGINT, which what a shell starts with ``&`` ignores, its children included.
+
+    Each is a start of its own: how a program ends on a signal is what is tested.
+    """
+    playbooks.prepared = None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -29,6 +29,12 @@ UNTIL_GO = "; for i in $(seq 1500); do test -e /data/go && break; sleep 0.2; don
 SHORT = 25.0  # seconds that a lease lives, instead of a quarter of an hour
 
 
+@pytest.fixture(autouse=True)
+def killed(playbooks: Playbooks) -> None:
+    """Have each run be a start of its own: what is left of a control node that is killed is what is tested."""
+    playbooks.prepared = None
+
+
 @pytest.fixture(name="other")
 def _other(hosts: Testbed, migration: Migration, tmp_path: Path) -> Migration:
     """The same jobs driven by another control node: with a copy of the inventory, and a state folder of its own."""

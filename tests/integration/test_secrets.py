@@ -26,6 +26,13 @@ ALLOWED_MEANWHILE = ("dev/shm/longhaul-", "root/.ansible/tmp/")
 TOKEN = "0123456789abcdef" * 4
 
 
+@pytest.fixture(name="unpiped")
+def _unpiped(unpiped: Playbooks) -> Playbooks:
+    """Starts of their own: the search reads the arguments and the environment of processes."""
+    unpiped.prepared = None
+    return unpiped
+
+
 def start(playbooks: Playbooks, **options: object) -> Running:
     given = {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest", "encryption": "none", **options}
     return playbooks.start([{"name": "Move", "longhaul.fleet.transfer": given}], "-vvv", hosts="beta")

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .prepared_ansible import Forked, Prepared
 from .terminal import Terminal
 
 SUPPORT = Path(__file__).parent
@@ -70,12 +71,16 @@ class Run(NamedTuple):
 class Running:
     """A playbook that runs beside the test."""
 
-    def __init__(self, argv: list[str], environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, argv: list[str], environment: Mapping[str, str], folder: Path, prepared: Prepared | None = None
+    ) -> None:
         self.record, self.log = folder / "record.jsonl", folder / "output.log"
         self._opened = self.log.open("wb")
-        self.process = subprocess.Popen(
+        environment = {**environment, "LONGHAUL_TEST_RECORD": str(self.record)}
+        forked = prepared.start(argv, environment, self._opened.fileno()) if prepared else None
+        self.process: Forked | subprocess.Popen[bytes] = forked or subprocess.Popen(
             argv,
-            env={**environment, "LONGHAUL_TEST_RECORD": str(self.record)},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=self._opened,
             stderr=subprocess.STDOUT,
@@ -109,11 +114,12 @@ class Playbooks:
     """Runs playbooks against one inventory, with nothing of the user's own Ansible configuration.
 
     ``folder`` takes what they write, one numbered folder a run. ``collections`` is the folder with
-    ``ansible_collections`` in it.
+    ``ansible_collections`` in it. ``prepared`` is a process that has imported Ansible; None: each run imports it.
     """
 
-    def __init__(self, inventory: Path, folder: Path, collections: Path) -> None:
+    def __init__(self, inventory: Path, folder: Path, collections: Path, prepared: Prepared | None = None) -> None:
         self.inventory, self.folder, self.collections = inventory, folder, collections
+        self.prepared = prepared
         self.programs = Path(sys.executable).parent  # of the ansible-core that runs
         self._runs = 0
         self._started: list[Running] = []
@@ -129,7 +135,7 @@ class Playbooks:
         (``--check``); ``variables`` become extra variables.
         """
         argv, folder = self._prepare(playbook, options, hosts, variables)
-        self._started.append(Running(argv, self.environment(), folder))
+        self._started.append(Running(argv, self.environment(), folder, self.prepared))
         return self._started[-1]
 
     def terminal(self, playbook: list[dict[str, Any]], *options: str, hosts: str = "all") -> Terminal:
