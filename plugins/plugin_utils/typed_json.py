@@ -22,7 +22,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 
 T = TypeVar("T")
 _OPAQUE = (object, Any)
-_NONE = None.__class__
 EMPTY = {"empty": True}
 SPARSE = {"sparse": True}
 
@@ -70,7 +69,7 @@ def _parse(declared: Any, value: object, what: str) -> Any:
     if declared in _OPAQUE:
         return value
     if origin in (Union, types.UnionType):
-        (inner,) = [one for one in arguments if one is not _NONE]
+        (inner,) = [one for one in arguments if one is not types.NoneType]
         is_absent = value is None or (dataclasses.is_dataclass(inner) and value == {})
         return None if is_absent else _parse(inner, value, what)
     if dataclasses.is_dataclass(declared):
