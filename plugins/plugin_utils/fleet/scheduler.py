@@ -90,7 +90,7 @@ class Scheduler:
         ``groups`` are the names of jobs that wait for each other at barriers.
         """
         self._limits, self._threads, self._tell, self._keeper = limits, threads, tell, keeper
-        self._groups = dict(groups or {})
+        self._members = {name: members for members in (groups or {}).values() for name in members}
         self._jobs = {False: Queue(limits), True: Queue(limits)}  # those that copy, and those in their cutover
         self._events: queue.SimpleQueue[tuple[str, Future[Any]]] = queue.SimpleQueue()
         self._workflows: dict[str, Workflow] = {}
@@ -146,7 +146,7 @@ class Scheduler:
         elif isinstance(wanted, Barrier):
             self._release(self._waiting[name])
             self._barriers[name] = wanted
-            self._open_barriers()
+            self._open_barrier(name)
         elif isinstance(wanted, HandOver):
             self.handed_over[name] = wanted.what
             self._workflows.pop(name).close()
@@ -158,7 +158,7 @@ class Scheduler:
     def _end(self, name: str) -> None:
         self._unfinished.discard(name)
         self._release(self._waiting.pop(name))
-        self._open_barriers()
+        self._open_barrier(name)
 
     def _release(self, job: Waiting) -> None:
         self._jobs[job.is_cutover].release(job.pair)
@@ -166,17 +166,17 @@ class Scheduler:
     def _add(self, job: Waiting) -> None:
         self._jobs[job.is_cutover].add(job)
 
-    def _open_barriers(self) -> None:
-        """Let the jobs of a group go on if no other job of it is on its way."""
-        for members in self._groups.values():
-            waiting = [name for name in members if name in self._barriers]
-            if not waiting or any(name in self._unfinished and name not in self._barriers for name in members):
-                continue
-            answers = self._barriers[waiting[0]].decide(waiting)
-            for name in waiting:
-                del self._barriers[name]
-                self._answers[name] = answers[name]
-                self._add(replace(self._waiting.pop(name), is_cutover=True))
+    def _open_barrier(self, changed: str) -> None:
+        """Let the group of a job go on if no other job of it is on its way. ``changed`` waits now, or has ended."""
+        members = self._members.get(changed, ())
+        waiting = [name for name in members if name in self._barriers]
+        if not waiting or any(name in self._unfinished and name not in self._barriers for name in members):
+            return
+        answers = self._barriers[waiting[0]].decide(waiting)
+        for name in waiting:
+            del self._barriers[name]
+            self._answers[name] = answers[name]
+            self._add(replace(self._waiting.pop(name), is_cutover=True))
 
     def _submit(self, name: str, do: Callable[[], Any], pool: ThreadPoolExecutor | None = None) -> None:
         future = (pool or self._pool).submit(contextvars.copy_context().run, fails_alone, do)
