@@ -854,6 +854,15 @@ def test_one_job_of_a_group_that_fails_brings_all_sources_back(world: World, tas
     assert all(one.result.failure and "old still serves" in one.result.failure.next for one in done.values())
 
 
+def test_no_source_of_a_group_is_brought_back_while_another_is_being_stopped(world: World):
+    """What one job stops, the hooks of another may need: all are stopped, or at a gate, before the first comes back."""
+    world.transfers = None
+    stops = [{"host": "source", "command": [step, "data"]} for step in ("stop", "drain", "unmount")]
+    world.answers.update({"stop home": FAILS, "stop data": 0.2, "drain data": 0.2})
+    world.run_all([member("data", before_cutover=stops), member("home")], **CUTOVER)
+    assert sorted(world.ran[-2:]) == ["revive data", "revive home"], world.ran
+
+
 def test_a_job_of_a_group_whose_copy_fails_stops_no_source(world: World):
     world.found["source"] = {**FOUND, "problems": ["/srv does not exist"]}
     done = world.run_all([member(name) for name in MEMBERS], **CUTOVER)
