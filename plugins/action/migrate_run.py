@@ -60,8 +60,14 @@ class ActionModule(ConductAction):
         if options["part"] == "report":
             return self._report(options, say, write)
         store = Store(options["folder"], writes=False)
-        back = read_names(options["back"])
-        selection = select_jobs(options, [state for name in back if (state := store.read(name))])
+        states = []
+        for name in read_names(options["back"]):
+            try:
+                states += [state] if (state := store.read(name)) else []
+            except ValueError as error:
+                path = store.state_path(name)
+                return {"failed": True, "msg": f"Nothing was done: {path} cannot be read: {error}. Restore it"}
+        selection = select_jobs(options, states)
         refused = refuse_selection(selection, options) if options["part"] == "begin" else ""
         if refused:
             return {"failed": True, "msg": refused}

@@ -86,8 +86,7 @@ def refuse_jobs(options: Mapping[str, Any], hosts: Iterable[str], automated: boo
         )
     selected = find_back(jobs, back, options["defaults"]) if back else None
     problems = [
-        *(selected.problems if selected else ()),
-        *_problems_of_hooks(options),
+        *_problems_of_hooks(options, "migrate_"),
         *find_problems(
             selected.jobs if selected else jobs,
             hosts,
@@ -100,6 +99,8 @@ def refuse_jobs(options: Mapping[str, Any], hosts: Iterable[str], automated: boo
             automated=automated,
         ),
     ]
+    if selected and (problems or not selected.jobs):  # else the run names them, with what the states of its jobs say
+        problems = selected.problems + problems
     return _listed("migrate_jobs is not valid, and nothing was done", problems)
 
 
@@ -124,10 +125,11 @@ def _listed(what: str, problems: Sequence[str]) -> str:
     return "".join([f"{what}:", *(f"\n- {one}" for one in problems)]) if problems else ""
 
 
-def _problems_of_hooks(options: Mapping[str, Any]) -> list[str]:
-    found = [(f"migrate_{kind}", hook) for kind in HOOKS for hook in options[kind]]
+def _problems_of_hooks(lists: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return what is wrong with the hooks of a job, or with those for all jobs, whose lists have a ``prefix``."""
+    found = [(f"{prefix}{kind}", hook) for kind in HOOKS for hook in lists.get(kind) or ()]
     problems = [(where, hook.get("name") or "without a name", find_hook_problem(hook)) for where, hook in found]
-    return [f"{where}: hook {name} {problem}" for where, name, problem in problems if problem]
+    return [f"hook {name} of {where} {problem}" for where, name, problem in problems if problem]
 
 
 def find_problems(
@@ -200,10 +202,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[st
         if job.get(key) and not str(job[key]).startswith("/"):
             problems.append(f"{key} {job[key]} is not an absolute path")
     problems += _problems_of_rsync_opts(job.get("rsync_opts") or [])
-    for kind in HOOKS:
-        for hook in job.get(kind) or ():
-            problem = find_hook_problem(hook)
-            problems += [f"hook {hook.get('name') or 'without a name'} of {kind} {problem}"] if problem else []
+    problems += _problems_of_hooks(job)
     if problems or job["src_host"] != job["dest_host"]:
         return problems
     origin, target = os.path.normpath(str(job["src"])), arrival(job)

@@ -17,7 +17,13 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import
     arrival,
     find_back,
     find_problems,
+    refuse_jobs,
+    refuse_selection,
+    select_jobs,
     turn_round,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import (
+    HOOKS as KINDS,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import (
     JobFailure,
@@ -252,6 +258,17 @@ def test_those_that_are_named_go_back():
     assert len(find_back(jobs, ["data"]).jobs) == 1  # nobody has looked
     begun = state(switch=Switch())
     assert len(find_back(jobs, ["data"], {}, [begun]).jobs) == 1
+
+
+def test_a_name_that_no_job_has_and_a_job_that_was_not_switched_over_are_told_together():
+    """The check of the list knows no states, so it leaves names to the run as long as that has anything to do."""
+    given: dict[str, Any] = {**dict.fromkeys(KINDS, []), "phase": "sync", "only": [], "allow_delete": []}
+    given.update(jobs=[JOB], defaults={}, back=["daat", "data"])
+    assert refuse_jobs(given, HOSTS, False) == ""
+    said = refuse_selection(select_jobs(given, []), given)
+    assert "migrate_back names daat, and there is no such job" in said and "job data: it was not switched over" in said
+    assert "names daat" in refuse_jobs({**given, "back": ["daat"]}, HOSTS, False)
+    assert "names daat" in refuse_jobs({**given, "jobs": [{**JOB, "src": "/srv"}]}, ["new"], False)
 
 
 def test_the_advice_for_a_job_that_goes_back_names_the_folder():
