@@ -7,6 +7,7 @@
 A field has the name of its member, or the one in its metadata (``key``). What is missing in an object has the default
 of its field, and members that no field has are dropped: other versions wrote them. None is not written; in a field with
 the metadata EMPTY it is an empty object. A field with the metadata SPARSE is written only if it is true or not empty.
+An Enum is written as its value.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import functools
 import types
 import typing
 from collections.abc import Hashable, Mapping
+from enum import Enum
 from typing import Any, TypeVar, Union, cast
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object
@@ -59,6 +61,8 @@ def _fields(kind: Any) -> list[tuple[dataclasses.Field[Any], Any]]:
 def _dump(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return dump_dataclass(value)
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, list):
         return [_dump(one) for one in value]
     return {name: _dump(one) for name, one in value.items()} if isinstance(value, dict) else value
@@ -80,7 +84,16 @@ def _parse(declared: Any, value: object, what: str) -> Any:
         return [_parse(arguments[0], one, what) for one in value]
     if origin in (dict, Mapping):
         return {name: _parse(arguments[1], one, what) for name, one in as_object(value, what).items()}
+    if issubclass(declared, Enum):
+        return _parse_enum(declared, value, what)
     kinds = (int, float) if declared is float else (declared,)
     if isinstance(value, kinds) and (declared is bool or not isinstance(value, bool)):
         return value  # an integer as it is, so that it is written as it was read
     raise WrongShape(f"{what} is no {declared.__name__}")
+
+
+def _parse_enum(declared: type[Enum], value: object, what: str) -> Enum:
+    for one in declared:
+        if one.value == value:
+            return one
+    raise WrongShape(f"{what} is none of {', '.join(str(one.value) for one in declared)}")

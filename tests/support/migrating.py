@@ -32,6 +32,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_run imp
     TasksResult,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.phases import Phase, Step
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import parse_discovered
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import HOOKS, MigrationState
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.workflow import MigrationWorkflow
@@ -104,7 +105,8 @@ class FakeHosts:
             raise world.unreachable
         kept = world.records.get(self._name)
         record = {"id": "x", "age": 5.0, "record": kept} if kept else None
-        return {**world.found, "dest": {"record": record, **world.found["dest"]}}
+        found = {**world.found, "dest": {"record": record, **world.found["dest"]}}
+        return {side: parse_discovered(one) for side, one in found.items()}
 
     def install(self, side: str, programs: list[str]) -> tuple[list[str], str]:
         self._world.installed.append((side, programs))

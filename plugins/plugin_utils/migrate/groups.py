@@ -21,18 +21,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .state import GroupState, MigrationState, Switch
+from .state import GroupState, MigrationState, Readiness, Switch
 
 States = Mapping[str, "MigrationState | None"]  # by job; None if none is kept, or if it cannot be read
-
-
-class Standing(Enum):
-    """What a job of a group has done in a run, in this order."""
-
-    BACK = "back"  # the group was told not to go on
-    WAITING = "waiting"  # its copy is up to date, and its source serves
-    STOPPED = "stopped"  # the hooks of before_cutover have run
-    READY = "ready"  # the final pass and the comparison succeeded
 
 
 class Gate(Enum):
@@ -43,10 +34,10 @@ class Gate(Enum):
     SWITCH = "switch"
 
 
-NEEDED: Mapping[Gate, Standing] = {
-    Gate.STOP: Standing.WAITING,
-    Gate.COPY: Standing.STOPPED,
-    Gate.SWITCH: Standing.READY,
+NEEDED: Mapping[Gate, Readiness] = {
+    Gate.STOP: Readiness.WAITING,
+    Gate.COPY: Readiness.STOPPED,
+    Gate.SWITCH: Readiness.READY,
 }
 
 
@@ -111,13 +102,13 @@ def enter(state: MigrationState, group: str, run: str) -> None:
     What is switching or was switched over keeps what it was decided with.
     """
     if not state.is_switched:
-        state.group = GroupState(group, run, Standing.WAITING.value) if group else None
+        state.group = GroupState(group, run, Readiness.WAITING) if group else None
 
 
 def siblings(state: MigrationState) -> list[str]:
     """Return the other members of a job's group whose states may say that its switch was decided."""
     group = state.group
-    if group is None or group.stands != Standing.READY.value or state.is_switched:
+    if group is None or group.stands != Readiness.READY or state.is_switched:
         return []
     return [name for name in group.members or () if name != state.name]
 
@@ -170,7 +161,7 @@ def settle(states: States, run: str, gate: Gate, now: str, commits: bool = True)
         if state is None or state.group is None or state.is_switched or not _stands(state, run, NEEDED[gate]):
             continue
         if obstacles[name]:
-            state.group.stands = Standing.BACK.value
+            state.group.stands = Readiness.BACK
         elif gate is Gate.STOP:
             state.group.members = list(states)
         elif gate is Gate.SWITCH and commits:
@@ -178,12 +169,12 @@ def settle(states: States, run: str, gate: Gate, now: str, commits: bool = True)
     return obstacles
 
 
-def _stands(state: MigrationState | None, run: str, needed: Standing) -> bool:
+def _stands(state: MigrationState | None, run: str, needed: Readiness) -> bool:
     """Whether a job has come in this run as far as is needed."""
     if state is None or state.group is None or state.group.run != run or state.failure is not None:
         return False
-    order = list(Standing)
-    return order.index(Standing(state.group.stands)) >= order.index(needed)
+    order = list(Readiness)
+    return order.index(state.group.stands) >= order.index(needed)
 
 
 def _tell(name: str, state: MigrationState | None, run: str) -> str:

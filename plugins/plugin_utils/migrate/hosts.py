@@ -22,13 +22,12 @@ from ..parallel import run_parallel
 from ..steps import keep_record
 from .preflight import packages_of, parse_discovered
 from .record import record_id
-from .state import MigrationState
+from .state import MigrationState, ProbedHost
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Discover, Step
 
 SIDES = ("source", "dest")
-Found = Mapping[str, Any]  # what a host said of itself
 
 
 class Hosts(PairHosts):
@@ -52,9 +51,9 @@ class Hosts(PairHosts):
         self.has_kept = False  # whether the destination has said that it keeps a record
         self.not_kept = ""  # why it does not
 
-    def probe(self) -> dict[str, Found]:
+    def probe(self) -> dict[str, ProbedHost]:
         """Return what both hosts have. Raises HostFailed, which names all that cannot be used."""
-        asked: dict[str, Found | HostFailed] = run_parallel({side: partial(self._probe, side) for side in SIDES})
+        asked: dict[str, ProbedHost | HostFailed] = run_parallel({side: partial(self._probe, side) for side in SIDES})
         failed = {side: found for side, found in asked.items() if isinstance(found, HostFailed)}
         if failed:
             said = ". ".join(
@@ -121,7 +120,7 @@ class Hosts(PairHosts):
         problem = answer.get("problem") if isinstance(answer, dict) else "it gave no answer"
         self.has_kept, self.not_kept = not problem, one_line(str(problem or ""))
 
-    def _probe(self, side: str) -> Found | HostFailed:
+    def _probe(self, side: str) -> ProbedHost | HostFailed:
         runner, peer = self.runners[side], self.runners["dest" if side == "source" else "source"]
         try:
             step: Discover = {

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object, member, optional, texts
 
 from ..host_text import harmless_data
 from ..owner_problems import owner_problems
+from ..typed_json import parse_dataclass
 from ..units import format_bytes
-from .state import TransferSummary
+from .state import ProbedHost, TransferSummary
 
 # Programs that each method needs on both hosts. Netcat is not among them: the collection brings its own.
 NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -41,27 +42,15 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
 }
 
 _NAMED = 5  # paths in a sentence
-_MEMBERS: Mapping[str, type] = {
-    **dict.fromkeys(("path", "base", "mount", "fstype", "peer"), str),
-    **dict.fromkeys(("exists", "root", "case_insensitive"), bool),
-    "bytes_free": int,
-    "tools": dict,
-    "zfs": dict,
-}
-_MAYBE: Mapping[str, type] = {"files_free": int, "largest_file": int, "xattrs": bool, "acls": bool}
-_READ_ELSEWHERE = ("record", "lease")  # by parsers of their own
 
 
-def parse_discovered(value: object) -> Mapping[str, Any]:
+def parse_discovered(value: object) -> ProbedHost:
     """Return the answer to the step discover. Untrusted input. Raises WrongShape.
 
     Its texts are only shown, so they are harmless, without those of the record and the lease of the job.
     """
-    values = as_object(value, "what it says of itself")
-    found: dict[str, object] = {name: member(values, name, kind) for name, kind in _MEMBERS.items()}
-    found.update({name: optional(values, name, kind) for name, kind in _MAYBE.items()})
-    found.update({name: texts(values, name) for name in ("problems", "warnings")})
-    return {**harmless_data(found), **{name: values[name] for name in _READ_ELSEWHERE if name in values}}
+    found = parse_dataclass(ProbedHost, value, "what it says of itself")
+    return replace(harmless_data(found), record=found.record, lease=found.lease)
 
 
 class PreflightFindings(NamedTuple):
@@ -72,7 +61,7 @@ class PreflightFindings(NamedTuple):
 
 
 def judge_preflight(
-    probes: Mapping[str, Mapping[str, Any]],
+    probes: Mapping[str, ProbedHost],
     job: Mapping[str, Any],
     needed: Sequence[str],
     predicted: TransferSummary | None = None,
@@ -85,9 +74,9 @@ def judge_preflight(
     problems, warnings = [], []
     names = {"source": job["src_host"], "dest": job["dest_host"]}
     for side in ("source", "dest"):
-        problems += [f"{names[side]}: {text}" for text in probes[side]["problems"]]
-        warnings += [f"{names[side]}: {text}" for text in probes[side]["warnings"]]
-        missing = lacking(needed, probes[side]["tools"])
+        problems += [f"{names[side]}: {text}" for text in probes[side].problems]
+        warnings += [f"{names[side]}: {text}" for text in probes[side].warnings]
+        missing = lacking(needed, probes[side].tools)
         if missing:
             warnings.append(
                 f"{names[side]}: has no {' and no '.join(missing)}; install it there, or let the role do it where "
@@ -100,56 +89,52 @@ def judge_preflight(
     return PreflightFindings(problems, warnings)
 
 
-def _room(host: str, dest: Mapping[str, Any], predicted: TransferSummary | None) -> list[str]:
+def _room(host: str, dest: ProbedHost, predicted: TransferSummary | None) -> list[str]:
     problems = []
-    needed, free = predicted.bytes_sent if predicted else 0, dest["bytes_free"]
-    place = dest["mount"] or "its file system"
+    needed, free = predicted.bytes_sent if predicted else 0, dest.bytes_free
+    place = dest.mount or "its file system"
     if needed > free:
         problems.append(
-            f"{host}: {format_bytes(needed)} would arrive at {dest['base']}, and {place} has {format_bytes(free)} "
+            f"{host}: {format_bytes(needed)} would arrive at {dest.base}, and {place} has {format_bytes(free)} "
             f"free; make room for {format_bytes(needed - free)} more, or choose another dest"
         )
     files = predicted.files_created if predicted else 0
-    if dest["files_free"] is not None and files > dest["files_free"]:
+    if dest.files_free is not None and files > dest.files_free:
         problems.append(
-            f"{host}: {entries_text(files)} would arrive at {dest['base']}, and {place} has "
-            f"{counted(dest['files_free'], 'inode', 'inodes')} free; choose a file system with more"
+            f"{host}: {entries_text(files)} would arrive at {dest.base}, and {place} has "
+            f"{counted(dest.files_free, 'inode', 'inodes')} free; choose a file system with more"
         )
     return problems
 
 
-def _features(names: Mapping[str, str], source: Mapping[str, Any], dest: Mapping[str, Any]) -> list[str]:
+def _features(names: Mapping[str, str], source: ProbedHost, dest: ProbedHost) -> list[str]:
     warnings = []
     for feature, word in (("xattrs", "extended attributes"), ("acls", "ACLs")):
-        if source[feature] and dest[feature] is False:
-            warnings.append(f"{names['dest']}: {dest['fstype'] or 'its file system'} keeps no {word}; the source does")
-    if dest["case_insensitive"] and not source["case_insensitive"]:
-        warnings.append(
-            f"{names['dest']}: {dest['fstype']} takes a.txt and A.TXT for one name; of such pairs one is lost"
-        )
-    if dest["largest_file"] and not source["largest_file"]:
-        warnings.append(
-            f"{names['dest']}: {dest['fstype']} holds no file larger than {format_bytes(dest['largest_file'])}"
-        )
+        if getattr(source, feature) and getattr(dest, feature) is False:
+            warnings.append(f"{names['dest']}: {dest.fstype or 'its file system'} keeps no {word}; the source does")
+    if dest.case_insensitive and not source.case_insensitive:
+        warnings.append(f"{names['dest']}: {dest.fstype} takes a.txt and A.TXT for one name; of such pairs one is lost")
+    if dest.largest_file and not source.largest_file:
+        warnings.append(f"{names['dest']}: {dest.fstype} holds no file larger than {format_bytes(dest.largest_file)}")
     return warnings
 
 
-def _ways(names: Mapping[str, str], probes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _ways(names: Mapping[str, str], probes: Mapping[str, ProbedHost]) -> list[str]:
     """Return the host that cannot reach the other one. A closed port answers, so the path is open."""
-    blocked = [side for side in ("source", "dest") if probes[side]["peer"] not in ("", "open", "refused")]
+    blocked = [side for side in ("source", "dest") if probes[side].peer not in ("", "open", "refused")]
     if not blocked:
         return []
     if len(blocked) == 2:
         return [
             f"neither {names['source']} nor {names['dest']} gets an answer from the other one's ssh port "
-            f"({probes['source']['peer']}); set longhaul_address where the address is not the right one, or open "
+            f"({probes['source'].peer}); set longhaul_address where the address is not the right one, or open "
             "a port and name it with port or port_range"
         ]
     side = blocked[0]
     other = "dest" if side == "source" else "source"
     way = "pull" if side == "source" else "push"
     return [
-        f"{names[side]} gets no answer from the ssh port of {names[other]} ({probes[side]['peer']}); the other "
+        f"{names[side]} gets no answer from the ssh port of {names[other]} ({probes[side].peer}); the other "
         f"direction is open, which is connect: {way}"
     ]
 
@@ -164,7 +149,7 @@ def needed_programs(job: Mapping[str, Any]) -> tuple[str, ...]:
     return NEEDED[method]
 
 
-def lacking(needed: Iterable[str], tools: Mapping[str, Any]) -> list[str]:
+def lacking(needed: Iterable[str], tools: Mapping[str, str | None]) -> list[str]:
     """Return the programs that a host lacks, by what it said of its ``tools``."""
     return [program for program in needed if not tools.get(program)]
 

@@ -33,6 +33,15 @@ class Stage(Enum):
     SWITCHED = "switched"  # the destination serves
 
 
+class Readiness(Enum):
+    """What a job of a group has done in a run, in this order."""
+
+    BACK = "back"  # the group was told not to go on
+    WAITING = "waiting"  # its copy is up to date, and its source serves
+    STOPPED = "stopped"  # the hooks of before_cutover have run
+    READY = "ready"  # the final pass and the comparison succeeded
+
+
 @dataclass(frozen=True)
 class Identity:
     """The trees of a job, to which its state belongs whatever else of the job changes."""
@@ -122,13 +131,35 @@ class Comparison:
 
 
 @dataclass
+class ProbedHost:
+    """What one host says of itself before a migration, as the step discover returns it."""
+
+    base: str  # what exists of the path
+    root: bool  # whether Ansible is root there
+    mount: str
+    fstype: str
+    bytes_free: int
+    case_insensitive: bool
+    tools: Mapping[str, str | None]  # where programs are
+    peer: str  # whether the ssh port of the other host answers
+    problems: list[str]
+    warnings: list[str]
+    files_free: int | None = None  # None: no fixed number of inodes
+    largest_file: int | None = None
+    xattrs: bool | None = None  # None: not known
+    acls: bool | None = None
+    record: object = None  # of the job, at its destination; see record
+    lease: object = None  # likewise; see fleet.lease
+
+
+@dataclass
 class PreflightResult:
     """What the preflight found."""
 
     at: str
     predicted: TransferSummary | None = field(default=None, metadata=EMPTY)
-    source: Mapping[str, object] = field(default_factory=dict)  # as preflight.parse_discovered returns it
-    dest: Mapping[str, object] = field(default_factory=dict)
+    source: ProbedHost | None = field(default=None, metadata=EMPTY)
+    dest: ProbedHost | None = field(default=None, metadata=EMPTY)
 
 
 @dataclass
@@ -230,7 +261,7 @@ class GroupState:
 
     name: str
     run: str
-    stands: str
+    stands: Readiness
     members: list[str] | None = None  # once they are to stop
 
 

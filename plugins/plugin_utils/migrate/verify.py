@@ -42,7 +42,7 @@ def compared_fields(state: MigrationState | None, job: Mapping[str, Any]) -> lis
     fields = ["size", "target", *(_FIELDS[one] for one in preserved if one in _FIELDS)]
     fields += ["owner"] if {"owner", "group"} <= set(preserved) else []
     looked = phases.preflight if phases else None
-    is_alike = looked is None or looked.source.get("root") == looked.dest.get("root")
+    is_alike = looked is None or not (looked.source and looked.dest) or looked.source.root == looked.dest.root
     return fields + (["xattrs"] if "xattrs" in preserved and is_alike else [])
 
 

@@ -31,8 +31,8 @@ from ..fleet.scheduler import Call, Workflow
 from ..fleet.workflow import Stopped, retry, stop_alone
 from ..host_runner import HostFailed
 from .advice import advice, begin_again
-from .groups import Gate, Standing, begin_switch, enter, joins_begun, siblings
-from .hosts import SIDES, Found
+from .groups import Gate, begin_switch, enter, joins_begun, siblings
+from .hosts import SIDES
 from .job_run import Failure, JobRun
 from .phases import Phase, Remedy, Step, find_remedies
 from .preflight import Deletions, agreement, judge_preflight, lacking, needed_programs, tell_deletions
@@ -47,6 +47,8 @@ from .state import (
     HookRun,
     MigrationState,
     PreflightResult,
+    ProbedHost,
+    Readiness,
     Rehearsal,
     RunInfo,
     Seeding,
@@ -231,15 +233,15 @@ class MigrationWorkflow(JobRun):
         self._warnings = []
         probes = yield from self._probe()
         path = self._services.store.state_path(self._job["name"])
-        self._respect(probes["dest"].get("lease"))
-        record = probes["dest"].get("record")
+        self._respect(probes["dest"].lease)
+        record = probes["dest"].record
         conflict = "" if self._options.reset else find_conflict(self.state, record, path)
         if conflict:  # a source that another control node switched over must not be brought back by this one
             raise Stopped(conflict, is_held=is_switched_elsewhere(self.state, record))
         if self._options.manage_packages and (yield from self._install(probes, needed)):
             probes = yield from self._probe()
         problems: list[str] = []
-        if self._predicts and not any(probes[side]["problems"] for side in SIDES):
+        if self._predicts and not any(probes[side].problems for side in SIDES):
             try:
                 self._predicted = yield from self._transfer(check=True)
             except Stopped as stopped:
@@ -267,19 +269,19 @@ class MigrationWorkflow(JobRun):
         self._is_elsewhere = True
         self._warn([told])
 
-    def _probe(self) -> Generator[Any, Any, dict[str, Found]]:
+    def _probe(self) -> Generator[Any, Any, dict[str, ProbedHost]]:
         try:
-            probes: dict[str, Found] = yield Call(self._hosts.probe)
+            probes: dict[str, ProbedHost] = yield Call(self._hosts.probe)
         except HostFailed as error:
             raise Stopped(str(error), error.unreachable) from error
         return probes
 
-    def _install(self, probes: Mapping[str, Found], needed: Collection[str]) -> Generator[Any, Any, bool]:
+    def _install(self, probes: Mapping[str, ProbedHost], needed: Collection[str]) -> Generator[Any, Any, bool]:
         """Install what the hosts lack where Ansible is root; return whether something was."""
         installed = False
         for side in SIDES:
-            programs = lacking(needed, probes[side]["tools"])
-            if not programs or not probes[side]["root"] or self._options.check_mode:
+            programs = lacking(needed, probes[side].tools)
+            if not programs or not probes[side].root or self._options.check_mode:
                 continue
             packages, failure = yield Call(partial(self._hosts.install, side, programs))
             installed = installed or bool(packages)
@@ -374,11 +376,11 @@ class MigrationWorkflow(JobRun):
             if not self.hooks_of(BEFORE) and not self._is_plain:  # each hook asks for itself
                 yield from self._require_job(required=True)
         yield from self._run_hooks(BEFORE, self.hooks_of(BEFORE))
-        self._stand(Standing.STOPPED)
+        self._stand(Readiness.STOPPED)
         yield from self._pass_gate(Gate.COPY)
         # Nothing serves meanwhile, so what does not pass soon brings the source back.
         yield from self._retry(self._final_pass, most=1 if state.stage is Stage.STOPPED else None)
-        self._stand(Standing.READY)
+        self._stand(Readiness.READY)
         yield from self._pass_gate(Gate.SWITCH)  # which begins the switch of the whole group
 
     def _switch(self) -> Workflow:
@@ -474,10 +476,10 @@ class MigrationWorkflow(JobRun):
             rehearses = self._options.phase is Phase.REHEARSE
             state.downtimes.append(Downtime(state.stopped_at, now, serves, rehearses or None))
 
-    def _stand(self, standing: Standing) -> None:
+    def _stand(self, standing: Readiness) -> None:
         """Write down how far the job is; the others of its group wait for it."""
         if self.state.group is not None:
-            self.state.group.stands = standing.value
+            self.state.group.stands = standing
         self._save()
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
@@ -14,6 +15,13 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.typed_json import (
     dump_dataclass,
     parse_dataclass,
 )
+
+
+class Paint(Enum):
+    """A word of a list."""
+
+    RED = "red"
+    BLUE = "blue"
 
 
 @dataclass
@@ -34,6 +42,7 @@ class Cart:
     since: str = field(default="", metadata={"key": "from", **SPARSE})
     loads: dict[str, int] = field(default_factory=dict, metadata=SPARSE)
     sold: bool = False
+    paint: Paint | None = None
 
 
 @pytest.mark.parametrize(
@@ -48,6 +57,7 @@ class Cart:
             "from": "b",
             "loads": {"c": 1},
             "sold": False,
+            "paint": "blue",
         },
     ],
 )

@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.groups impo
     NEEDED,
     Gate,
     Group,
-    Standing,
+    Readiness,
     begin_switch,
     enter,
     find_groups,
@@ -112,9 +112,9 @@ def test_what_enters_a_run_is_known_by_it():
         assert switched.group == state("site", "ready", "run-1").group
 
 
-@pytest.mark.parametrize("gate, stands", list(itertools.product(Gate, Standing)))
+@pytest.mark.parametrize("gate, stands", list(itertools.product(Gate, Readiness)))
 def test_a_gate_needs_the_standing_before_it(gate, stands):
-    order = list(Standing)
+    order = list(Readiness)
     reasons = find_obstacles(all_at(stands.value), RUN, gate)
     assert any(reasons.values()) == (order.index(stands) < order.index(NEEDED[gate]))
 
@@ -138,7 +138,7 @@ def test_one_that_does_not_come_along_holds_up_the_others(gate, odd, words):
     assert bool(reasons["homes"]) == (odd is None or odd.stage is not Stage.SWITCHED)
     assert states["homes"] == odd, "no other run is touched"
     for name in ("site", "database"):
-        assert states[name].group.stands == "back" and not states[name].is_switched
+        assert states[name].group.stands is Readiness.BACK and not states[name].is_switched
 
 
 def test_the_first_gate_makes_the_members_known():

@@ -262,7 +262,7 @@ def test_those_that_are_named_go_back():
 
 def test_a_name_that_no_job_has_and_a_job_that_was_not_switched_over_are_told_together():
     """The check of the list knows no states, so it leaves names to the run as long as that has anything to do."""
-    given: dict[str, Any] = {**dict.fromkeys(KINDS, []), "phase": "sync", "only": [], "allow_delete": []}
+    given: dict[str, Any] = {**{kind: [] for kind in KINDS}, "phase": "sync", "only": [], "allow_delete": []}
     given.update(jobs=[JOB], defaults={}, back=["daat", "data"])
     assert refuse_jobs(given, HOSTS, False) == ""
     said = refuse_selection(select_jobs(given, []), given)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import PreflightFindings, judge_preflight
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import TransferSummary
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import ProbedHost, TransferSummary
 
 JOB = {"src_host": "old", "dest_host": "new"}
 
 
-def host(**changes) -> dict:
+def host(**changes) -> ProbedHost:
     said = {
         "base": "/srv",
+        "root": True,
         "mount": "/srv",
         "fstype": "xfs",
         "bytes_free": 100 * 2**30,
@@ -31,7 +32,7 @@ def host(**changes) -> dict:
         "warnings": [],
     }
     said.update(changes)
-    return said
+    return ProbedHost(**said)
 
 
 def judge(source=None, dest=None, **predicted) -> PreflightFindings:

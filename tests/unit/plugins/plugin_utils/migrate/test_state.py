@@ -11,6 +11,7 @@ import dataclasses
 import json
 import random
 import typing
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ CUTOVER = (Step.PREFLIGHT, Step.SYNC, Step.CUTOVER, Step.SWITCH, Step.VERIFY)
 
 
 def lacking(written: object, known: object, where: str = "") -> list[str]:
-    """Return what ``written`` has not of ``known``."""
+    """Return what ``written`` has not of ``known``. A member that is null may be absent."""
     if isinstance(known, dict) and isinstance(written, dict):
-        missing = [f"{where}.{name}" for name in known if name not in written]
+        missing = [f"{where}.{name}" for name, one in known.items() if one is not None and name not in written]
         return missing + [
             one for name in known if name in written for one in lacking(written[name], known[name], f"{where}.{name}")
         ]
@@ -131,6 +132,8 @@ def invent(declared: Any, dice: random.Random) -> Any:
     if dataclasses.is_dataclass(declared):
         hints = typing.get_type_hints(declared)
         return declared(**{one.name: invent(hints[one.name], dice) for one in dataclasses.fields(declared)})
+    if isinstance(declared, type) and issubclass(declared, Enum):
+        return dice.choice(list(declared))
     if origin is list:
         return [invent(arguments[0], dice) for _number in range(dice.randrange(3))]
     if origin is not None:
