@@ -25,10 +25,10 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import
     refuse_selection,
     select_jobs,
 )
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import find_failures, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.run import MigrationRun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.summary import find_failures, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.verify import tell_found
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.name_list import read_names
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text

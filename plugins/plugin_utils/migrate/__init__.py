@@ -9,11 +9,11 @@ To read in this order:
 * ``workflow``: the steps of one job in one run, from its preflight to its last comparison;
 * ``phases``: which steps a run makes, and what follows a failure, as tables; ``state``: what is kept of a job;
 * ``jobs``: the list of jobs: which run, what is wrong with them, and jobs turned round;
-* ``groups``: jobs that switch over together, or not at all; ``switch``: which hooks of the switch are left;
+* ``groups``: jobs that switch over together, or not at all;
 * ``preflight``: decisions of the preflight; ``verify``: comparisons of trees;
 * ``record``: what the destination keeps of a job, and where that stops a run;
-* ``advice``: what a person should do next; ``report``: what a report says beside the state; ``summary``: the figures of
-  a run; ``job_status``: the status of a job in an overview.
+* ``advice``: what a person should do next; ``report``: what a report says beside the state, and the figures of a run;
+  ``job_status``: the status of a job in an overview.
 
 All of these but ``workflow`` decide without asking anyone. What the workflow uses:
 

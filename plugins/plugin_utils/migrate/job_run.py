@@ -36,6 +36,7 @@ from .state import (
     BEFORE,
     Comparison,
     HookRun,
+    Identity,
     JobFailure,
     MigrationState,
     TransferSummary,
@@ -295,7 +296,7 @@ class JobRun:
 
     def _run_hook(self, kind: str, written: Mapping[str, Any]) -> Workflow:
         """Run one hook, before which the destination says that the job is still this run's. Raises Stopped."""
-        hook, host = read_hook(written), self.hook_host(written)
+        hook, host = read_hook(written), hook_host(written, self.state.identity)
         told = tell_hook(written, kind, host)
         begun = self.state.hook
         if begun is None:
@@ -350,11 +351,6 @@ class JobRun:
         code = "" if rc is None else f", rc {rc}"
         seconds = (hook.ended or 0) - hook.began
         self._services.tell(f"{self._job['name']}: hook {hook.name} ({hook.kind}) {outcome}{code} in {seconds:.1f} s")
-
-    def hook_host(self, written: Mapping[str, Any]) -> str:
-        """Return the inventory host that a hook names, maybe by its side in the job."""
-        named = str(written.get("host"))
-        return str({"source": self._job["src_host"], "dest": self._job["dest_host"]}.get(named, named))
 
     # Groups
 
@@ -453,3 +449,40 @@ def _explain(told: Told, hook: Hook, result: HookResult) -> str:
 
 def _id_of(begun: HookRun) -> str:
     return f"{begun.kind} {begun.began}"
+
+
+def hook_host(written: Mapping[str, Any], identity: Identity) -> str:
+    """Return the inventory host that a hook names, maybe by its side in the job."""
+    named = str(written.get("host"))
+    return {"source": identity.src_host, "dest": identity.dest_host}.get(named, named)
+
+
+class SwitchHooks(NamedTuple):
+    """The hooks of a switch: those that ran, and those that are left, as the user wrote them."""
+
+    done: list[HookRun]
+    left: list[Mapping[str, Any]]
+
+
+def divide_hooks(state: MigrationState, hooks: Sequence[Mapping[str, Any]]) -> SwitchHooks:
+    """Divide the hooks of a job's switch by its state.
+
+    A hook is known by its host and its name, one without a name by what it runs. Versions before 0.2.0 wrote down only
+    how many had run: those are the first of the list.
+    """
+    switch = state.switch
+    told = [HookRun(**tell_hook(hook, AFTER, hook_host(hook, state.identity))) for hook in hooks]
+    if switch is None:
+        return SwitchHooks([], list(hooks))
+    if switch.hooks is None:
+        return SwitchHooks(told[: switch.steps], list(hooks[switch.steps :]))
+    unmatched = list(switch.hooks)
+    waiting = list(range(len(hooks)))
+    # Of those that share a name, what ran is found first by what it is.
+    for keys in (("host", "name", "what"), ("host", "name")):
+        for number in list(waiting):
+            same = [one for one in unmatched if all(getattr(one, key) == getattr(told[number], key) for key in keys)]
+            if same:
+                unmatched.remove(same[0])
+                waiting.remove(number)
+    return SwitchHooks(list(switch.hooks), [hooks[number] for number in waiting])

@@ -35,10 +35,10 @@ from .hosts import Hosts
 from .job_run import Options, Services, TasksHook, TasksResult
 from .phases import Phase, Step
 from .record import record_id
+from .report import JobRecord
 from .report_text import render_report, render_summary
 from .state import HOOKS, MigrationState, firmness
 from .store import Store
-from .summary import JobRecord
 from .verify import compare_job
 from .workflow import MigrationWorkflow
 

@@ -33,7 +33,7 @@ from ..host_runner import HostFailed
 from .advice import advice, begin_again
 from .groups import Gate, begin_switch, enter, joins_begun, siblings
 from .hosts import SIDES
-from .job_run import Failure, JobRun
+from .job_run import Failure, JobRun, divide_hooks
 from .phases import Phase, Remedy, Step, find_remedies
 from .preflight import Deletions, agreement, judge_preflight, lacking, needed_programs, tell_deletions
 from .record import find_conflict, is_switched_elsewhere
@@ -58,7 +58,6 @@ from .state import (
     TransferSummary,
     finds_nothing_to_do,
 )
-from .switch import divide
 from .verify import tell_differences
 
 _IN_SERVICE = ("unread", "differs")  # what may happen to files while the source is in service
@@ -388,7 +387,7 @@ class MigrationWorkflow(JobRun):
         state = self.state
         if state.switch is None:
             state.switch = Switch(at=self._services.now(), hooks=[])
-        hooks = divide(state, self.hooks_of(AFTER))
+        hooks = divide_hooks(state, self.hooks_of(AFTER))
         state.switch.hooks, state.switch.steps = list(hooks.done), len(hooks.done)
         self._save()
         if not hooks.left and not self._is_plain:  # each hook asks for itself

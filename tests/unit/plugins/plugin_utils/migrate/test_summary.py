@@ -10,7 +10,7 @@ import json
 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.groups import find_groups
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import Selection
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.summary import find_failures, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import find_failures, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.verify import tell_found
 
 ABOUT = ("sync", False, "2026-11-21T12:00:00Z", "root@node", "/srv/report.md")

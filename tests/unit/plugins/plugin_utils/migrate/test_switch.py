@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import tell_hook
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import MigrationState, parse_state
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.switch import KIND, divide
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_run import divide_hooks
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import AFTER, MigrationState, parse_state
 
 DNS = {"host": "localhost", "command": ["set-dns", "new"]}
 STOP = {"host": "source", "command": ["stop-old"]}
@@ -21,7 +21,7 @@ HOSTS = {"source": "old", "dest": "new"}
 
 
 def state(*ran: dict) -> MigrationState:
-    told = [tell_hook(hook, KIND, HOSTS.get(hook["host"], hook["host"])) for hook in ran]
+    told = [tell_hook(hook, AFTER, HOSTS.get(hook["host"], hook["host"])) for hook in ran]
     return parse_state({**FRESH, "switch": {"hooks": told}})
 
 
@@ -44,18 +44,18 @@ def state(*ran: dict) -> MigrationState:
     ],
 )
 def test_what_is_left(ran, hooks, left):
-    made = divide(state(*ran), hooks)
+    made = divide_hooks(state(*ran), hooks)
     assert made.left == (hooks if left is None else left)
     switch = state(*ran).switch
     assert switch and made.done == switch.hooks
 
 
 def test_before_the_switch_all_are_left():
-    assert divide(parse_state(FRESH), [DNS, START]) == ([], [DNS, START])
+    assert divide_hooks(parse_state(FRESH), [DNS, START]) == ([], [DNS, START])
 
 
 def test_what_an_older_version_counted_are_the_first():
     before = {**FRESH, "switch": {"done": False, "steps": 1}}
-    made = divide(parse_state(before), [STOP, START])
+    made = divide_hooks(parse_state(before), [STOP, START])
     assert made.left == [START] and [one.name for one in made.done] == ["stop-old"]
-    assert divide(state(STOP), [STOP, START]).left == [START]
+    assert divide_hooks(state(STOP), [STOP, START]).left == [START]
