@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
@@ -25,11 +25,12 @@ from ..fleet.workflow import Stopped, Transfer, hook_to_end, transfer_to_end
 from ..hooks import Hook, HookResult, Told, read_hook, tell_hook
 from ..host_runner import HostFailed, HostRunner
 from ..task_failure import tell_failure
-from .advice import advice
-from .groups import Gate
-from .hosts import Hosts
+from .advice import advice, begin_again
+from .groups import NEEDED, Gate, begin_switch, enter, joins_begun, siblings
+from .hosts import SIDES, Hosts
 from .phases import Decision, Phase, Step, decide
-from .record import make_record
+from .preflight import lacking
+from .record import find_conflict, is_switched_elsewhere, make_record
 from .report import make_report
 from .state import (
     AFTER,
@@ -37,14 +38,17 @@ from .state import (
     Comparison,
     HookRun,
     Identity,
-    JobFailure,
     MigrationState,
+    ProbedHost,
+    RunInfo,
     TransferSummary,
     comparison_of,
     firmness,
     summary_of,
 )
 from .store import Store
+
+T = TypeVar("T")
 
 
 class TasksResult(NamedTuple):
@@ -154,6 +158,7 @@ class JobRun:
         self._warnings: list[str] = []
         self._hosts: Any = None  # once a step needs them
         self._is_unkept = False  # the destination does not know yet what was done
+        self._is_elsewhere = False  # check mode found that another control node works on it
         self.step = Step.PREFLIGHT  # that is made now, or was made last
 
     @property
@@ -181,6 +186,67 @@ class JobRun:
         compares = self._verify != "none"
         return decide(self.state, self._options.phase, compares=compares, check_mode=self._options.check_mode)
 
+    # Its begin and its end
+
+    def _begin(self) -> Failure | None:
+        """Claim the job against other runs here, and read its state. Return why nothing can be done, None if it can."""
+        name = self._job["name"]
+        problem = "" if self._options.check_mode else self._services.claim(name)
+        if problem:
+            self.result.untouched = True
+            return Failure(name, "start", problem, "Nothing was done.")
+        try:
+            self.state = self._read_state()
+        except Stopped as stopped:
+            return self._refuse("start", str(stopped), "Nothing was done.")
+        decision, switch = self._decide(), self.state.switch
+        if decision.refused:
+            return self._refuse(self._options.phase.value, decision.refused, decision.instead)
+        if switch is not None and switch.done:
+            self._services.tell(
+                f"{name} was switched over on {switch.at}, so nothing is transferred. To begin it again: "
+                f"{begin_again(name)}"
+            )
+        return None
+
+    def _refuse(self, phase: str, reason: str, instead: str) -> Failure:
+        self._services.release(self._job["name"], None)
+        return Failure(self._job["name"], phase, reason, instead)
+
+    def _read_state(self) -> MigrationState:
+        """Return the state as this run finds it. Raises Stopped if it belongs to another tree."""
+        job, options, now = self._job, self._options, self._services.now
+        before = None if options.reset and not options.continues else self._load(job["name"])
+        state = before or MigrationState.fresh(job)
+        was = state.identity
+        if was != MigrationState.fresh(job).identity:
+            raise Stopped(
+                f"{self._services.store.state_path(job['name'])} was written for {was.src_host}:{was.src} to "
+                f"{was.dest_host}:{was.dest}, which is not what this job moves. Use another name for the job, or "
+                f"begin it again with {begin_again(job['name'])}"
+            )
+        self._warnings = list(state.warnings)
+        if options.continues and state.run.id == options.run_id:
+            self.step = Step(state.run.step)
+            return state
+        interrupted, state.hook, state.failure = state.hook, None, None
+        others = [self._load(name) for name in siblings(state)]
+        if joins_begun(state, others):  # of its group, decided by a run that did not come to write it down here
+            begin_switch(state, now())
+        if options.reset:
+            state.begun_again = now()
+        state.run = RunInfo(
+            at=now(),
+            by=options.started_by,
+            phase=options.phase.value,
+            id=options.run_id,
+            verify=self._verify,
+            notes=[_tell_interrupted(interrupted)] if interrupted else [],
+            step=self.step.value,
+        )
+        enter(state, self.group, options.run_id)
+        return state
+
     def _load(self, name: str) -> MigrationState | None:
         """Return the state of a job, None if there is none. Raises Stopped if it cannot be read."""
         store = self._services.store
@@ -197,6 +263,63 @@ class JobRun:
                 self._hosts = self._services.hosts(self._job)
             except HostFailed as error:
                 raise Stopped(str(error)) from error
+
+    def _let_go(self) -> Workflow:
+        """Let other runs have the job, once its destination has kept where it stands."""
+        is_known = self._hosts is None or self._is_unkept or self.state.failure is not None
+        if self._is_unkept and not self.result.untouched:
+            try:
+                yield from self._keep_record(releases=True)
+            except Stopped as stopped:  # nobody can be asked, or another control node has the job
+                self._warn([str(stopped)])
+        self._services.release(self._job["name"], None if is_known else self._made_record())
+
+    # What is asked of its hosts
+
+    def _ask(self, do: Callable[[], T]) -> Generator[Any, Any, T]:
+        """Wait for the answer of hosts. Raises Stopped."""
+        try:
+            return (yield Call(do))  # type: ignore[no-any-return]
+        except HostFailed as error:
+            raise Stopped(str(error), error.unreachable) from error
+
+    def _hold(self) -> Workflow:
+        """Make sure that a later call of this run, which goes on from here, has the job."""
+        self._reach()
+        yield from self._ask(self._hosts.hold)
+        self._save()
+
+    def _probe(self) -> Generator[Any, Any, dict[str, ProbedHost]]:
+        """Return what both hosts say of themselves. Raises Stopped if another control node has the job.
+
+        A source that another control node switched over must not be brought back by this one.
+        """
+        probes: dict[str, ProbedHost] = yield from self._ask(self._hosts.probe)
+        dest, options = probes["dest"], self._options
+        holder = "" if options.takeover else self._hosts.find_holder(dest.lease)
+        if holder and not options.check_mode:
+            raise Stopped(holder, is_held=True)
+        self._is_elsewhere = bool(holder)
+        self._warn([holder] if holder else [])
+        path = self._services.store.state_path(self._job["name"])
+        conflict = "" if options.reset else find_conflict(self.state, dest.record, path)
+        if conflict:
+            raise Stopped(conflict, is_held=is_switched_elsewhere(self.state, dest.record))
+        return probes
+
+    def _install(self, probes: Mapping[str, ProbedHost], needed: Collection[str]) -> Generator[Any, Any, bool]:
+        """Install what the hosts lack where Ansible is root; return whether something was."""
+        installed = False
+        for side in SIDES:
+            programs = lacking(needed, probes[side].tools)
+            if not programs or not probes[side].root or self._options.check_mode:
+                continue
+            packages, failure = yield Call(partial(self._hosts.install, side, programs))
+            installed = installed or bool(packages)
+            # Another method may do without them, and if none does, the transfer says so.
+            self._warn([failure] if failure else [])
+        self.result.changed = self.result.changed or installed
+        return installed
 
     # Transfers
 
@@ -356,9 +479,12 @@ class JobRun:
 
     def _pass_gate(self, gate: Gate) -> Workflow:
         """Wait until the whole group is at a gate. Raises Stopped if the group does not go on."""
-        stops = self._options.phase in (Phase.REHEARSE, Phase.CUTOVER)
+        group, stops = self.state.group, self._options.phase in (Phase.REHEARSE, Phase.CUTOVER)
         if not (self.group and stops) or self._has_done(f"gate {gate.value}"):
             return
+        if group is not None and self.state.failure is None:
+            group.stands = NEEDED[gate]
+        self._save()
         reason = yield Barrier(self.group, partial(self._services.decide_group, self.group, gate))
         self._mark_done(f"gate {gate.value}")
         if reason and self.state.failure is None:
@@ -382,10 +508,6 @@ class JobRun:
         """Warn if the destination did not keep the last record that it was given."""
         if self._hosts is not None and self._hosts.not_kept:
             self._warn([f"{self._job['dest_host']} keeps no record of this job: {self._hosts.not_kept}"])
-
-    def _note_failure(self, reason: str, lost: bool) -> None:
-        """Note why the step at hand failed; ``lost``: another control node has the job."""
-        self.state.failure = JobFailure(self.step.value, self._services.now(), reason, lost)
 
     def _save(self) -> None:
         self.state.warnings = self._warnings
@@ -486,3 +608,11 @@ def divide_hooks(state: MigrationState, hooks: Sequence[Mapping[str, Any]]) -> S
                 unmatched.remove(same[0])
                 waiting.remove(number)
     return SwitchHooks(list(switch.hooks), [hooks[number] for number in waiting])
+
+
+def _tell_interrupted(hook: HookRun) -> str:
+    """Return what to tell of a hook that began in an earlier run, which did not write down that it ended."""
+    return (
+        f"the hook {hook.name} of {hook.kind} began on {hook.host} ({hook.at}), and the run was killed before it "
+        "recorded its end. Where this list of hooks is run again, so is this hook"
+    )

@@ -58,6 +58,7 @@ class PreflightFindings(NamedTuple):
 
     problems: list[str]
     warnings: list[str]
+    deletions: str = ""  # what the next transfer would delete
 
 
 def judge_preflight(
@@ -65,13 +66,17 @@ def judge_preflight(
     job: Mapping[str, Any],
     needed: Sequence[str],
     predicted: TransferSummary | None = None,
+    is_seeded: bool = False,
+    may_delete: bool = False,
 ) -> PreflightFindings:
     """Return what the answers of both hosts mean for one job.
 
     ``probes`` are what the hosts answered, ``source`` and ``dest``. ``needed`` are the programs that the method needs,
-    and ``predicted`` is the result of the transfer in check mode, empty if it was not asked.
+    and ``predicted`` is the result of the transfer in check mode, None if it was not asked. For ``is_seeded`` and
+    ``may_delete`` see tell_deletions.
     """
-    problems, warnings = [], []
+    told = tell_deletions(predicted, job, is_seeded, may_delete) if predicted else Deletions()
+    problems, warnings = [told.problem] if told.problem else [], []
     names = {"source": job["src_host"], "dest": job["dest_host"]}
     for side in ("source", "dest"):
         problems += [f"{names[side]}: {text}" for text in probes[side].problems]
@@ -86,7 +91,7 @@ def judge_preflight(
     problems += owner_problems(job, vars(predicted) if predicted else {})
     warnings += _features(names, probes["source"], probes["dest"])
     warnings += _ways(names, probes)
-    return PreflightFindings(problems, warnings)
+    return PreflightFindings(problems, warnings, told.told)
 
 
 def _room(host: str, dest: ProbedHost, predicted: TransferSummary | None) -> list[str]:
@@ -167,12 +172,11 @@ class Deletions(NamedTuple):
     problem: str = ""  # why it will not
 
 
-def tell_deletions(predicted: TransferSummary, job: Mapping[str, Any], first: bool, allowed: bool) -> Deletions:
+def tell_deletions(predicted: TransferSummary, job: Mapping[str, Any], is_seeded: bool, may_delete: bool) -> Deletions:
     """Return what the next transfer would delete, and why it will not.
 
-    ``predicted`` is the result of the transfer in check mode. ``first`` says that the
-    first copy was not completed, so that the destination may hold things of its own, and ``allowed`` that it may delete
-    those.
+    ``predicted`` is the result of the transfer in check mode. Until a job ``is_seeded`` the destination may hold things
+    of its own, which the first copy deletes only if it ``may_delete``.
     """
     count = predicted.files_deleted
     if not count:
@@ -181,10 +185,10 @@ def tell_deletions(predicted: TransferSummary, job: Mapping[str, Any], first: bo
     names = f": {', '.join(named)}" if named else ""
     more = f" and {count - len(named)} more" if named and count > len(named) else ""
     what = (
-        f"the {'first copy' if first else 'next pass'} would delete {entries_text(count)} at "
+        f"the {'next pass' if is_seeded else 'first copy'} would delete {entries_text(count)} at "
         f"{job['dest_host']}:{job['dest']} that {job['src_host']}:{job['src']} does not have{names}{more}"
     )
-    if not first or allowed or job.get("max_delete") is not None:
+    if is_seeded or may_delete or job.get("max_delete") is not None:
         return Deletions(what)
     return Deletions(what, f"{what}. {how_to_agree(job['name'], count)}")
 

@@ -23,20 +23,17 @@ run, since only a person can decide which host should serve.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
-from ..fleet.scheduler import Call, Workflow
+from ..fleet.scheduler import Workflow
 from ..fleet.workflow import Stopped, retry, stop_alone
-from ..host_runner import HostFailed
-from .advice import advice, begin_again
-from .groups import Gate, begin_switch, enter, joins_begun, siblings
-from .hosts import SIDES
+from .advice import advice
+from .groups import Gate
 from .job_run import Failure, JobRun, divide_hooks
 from .phases import Phase, Remedy, Step, find_remedies
-from .preflight import Deletions, agreement, judge_preflight, lacking, needed_programs, tell_deletions
-from .record import find_conflict, is_switched_elsewhere
+from .preflight import agreement, judge_preflight, needed_programs
 from .state import (
     AFTER,
     BEFORE,
@@ -44,13 +41,9 @@ from .state import (
     HOOKS,
     SWITCH_FAILED,
     Downtime,
-    HookRun,
-    MigrationState,
+    JobFailure,
     PreflightResult,
-    ProbedHost,
-    Readiness,
     Rehearsal,
-    RunInfo,
     Seeding,
     Stage,
     Switch,
@@ -68,9 +61,8 @@ class MigrationWorkflow(JobRun):
     """The steps of one job in one run."""
 
     _predicted: TransferSummary | None = None
-    _deletions = Deletions()
+    _deletions = ""  # that the prediction found
     _seeded: TransferSummary | None = None  # by this call, from its beginning
-    _is_elsewhere = False  # check mode found that another control node works on it
 
     def run(self) -> Workflow:
         """Make the steps that are left of this run, and report."""
@@ -83,41 +75,21 @@ class MigrationWorkflow(JobRun):
 
     def _begin_and_run(self) -> Generator[Any, Any, bool]:
         """Make the steps, and return whether a later call of this run has more to do."""
-        name = self._job["name"]
-        problem = "" if self._options.check_mode else self._services.claim(name)
-        if problem:
-            self.result.failure = Failure(name, "start", problem, "Nothing was done.")
-            self.result.untouched = True
+        self.result.failure = self._begin()
+        if self.result.failure is not None:
             return False
-        try:
-            self.state = self._read_state()
-        except Stopped as stopped:
-            return self._refuse("start", str(stopped), "Nothing was done.")
-        decision = self._decide()
-        if decision.refused:
-            return self._refuse(self._options.phase.value, decision.refused, decision.instead)
-        switch = self.state.switch
-        if switch is not None and switch.done:
-            self._services.tell(
-                f"{name} was switched over on {switch.at}, so nothing is transferred. To begin it again: "
-                f"{begin_again(name)}"
-            )
         try:
             if self.state.failure is None and (yield from stop_alone(self._make_steps())):
                 return True
         except Stopped as stopped:
             self._note_stopped(stopped)
-        if self.state.failure is not None and not self.result.untouched and not self._options.check_mode:
+        failure = self.state.failure
+        if failure is not None and not self.result.untouched and not self._options.check_mode:
             if self._hands_over and (self.group or self._remedies):
                 self._save()
                 return True
-            yield from self._handle_failure()
+            yield from self._handle_failure(failure)
         yield from self._end()
-        return False
-
-    def _refuse(self, phase: str, reason: str, instead: str) -> bool:
-        self.result.failure = Failure(self._job["name"], phase, reason, instead)
-        self._services.release(self._job["name"], None)
         return False
 
     def _make_steps(self) -> Generator[Any, Any, bool]:
@@ -154,54 +126,7 @@ class MigrationWorkflow(JobRun):
             self._is_unkept = self._is_unkept or self.step in (*_STOPS, Step.VERIFY) or is_of_earlier_call
         if not self._options.check_mode:
             yield from self._let_go()
-        self._report(self._predicted, self._deletions.told)
-
-    def _let_go(self) -> Workflow:
-        """Let other runs have the job, once its destination has kept where it stands."""
-        is_known = self._hosts is None or self._is_unkept or self.state.failure is not None
-        if self._is_unkept and not self.result.untouched:
-            try:
-                yield from self._keep_record(releases=True)
-            except Stopped as stopped:  # nobody can be asked, or another control node has the job
-                self._warn([str(stopped)])
-        self._services.release(self._job["name"], None if is_known else self._made_record())
-
-    # The state
-
-    def _read_state(self) -> MigrationState:
-        """Return the state as this run finds it. Raises Stopped if it belongs to another tree."""
-        job, options, now = self._job, self._options, self._services.now
-        before = None if options.reset and not options.continues else self._load(job["name"])
-        state = before or MigrationState.fresh(job)
-        fresh = MigrationState.fresh(job)
-        if state.identity != fresh.identity:
-            was = state.identity
-            raise Stopped(
-                f"{self._services.store.state_path(job['name'])} was written for {was.src_host}:{was.src} to "
-                f"{was.dest_host}:{was.dest}, which is not what this job moves. Use another name for the job, or "
-                f"begin it again with {begin_again(job['name'])}"
-            )
-        self._warnings = list(state.warnings)
-        if options.continues and state.run.id == options.run_id:
-            self.step = Step(state.run.step)
-            return state
-        interrupted, state.hook, state.failure = state.hook, None, None
-        others = [self._load(name) for name in siblings(state)]
-        if joins_begun(state, others):  # of its group, decided by a run that did not come to write it down here
-            begin_switch(state, now())
-        if options.reset:
-            state.begun_again = now()
-        state.run = RunInfo(
-            at=now(),
-            by=options.started_by,
-            phase=options.phase.value,
-            id=options.run_id,
-            verify=self._verify,
-            notes=[_tell_interrupted(interrupted)] if interrupted else [],
-            step=self.step.value,
-        )
-        enter(state, self.group, options.run_id)
-        return state
+        self._report(self._predicted, self._deletions)
 
     @property
     def _is_plain(self) -> bool:
@@ -213,81 +138,33 @@ class MigrationWorkflow(JobRun):
         """Whether the role has to run files of tasks later, so that this call ends before the cutover."""
         return self._job["name"] in self._options.hands_over
 
-    def _hold(self) -> Workflow:
-        """Make sure that a later call of this run, which goes on from here, has the job."""
-        self._reach()
-        try:
-            yield Call(self._hosts.hold)
-        except HostFailed as error:
-            raise Stopped(str(error), error.unreachable) from error
-        self._save()
-
     def _retry(self, step: Callable[[], Workflow], most: int | None = None) -> Workflow:
         return retry(self._job["name"], step, self._services.tell, most)
 
     # Preflight
 
     def _preflight(self) -> Workflow:
-        needed = needed_programs(self._job)
-        self._warnings = []
+        """Probe both hosts, install what they lack, predict the first copy, and judge by all that."""
+        needed, self._warnings = needed_programs(self._job), []
         probes = yield from self._probe()
-        path = self._services.store.state_path(self._job["name"])
-        self._respect(probes["dest"].lease)
-        record = probes["dest"].record
-        conflict = "" if self._options.reset else find_conflict(self.state, record, path)
-        if conflict:  # a source that another control node switched over must not be brought back by this one
-            raise Stopped(conflict, is_held=is_switched_elsewhere(self.state, record))
         if self._options.manage_packages and (yield from self._install(probes, needed)):
             probes = yield from self._probe()
-        problems: list[str] = []
-        if self._predicts and not any(probes[side].problems for side in SIDES):
+        unpredicted = []
+        if self._predicts and not any(probe.problems for probe in probes.values()):
             try:
                 self._predicted = yield from self._transfer(check=True)
             except Stopped as stopped:
-                problems.append(str(stopped))
-            else:
-                seeding = self.state.seeding
-                allowed = self._may_delete or (seeding is not None and seeding.limit < 0)
-                self._deletions = tell_deletions(self._predicted, self._job, not self.state.is_seeded, allowed)
-        verdict = judge_preflight(probes, self._job, needed, self._predicted)
-        problems = [*filter(None, [self._deletions.problem]), *verdict.problems, *problems]
-        self._warn(verdict.warnings)
+                unpredicted.append(str(stopped))
+        is_seeded, may_delete = self.state.is_seeded, self._deletes_freely
+        found = judge_preflight(probes, self._job, needed, self._predicted, is_seeded, may_delete)
+        self._deletions = found.deletions
+        self._warn(found.warnings)
+        problems = [*found.problems, *unpredicted]
         if problems:
             raise Stopped("the preflight found these problems:" + "".join(f"\n- {one}" for one in problems))
         before = self.state.phases.preflight
         predicted = self._predicted or (before.predicted if before else None)
         self.state.phases.preflight = PreflightResult(self._services.now(), predicted, probes["source"], probes["dest"])
-
-    def _respect(self, found: object) -> None:
-        """Leave the job alone if another control node works on it; ``found`` is the lease at the destination."""
-        told = self._hosts.find_holder(found)
-        if not told or self._options.takeover:
-            return
-        if not self._options.check_mode:
-            raise Stopped(told, is_held=True)
-        self._is_elsewhere = True
-        self._warn([told])
-
-    def _probe(self) -> Generator[Any, Any, dict[str, ProbedHost]]:
-        try:
-            probes: dict[str, ProbedHost] = yield Call(self._hosts.probe)
-        except HostFailed as error:
-            raise Stopped(str(error), error.unreachable) from error
-        return probes
-
-    def _install(self, probes: Mapping[str, ProbedHost], needed: Collection[str]) -> Generator[Any, Any, bool]:
-        """Install what the hosts lack where Ansible is root; return whether something was."""
-        installed = False
-        for side in SIDES:
-            programs = lacking(needed, probes[side].tools)
-            if not programs or not probes[side].root or self._options.check_mode:
-                continue
-            packages, failure = yield Call(partial(self._hosts.install, side, programs))
-            installed = installed or bool(packages)
-            # Another method may do without them, and if none does, the transfer says so.
-            self._warn([failure] if failure else [])
-        self.result.changed = self.result.changed or installed
-        return installed
 
     @property
     def _predicts(self) -> bool:
@@ -298,36 +175,36 @@ class MigrationWorkflow(JobRun):
         """
         if self._is_elsewhere:  # whose transfer may run
             return False
-        asked = self._options.phase is Phase.PREFLIGHT or self._is_first
+        is_first = not self.state.is_seeded and self.state.seeding is None
+        asked = self._options.phase is Phase.PREFLIGHT or is_first
         return self._options.check_mode or (self._options.preflight_predict and asked)
 
     # Copies while the source serves
 
     def _seed(self) -> Workflow:
-        summary, seeding = self._predicted, self.state.seeding
+        """Make the first copy.
+
+        Entries that only the destination has are removed only if the user agreed, or if a prediction of this run found
+        none. A rerun uses the same limit, since only the same options attach to a running seed.
+        """
+        summary, state = self._predicted, self.state
         # If this run's prediction found nothing to do, the copy is complete, and the final pass makes sure of it.
         if summary is None or Step.CUTOVER not in self._decide().steps or not finds_nothing_to_do(summary):
-            has_begun = seeding is not None  # in an earlier run, whose transfer may have ended since
-            if seeding is None and not self.state.is_seeded:
-                # Entries that only the destination has are removed only if the user agreed, or if a prediction of this
-                # run found none. A rerun uses the same limit, since only the same options attach to a running seed.
+            has_begun = state.seeding is not None  # in an earlier run, whose transfer may have ended since
+            if state.seeding is None:
                 is_free = not self._job.get("delete") or self._predicted is not None
-                self.state.seeding = seeding = Seeding(self._services.now(), -1 if is_free else 0)
+                state.seeding = Seeding(self._services.now(), -1 if is_free else 0)
             self._save()
-            limit = seeding.limit if seeding else -1
-            is_limited = not self._may_delete and limit >= 0
+            limit = None if self._deletes_freely else 0
             try:
-                summary = yield from self._transfer(
-                    limit=limit if is_limited else None, tolerates=_IN_SERVICE, collect=has_begun
-                )
+                summary = yield from self._transfer(limit=limit, tolerates=_IN_SERVICE, collect=has_begun)
             except Stopped as stopped:
-                if not is_limited or "max_delete" not in str(stopped):
+                if limit is None or "max_delete" not in str(stopped):
                     raise
                 how = f"{stopped}. Where the first copy may delete them: {agreement(self._job['name'])}"
                 raise Stopped(how, stopped.may_pass, stopped.is_held) from stopped
-        self.state.phases.seed = summary
+        state.phases.seed = summary
         self._seeded = None if summary.attached else summary
-        self._save()
 
     def _sync(self) -> Workflow:
         """Make delta passes until one is short enough; a seed of this very run that was is as good as a pass."""
@@ -341,7 +218,6 @@ class MigrationWorkflow(JobRun):
         while not is_up_to_date() and len(passes) < max(1, options.sync_max_passes):
             passes.append((yield from self._transfer(tolerates=_IN_SERVICE)))
         self.state.phases.sync = SyncResult(passes, self._services.now())
-        self._save()
         if Step.CUTOVER in self._decide().steps and not is_up_to_date():
             raise Stopped(
                 f"after {len(passes)} passes the last one still took {passes[-1].duration:.0f} s, and "
@@ -350,14 +226,10 @@ class MigrationWorkflow(JobRun):
             )
 
     @property
-    def _is_first(self) -> bool:
-        """Whether no copy has begun, so that all that the destination holds is its own."""
-        return not self.state.is_seeded and self.state.seeding is None
-
-    @property
-    def _may_delete(self) -> bool:
+    def _deletes_freely(self) -> bool:
         """Whether the first copy may delete what the destination has of its own."""
-        return bool({"all", "true", self._job["name"]} & set(self._options.allow_delete))
+        seeding, agreed = self.state.seeding, {"all", "true", self._job["name"]} & set(self._options.allow_delete)
+        return bool(agreed) or (seeding is not None and seeding.limit < 0)
 
     # The cutover
 
@@ -375,11 +247,9 @@ class MigrationWorkflow(JobRun):
             if not self.hooks_of(BEFORE) and not self._is_plain:  # each hook asks for itself
                 yield from self._require_job(required=True)
         yield from self._run_hooks(BEFORE, self.hooks_of(BEFORE))
-        self._stand(Readiness.STOPPED)
         yield from self._pass_gate(Gate.COPY)
         # Nothing serves meanwhile, so what does not pass soon brings the source back.
         yield from self._retry(self._final_pass, most=1 if state.stage is Stage.STOPPED else None)
-        self._stand(Readiness.READY)
         yield from self._pass_gate(Gate.SWITCH)  # which begins the switch of the whole group
 
     def _switch(self) -> Workflow:
@@ -399,7 +269,6 @@ class MigrationWorkflow(JobRun):
         state.switch.done, state.switch.at, state.switch.by = True, now, state.run.by
         state.stopped = False
         self._is_unkept = True
-        self._save()
 
     def _rehearse(self) -> Workflow:
         """Put the source back in service, and note how long a cutover takes."""
@@ -411,13 +280,11 @@ class MigrationWorkflow(JobRun):
         phases.rehearsal = Rehearsal(served, state.cutover_at, phases.cutover, phases.verify)
         phases.cutover = phases.verify = phases.verify_failed = None
         self._is_unkept = True
-        self._save()
 
     def _compare(self) -> Workflow:
         yield from self._keep_record()  # a comparison may take hours
         found = yield from self._compared()
         self._is_unkept = True
-        self._save()
         if not found.identical:
             raise Stopped(tell_differences(found))
 
@@ -425,14 +292,14 @@ class MigrationWorkflow(JobRun):
 
     def _note_stopped(self, stopped: Stopped) -> None:
         """Note why the step at hand failed. A job that another run has is left as it is."""
-        self.result.untouched = bool(self._lost or stopped.is_held)
-        self._note_failure(self._lost or str(stopped), lost=self.result.untouched)
+        lost = self.result.untouched = bool(self._lost or stopped.is_held)
+        self.state.failure = JobFailure(self.step.value, self._services.now(), self._lost or str(stopped), lost)
         self._end_hook("failed")
         is_copy = self.step in (Step.SEED, Step.SYNC)
         self._is_unkept = is_copy and not stopped.may_pass
         self._save()
 
-    def _handle_failure(self) -> Workflow:
+    def _handle_failure(self, failure: JobFailure) -> Workflow:
         """Run what undoes a failure, once the rest of the group knows of it."""
         for gate in Gate:
             yield from self._pass_gate(gate)
@@ -444,19 +311,15 @@ class MigrationWorkflow(JobRun):
                     if remedy is Remedy.REVIVE:
                         self._serve_again()
                 except Stopped as stopped:
-                    self._note_failed_remedy(kind, stopped)
+                    is_of_hook = bool(self.state.hooks and self.state.hooks[-1].result == "failed")
+                    then = f"a hook of {kind} failed, too" if is_of_hook else "what was to undo it could not be done"
+                    failure.reason += f" -- and {then}: {stopped}"
                 self._is_unkept = True
                 self._mark_done(f"undo {remedy.value}")
 
     @property
     def _remedies(self) -> tuple[Remedy, ...]:
         return find_remedies(self.state, in_switch=self.step is Step.SWITCH)
-
-    def _note_failed_remedy(self, kind: str, stopped: Stopped) -> None:
-        is_of_hook = bool(self.state.hooks and self.state.hooks[-1].result == "failed")
-        then = f"and a hook of {kind} failed, too" if is_of_hook else "and what was to undo it could not be done"
-        if self.state.failure is not None:
-            self.state.failure.reason += f" -- {then}: {stopped}"
 
     def _serve_again(self) -> None:
         """Note that the source is back in service, unless nothing puts it there."""
@@ -474,17 +337,3 @@ class MigrationWorkflow(JobRun):
         if self.hooks_of(BEFORE) and state.stopped_at:
             rehearses = self._options.phase is Phase.REHEARSE
             state.downtimes.append(Downtime(state.stopped_at, now, serves, rehearses or None))
-
-    def _stand(self, standing: Readiness) -> None:
-        """Write down how far the job is; the others of its group wait for it."""
-        if self.state.group is not None:
-            self.state.group.stands = standing
-        self._save()
-
-
-def _tell_interrupted(hook: HookRun) -> str:
-    """Return what to tell of a hook that began in an earlier run, which did not write down that it ended."""
-    return (
-        f"the hook {hook.name} of {hook.kind} began on {hook.host} ({hook.at}), and the run was killed before it "
-        "recorded its end. Where this list of hooks is run again, so is this hook"
-    )

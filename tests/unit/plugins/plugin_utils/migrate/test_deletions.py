@@ -29,25 +29,25 @@ def predicted(count: int) -> TransferSummary:
     ],
 )
 def test_the_count_and_the_first_names_are_told(count, words):
-    found = tell_deletions(predicted(count), JOB, first=True, allowed=False)
+    found = tell_deletions(predicted(count), JOB, is_seeded=False, may_delete=False)
     assert words in found.told and words in found.problem
     assert "the first copy" in found.told
     assert """-e '{"migrate_allow_delete": ["home"]}'""" in found.problem and f"max_delete: {count} " in found.problem
 
 
 @pytest.mark.parametrize(
-    "job, first, allowed",
-    [({}, True, True), ({}, False, False), ({"max_delete": 9}, True, False), ({"max_delete": 0}, True, False)],
+    "job, is_seeded, may_delete",
+    [({}, False, True), ({}, True, False), ({"max_delete": 9}, False, False), ({"max_delete": 0}, False, False)],
 )
-def test_what_is_agreed_or_no_first_copy_is_no_problem(job, first, allowed):
-    found = tell_deletions(predicted(2), {**JOB, **job}, first=first, allowed=allowed)
+def test_what_is_agreed_or_no_first_copy_is_no_problem(job, is_seeded, may_delete):
+    found = tell_deletions(predicted(2), {**JOB, **job}, is_seeded, may_delete)
     assert found.told and not found.problem
 
 
 def test_where_nothing_would_go_nothing_is_told():
-    assert tell_deletions(predicted(0), JOB, first=True, allowed=False) == Deletions()
+    assert tell_deletions(predicted(0), JOB, is_seeded=False, may_delete=False) == Deletions()
 
 
 def test_an_account_without_names_is_told_by_its_count():
-    told = tell_deletions(TransferSummary(files_deleted=3), JOB, first=True, allowed=False).told
+    told = tell_deletions(TransferSummary(files_deleted=3), JOB, is_seeded=False, may_delete=False).told
     assert told.endswith("old:/home/ does not have")

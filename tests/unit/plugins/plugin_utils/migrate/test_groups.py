@@ -103,7 +103,7 @@ def test_what_would_tear_a_group_apart_is_told_with_what_to_type(hosts, only, wo
 def test_what_enters_a_run_is_known_by_it():
     entered = state("site", "ready", "run-1")
     enter(entered, "server", RUN)
-    assert entered.group == GroupState("server", RUN, "waiting")
+    assert entered.group == GroupState("server", RUN, Readiness.WAITING)
     enter(entered, "", RUN)
     assert entered.group is None
     for switch in (BEGUN, DONE):  # it keeps what it was decided with

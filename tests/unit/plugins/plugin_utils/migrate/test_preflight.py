@@ -41,7 +41,7 @@ def judge(source=None, dest=None, **predicted) -> PreflightFindings:
 
 
 def test_two_good_hosts_have_nothing_to_say():
-    assert judge(bytes_sent=2**30, files_created=1000) == ([], [])
+    assert judge(bytes_sent=2**30, files_created=1000) == ([], [], "")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_warnings(source, dest, words):
     ],
 )
 def test_what_is_no_loss_is_not_told(source, dest):
-    assert judge(source, dest) == ([], [])
+    assert judge(source, dest) == ([], [], "")
 
 
 CAROL = {
