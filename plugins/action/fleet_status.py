@@ -23,6 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.exposition im
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.overview import Overview, take_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import Job, Row, Standing, State
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.table import render_table
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import find_set_by_facts, refuse_facts
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_status import (
     merged,
@@ -44,9 +45,13 @@ class ActionModule(ControlNodeAction):
     """Show where the fleet stands."""
 
     documentation = DOCUMENTATION
+    folder_name = "longhaul-migrate"
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Ask the hosts, show the table, write the textfile where one is asked for, and return it all."""
+        refused = refuse_facts("the host of the play", find_set_by_facts(self.variables, "migrate", "status"))
+        if refused:
+            return {"failed": True, "msg": f"Nothing was done: {refused}"}
         try:
             jobs = read_jobs(options)
         except Refusal as error:
@@ -96,7 +101,7 @@ class ActionModule(ControlNodeAction):
 
 def read_jobs(options: Mapping[str, Any]) -> list[Job]:
     """Return the jobs, with what the control node keeps of each. Raises Refusal for what is no job."""
-    store = Store(options["folder"], writes=False) if options["folder"] else None
+    store = Store(options["folder"], writes=False)
     jobs: dict[str, Job] = {}
     for number, given in enumerate(options["jobs"]):
         job = {**options["defaults"], **given}
@@ -123,10 +128,8 @@ def read_record(job: Job, found: object) -> Standing:
     return kept if record is None else merged(kept, standing_of_record(record), job.dest_host)
 
 
-def _standing(store: Store | None, name: str) -> Standing:
+def _standing(store: Store, name: str) -> Standing:
     """Return where a job stands by its state on the control node."""
-    if store is None:
-        return Standing()
     path = store.state_path(name)
     try:
         state = store.read(name)

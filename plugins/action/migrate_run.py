@@ -43,7 +43,8 @@ class ActionModule(ConductAction):
     """Do one part of a run."""
 
     documentation = DOCUMENTATION
-    users_own = ("hooks",)  # paths and names of the user's, which the role uses
+    users_own = ("hooks", "folder")  # paths and names of the user's, which the role uses
+    folder_name = "longhaul-migrate"
 
     def conduct(
         self, options: Mapping[str, Any], say: Say, interruption: Interruption, write: bool

@@ -25,6 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request imp
     complete_request,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.workflow import RestoreWorkflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
 
 prepare(transfer.DOCUMENTATION)
@@ -42,10 +43,11 @@ class ActionModule(PairAction):
 
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Complete the request, and restore if this is the host that receives the files."""
-        own, folder = str(variables.get("inventory_hostname")), options["folder"]
+        own = str(variables.get("inventory_hostname"))
         refused = refuse_facts(own, find_set_by_facts(variables, *self.roles))
         if refused:
             return {"failed": True, "msg": f"Nothing was done: {refused}"}
+        folder = find_folder("longhaul-restore", options["folder"], variables, self._templar.template)
         try:
             request = RestoreRequest(**options["request"]) if options["request"] else _complete(options, variables)
         except Refusal as refusal:
@@ -57,7 +59,7 @@ class ActionModule(PairAction):
         refused = "" if self._task.check_mode else refuse_unwritable(folder, _FOLDER)
         if refused:
             return {"failed": True, "msg": refused}
-        ends = {"src_host": request.repository_host, "dest_host": request.to}
+        ends = {"src_host": request.repository_host, "dest_host": request.to, "folder": folder}
         try:
             result = super().work({**options, **ends, "request": request}, variables)
         except OSError as error:

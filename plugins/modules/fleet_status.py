@@ -60,7 +60,10 @@ options:
     description:
       - Folder of the reports and states of the migration on the control node, which is C(migrate_report_dir). It tells the
         phases of the jobs. If it does not exist here, the rows show only what the hosts know.
+      - Empty means C(longhaul-migrate) in the folder that the variable C(longhaul_state_dir) names, or without that beside
+        the inventory.
     type: path
+    default: ""
   textfile:
     description:
       - Write the figures to this file on the control node, for the textfile collector of the Prometheus node exporter. Its

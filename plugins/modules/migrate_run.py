@@ -35,9 +35,9 @@ options:
     choices: [check, begin, continue, report, compare]
     required: true
   folder:
-    description: The folder of the reports and the states on the control node.
+    description: The folder of the reports and the states on the control node. Empty as C(migrate_report_dir) may be.
     type: path
-    required: true
+    default: ""
   hosts:
     description: Hosts of the play for whose jobs this task is.
     type: list

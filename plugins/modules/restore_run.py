@@ -97,9 +97,9 @@ options:
     type: bool
     default: false
   folder:
-    description: The folder on the control node for the reports.
+    description: The folder on the control node for the reports. Empty as C(restore_report_dir) may be.
     type: path
-    required: true
+    default: ""
 seealso:
   - module: longhaul.fleet.snapshot
   - module: longhaul.fleet.transfer

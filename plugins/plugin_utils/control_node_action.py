@@ -10,17 +10,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from .fleet_action import FleetAction
-from .state_folder import REPORTS, VARIABLE, try_writing
+from .state_folder import REPORTS, VARIABLE, find_folder, try_writing
 
 
 class ControlNodeAction(FleetAction):
     """An action that writes on the control node: no connection, no become, and no host is changed."""
 
     variables: Mapping[str, Any]  # of the task, for act
+    folder_name = ""  # of the folder of states, where the option "folder" is empty
 
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Do it, and say that nothing changed: what changed is on the hosts."""
         self.variables = variables
+        if self.folder_name:
+            folder = find_folder(self.folder_name, options["folder"], variables, self._templar.template)
+            options = {**options, "folder": folder}
         try:
             return {"changed": False, **self.act(options, write=not self._task.check_mode)}
         except OSError as error:

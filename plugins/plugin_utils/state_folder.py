@@ -8,10 +8,25 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 VARIABLE = "longhaul_state_dir"  # of the user: the folder that has those of all roles
 REPORTS = "_report_dir"  # how the variables for one role end
+
+
+def find_folder(
+    name: str, given: str | None, variables: Mapping[str, Any], template: Callable[[object], object]
+) -> str:
+    """Return the folder of a role as a path without links: the one that was ``given``, else the folder ``name``.
+
+    ``variables`` are those of the task, which facts must not have set, and ``template`` works out values of users.
+    """
+    if not given:
+        configured = str(template(variables.get(VARIABLE) or ""))
+        sources = variables.get("ansible_inventory_sources") or ()
+        given = state_folder(name, configured, str(variables.get("inventory_dir") or ""), map(str, sources))
+    return os.path.realpath(os.path.expanduser(given))
 
 
 def state_folder(name: str, configured: str, inventory: str, sources: Iterable[str] = ()) -> str:

@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import state_folder, try_writing
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder, state_folder, try_writing
 
 
 def test_it_is_beside_the_inventory_unless_the_user_names_another(tmp_path: Path) -> None:
@@ -31,6 +32,18 @@ def test_it_is_not_in_a_folder_of_which_ansible_reads_each_file_as_an_inventory(
 def test_without_an_inventory_it_is_in_the_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PWD", "/srv/work")
     assert state_folder("longhaul-restore", "", "", ["old,new,"]) == "/srv/work/longhaul-restore"
+
+
+def test_what_the_user_names_wins_and_is_a_path_without_links(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    variables = {"longhaul_state_dir": "{{ home }}/state", "inventory_dir": "/srv", "ansible_inventory_sources": ["/x"]}
+    given = find_folder("longhaul-migrate", f"{tmp_path}/link/reports", variables, str)
+    assert given == str(tmp_path.resolve() / "reports")
+    assert find_folder("longhaul-migrate", "~/reports", variables, str) == os.path.expanduser("~/reports")
+    templated = find_folder("longhaul-migrate", "", variables, lambda text: str(text).replace("{{ home }}", "/home"))
+    assert templated == "/home/state/longhaul-migrate"
+    beside = find_folder("longhaul-migrate", None, {"inventory_dir": str(tmp_path)}, str)
+    assert beside == str(tmp_path.resolve() / "longhaul-migrate")
 
 
 def test_trying_leaves_nothing_behind(tmp_path: Path) -> None:
