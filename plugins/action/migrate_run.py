@@ -17,6 +17,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files impor
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.slices import is_automated
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import put_clean_first
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import (
     Selection,
@@ -85,7 +86,7 @@ class ActionModule(ConductAction):
         if refused:
             return {"failed": True, "msg": refused}
         hosts = list(dict.fromkeys(str(job["dest_host"]) for job in select_jobs(options).jobs))
-        return {"hosts": hosts}
+        return {"hosts": put_clean_first(hosts, self.variables, "migrate")}
 
     def _run(
         self, options: Mapping[str, Any], selection: Selection, say: Say, interruption: Interruption, write: bool

@@ -12,7 +12,11 @@ from typing import Any
 from ansible import constants
 from ansible_collections.longhaul.fleet.plugins.modules.role_variables import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import find_set_by_facts, refuse_facts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import (
+    find_set_by_facts,
+    put_clean_first,
+    refuse_facts,
+)
 
 
 class ActionModule(ControlNodeAction):
@@ -28,7 +32,8 @@ class ActionModule(ControlNodeAction):
         refused = refuse_facts(host, names)
         if refused and not self._task.no_log:
             return {"failed": True, "msg": f"Nothing was done: {refused}"}
-        return {"variables": {} if refused else options["variables"], "refused": refused}
+        hosts = put_clean_first(options["hosts"], self.variables, *options["roles"])
+        return {"variables": {} if refused else options["variables"], "refused": refused, "hosts": hosts}
 
     def place(self, _options: Mapping[str, Any]) -> tuple[str, str]:
         """Return where Ansible keeps its own files here: nothing is written."""

@@ -36,6 +36,11 @@ options:
     description: The variables, by the names under which tasks read them.
     type: dict
     default: {}
+  hosts:
+    description: Hosts of a play that one of them speaks for.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -55,4 +60,9 @@ refused:
     - Why they are refused, empty if they are not. With C(no_log) the task does not fail, since nobody could read why.
   returned: success
   type: str
+hosts:
+  description: The hosts that were given. Those whose facts have set such variables are the last.
+  returned: success
+  type: list
+  elements: str
 """

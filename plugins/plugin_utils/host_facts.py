@@ -60,6 +60,21 @@ def find_options_set_by_facts(variables: Mapping[str, Any], options: Iterable[st
     return sorted(one for one in options if one.removeprefix("ansible_") in facts and one in variables)
 
 
+def put_clean_first(hosts: Iterable[str], variables: Mapping[str, Any], *roles: str) -> list[str]:
+    """Return hosts with those last whose facts have set such variables: the first one speaks for a play of all.
+
+    ``variables`` are those of the task. Without ``--limit``, which may leave hosts out, it looks no further than to the
+    first host that has not.
+    """
+    listed, refused = list(hosts), []
+    for host in listed:
+        if find_set_by_facts(variables["hostvars"][host], *roles):
+            refused.append(host)
+        elif "ansible_limit" not in variables:
+            break
+    return [*(host for host in listed if host not in refused), *refused]
+
+
 def refuse_facts(host: str, names: list[str]) -> str:
     """Return why a host is refused whose facts set these variables, and what to do; empty if there are none."""
     if not names:

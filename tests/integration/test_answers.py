@@ -118,3 +118,29 @@ def test_the_system_that_a_host_reports_names_no_file(hosts: Testbed, playbooks:
     )
     for role, value in known.items():
         assert run.result(f"Show {role}")["msg"] == f"{value} safe"
+
+
+def test_cached_facts_that_are_refused_end_the_jobs_of_their_host_only(hosts: Testbed, playbooks: Playbooks) -> None:
+    """Though it is the first one of the plays that run once, and says where the inventory is and what the jobs are."""
+    small_tree(hosts)
+    folder = playbooks.inventory.parent
+    forged, textfile = folder / "forged", folder / "forged.prom"
+    job = {"src_host": "alpha", "src": "/data/src/", "dest": "/data/dest"}
+    jobs = [{**job, "name": f"to-{host}", "dest_host": host} for host in ("beta", "alpha")]
+    (folder / "group_vars").mkdir(exist_ok=True)
+    (folder / "group_vars/all.yml").write_text(json.dumps({"migrate_jobs": jobs}))
+    (playbooks.folder / "ansible.cfg").write_text(
+        f"[defaults]\nfact_caching=jsonfile\nfact_caching_connection={folder / 'cache'}\n"
+    )
+    said = {"inventory_dir": str(forged), "migrate_jobs": [], "status_textfile": str(textfile), "cacheable": True}
+    playbooks.run([{"ansible.builtin.set_fact": said}], hosts="beta").expect_success()
+    run = playbooks.run("longhaul.fleet.migrate", migrate_phase="seed")
+    assert run.rc and "1 of 2 jobs failed: to-beta" in run.failures[-1], run.output
+    assert "migrate_jobs, inventory_dir: set among the facts of beta" in run.output
+    assert not compare.differences(hosts.root("alpha") / "data/src", hosts.root("alpha") / "data/dest")
+    assert not (hosts.root("beta") / "data/dest").exists()
+    run = playbooks.run("longhaul.fleet.verify")
+    assert "to-alpha: the trees are the same" in run.output and "1 of 2 jobs failed: to-beta" in run.failures[-1]
+    run = playbooks.run("longhaul.fleet.status")
+    assert run.rc == 0 and "to-alpha" in run.output and "set among the facts of beta" in run.output, run.output
+    assert not forged.exists() and not textfile.exists()

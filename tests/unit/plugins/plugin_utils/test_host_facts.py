@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import (
     PLUGIN_OPTIONS,
     find_options_set_by_facts,
     find_set_by_facts,
+    put_clean_first,
     refuse_facts,
 )
 
@@ -117,3 +118,11 @@ def test_the_refusal_says_what_to_type() -> None:
     said = refuse_facts("web1", ["backup_after"])
     assert said.startswith("backup_after: set among the facts of web1,") and "--flush-cache" in said
     assert "cacheable" in said and refuse_facts("web1", []) == ""
+
+
+def test_a_host_that_says_too_much_does_not_speak_for_others() -> None:
+    bad, good = variables({"migrate_jobs": []}), variables({"hostname": "x"})
+    given: dict[str, Any] = {"hostvars": {"a": bad, "b": good, "c": bad, "d": good}}
+    assert put_clean_first("abcd", given, "migrate") == ["b", "c", "d", "a"], "it looks no further than to b"
+    assert put_clean_first("abcd", {**given, "ansible_limit": "c,d"}, "migrate") == ["b", "d", "a", "c"]
+    assert put_clean_first("ac", given, "migrate") == ["a", "c"] and put_clean_first([], given, "migrate") == []
