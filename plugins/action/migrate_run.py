@@ -70,7 +70,8 @@ class ActionModule(ConductAction):
                 path = store.state_path(name)
                 return {"failed": True, "msg": f"Nothing was done: {path} cannot be read: {error}. Restore it"}
         selection = select_jobs(options, states)
-        refused = refuse_selection(selection, options) if options["part"] == "begin" else ""
+        load = self._loader.load_from_file
+        refused = refuse_selection(selection, options, load) if options["part"] == "begin" else ""
         if refused:
             return {"failed": True, "msg": refused}
         return self._run(options, selection, say, interruption, write)

@@ -10,6 +10,7 @@ them becomes a variable. Files of tasks are run by the role, as tasks of the use
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -117,6 +118,11 @@ def find_hook_problem(written: Mapping[str, Any]) -> str:
             "tasks, a file of tasks"
         )
     return ""
+
+
+def path_of_tasks(folder: str, tasks: str) -> str:
+    """Return the path of a hook's file of tasks. One that is not absolute is in ``folder``."""
+    return os.path.join(folder, os.path.expanduser(tasks))
 
 
 def run_hook(runner: HostRunner, hook: Hook) -> HookResult:

@@ -110,17 +110,19 @@ def test_a_hook_has_the_keywords_of_its_task(hosts: Testbed, migration: Migratio
     assert (hosts.root("alpha") / "data/ran").read_text() == 2 * "0 by the play /root\n"
 
 
-def test_a_hook_whose_file_is_missing_fails_and_the_source_is_brought_back(
-    hosts: Testbed, migration: Migration
-) -> None:
-    back = {"host": "source", "command": ["/usr/bin/touch", "/data/back"]}
-    misspelt = {"name": "stop", "host": "source", "tasks": "stop-it.yml"}
-    migration.jobs[0].update(before_cutover=[misspelt], cutover_failed=[back])
-    migration.run(migrate_phase="sync")
-    said = migration.run_into_failure()
-    assert "stop (before_cutover) on alpha failed" in said, said
-    assert "there is no file" in said and "stop-it.yml" in said, said
-    assert (hosts.root("alpha") / "data/back").exists() and not migration.report()["quiesced"]
+def test_hooks_that_cannot_run_are_told_before_anything_begins(hosts: Testbed, migration: Migration) -> None:
+    folder = migration.playbooks.inventory.parent
+    (folder / "torn.yml").write_text("- name: Stop it\n  ansible.builtin.command: {")
+    (folder / "words.yml").write_text("stop: it\n")
+    files = [{"name": name, "host": "source", "tasks": f"{name}.yml"} for name in ("misspelt", "torn", "words")]
+    migration.jobs[0].update(before_cutover=files)
+    said = migration.run_into_failure(migrate_phase="sync")
+    for words in ("misspelt.yml cannot be read", "torn.yml cannot be read", "words.yml is no list of tasks"):
+        assert words in said, said
+    migration.jobs[0].update(before_cutover=[{**files[0], "host": "aplha"}])
+    said = migration.run_into_failure(migrate_phase="sync")
+    assert "hook misspelt of before_cutover runs on aplha, which is not in the inventory" in said, said
+    assert not (hosts.root("beta") / "data/dest").exists()
 
 
 @pytest.mark.parametrize("kind", ["command", "tasks"])

@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 from ..fleet.scheduler import Barrier, Call, HandOver, Workflow
 from ..fleet.source_changes import tell_changes
 from ..fleet.workflow import Stopped, Transfer, hook_to_end, transfer_to_end
-from ..hooks import Hook, HookResult, Told, read_hook, tell_hook
+from ..hooks import Hook, HookResult, Told, path_of_tasks, read_hook, tell_hook
 from ..host_runner import HostFailed, HostRunner
 from ..task_failure import tell_failure
 from .advice import advice, begin_again
@@ -441,7 +441,7 @@ class JobRun:
 
     def _hand_over(self, told: Told, hook: Hook, begun: HookRun) -> HandOver:
         """Return the file of tasks for the role. Raises Stopped if there is none."""
-        file = os.path.join(self._options.hook_folder, os.path.expanduser(hook.tasks))
+        file = path_of_tasks(self._options.hook_folder, hook.tasks)
         if not os.path.exists(file):
             self._end_hook("failed")
             missing = (

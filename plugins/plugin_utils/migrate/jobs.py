@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user
 
 from ..fleet.slices import at_most, explain_missing
 from ..folders import inside
-from ..hooks import find_hook_problem
+from ..hooks import find_hook_problem, path_of_tasks
 from ..name_list import read_names
 from ..roots import child_name
 from .groups import Group, find_groups, find_left_out
@@ -33,6 +33,7 @@ from .state import BACK, BEFORE, FAILED, HOOKS, MigrationState
 Job = Mapping[str, Any]
 REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
 HOSTS = ("src_host", "dest_host")
+_SIDES = ("source", "dest", "localhost")  # what a hook may have as host besides those of the inventory
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
@@ -84,12 +85,13 @@ def refuse_jobs(options: Mapping[str, Any], hosts: Iterable[str], automated: boo
             "migrate_back copies what the new host has, and switches nothing over: leave out "
             f"migrate_phase={phase.value}, or set it to preflight, seed or sync"
         )
+    known = frozenset(hosts)
     selected = find_back(jobs, back, options["defaults"]) if back else None
     problems = [
-        *_problems_of_hooks(options, "migrate_"),
+        *_problems_of_hooks(options, known, "migrate_"),
         *find_problems(
             selected.jobs if selected else jobs,
-            hosts,
+            known,
             options["defaults"],
             only=[] if back else read_names(options["only"]),
             agreed=read_agreed(options["allow_delete"]),
@@ -104,15 +106,15 @@ def refuse_jobs(options: Mapping[str, Any], hosts: Iterable[str], automated: boo
     return _listed("migrate_jobs is not valid, and nothing was done", problems)
 
 
-def refuse_selection(selection: Selection, options: Mapping[str, Any]) -> str:
-    """Return why a run does not begin with its jobs, by their states and the hosts of the play; empty if it does."""
-    if selection.problems:
-        return _listed("Nothing was done", selection.problems)
-    if Phase(options["phase"]) not in (Phase.REHEARSE, Phase.CUTOVER):
-        return ""
-    return _listed(
-        "Nothing was done", find_left_out(selection.groups, options["play_hosts"], read_names(options["only"]))
-    )
+def refuse_selection(selection: Selection, options: Mapping[str, Any], load: Callable[[str], object]) -> str:
+    """Return why a run does not begin with its jobs; empty if it does.
+
+    By their states, the hosts of the play and the files of tasks that are hooks, which ``load`` reads.
+    """
+    problems = selection.problems + _problems_of_files(selection, options, load)
+    if Phase(options["phase"]) in (Phase.REHEARSE, Phase.CUTOVER):
+        problems += find_left_out(selection.groups, options["play_hosts"], read_names(options["only"]))
+    return _listed("Nothing was done", problems)
 
 
 def read_agreed(given: object) -> list[str]:
@@ -125,11 +127,44 @@ def _listed(what: str, problems: Sequence[str]) -> str:
     return "".join([f"{what}:", *(f"\n- {one}" for one in problems)]) if problems else ""
 
 
-def _problems_of_hooks(lists: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return what is wrong with the hooks of a job, or with those for all jobs, whose lists have a ``prefix``."""
-    found = [(f"{prefix}{kind}", hook) for kind in HOOKS for hook in lists.get(kind) or ()]
-    problems = [(where, hook.get("name") or "without a name", find_hook_problem(hook)) for where, hook in found]
-    return [f"hook {name} of {where} {problem}" for where, name, problem in problems if problem]
+def _hooks_of(lists: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what to call each hook of a job, or of those for all jobs, whose lists have a ``prefix``; and the hook."""
+    for kind in HOOKS:
+        for hook in lists.get(kind) or ():
+            yield f"hook {hook.get('name') or 'without a name'} of {prefix}{kind}", hook
+
+
+def _problems_of_hooks(lists: Mapping[str, Any], hosts: AbstractSet[str], prefix: str = "") -> list[str]:
+    problems = []
+    for called, hook in _hooks_of(lists, prefix):
+        problem = find_hook_problem(hook)
+        problems += [f"{called} {problem}"] if problem else []
+        host = str(hook.get("host") or "source")
+        if host not in hosts and host not in _SIDES:
+            problems.append(
+                f"{called} runs on {host}, which is not in the inventory. Name one of its hosts, source or dest"
+            )
+    return problems
+
+
+def _problems_of_files(selection: Selection, options: Mapping[str, Any], load: Callable[[str], object]) -> list[str]:
+    """Return what is wrong with the files of tasks; ``load`` reads YAML."""
+    found = [*_hooks_of(options, "migrate_")]
+    found += [(f"job {job['name']}: {called}", hook) for job in selection.jobs for called, hook in _hooks_of(job)]
+    files: dict[str, str] = {}
+    for called, hook in found:
+        if hook.get("tasks"):
+            files.setdefault(path_of_tasks(options["hook_folder"], str(hook["tasks"])), called)
+    problems = []
+    for path, called in files.items():
+        try:
+            tasks = load(path)
+        except Exception as error:  # Ansible raises what it likes for YAML that is none, and for vaults
+            problems.append(f"{called}: {path} cannot be read: {error}")
+            continue
+        if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
+            problems.append(f"{called}: {path} is no list of tasks")
+    return problems
 
 
 def find_problems(
@@ -202,7 +237,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[st
         if job.get(key) and not str(job[key]).startswith("/"):
             problems.append(f"{key} {job[key]} is not an absolute path")
     problems += _problems_of_rsync_opts(job.get("rsync_opts") or [])
-    problems += _problems_of_hooks(job)
+    problems += _problems_of_hooks(job, hosts)
     if problems or job["src_host"] != job["dest_host"]:
         return problems
     origin, target = os.path.normpath(str(job["src"])), arrival(job)

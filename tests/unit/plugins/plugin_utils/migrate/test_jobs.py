@@ -200,6 +200,40 @@ def test_a_hook_that_cannot_run(hook, words):
     assert problem.startswith("job data: hook") and words in problem
 
 
+@pytest.mark.parametrize(("host", "is_known"), [("new", True), ("dest", True), ("localhost", True), ("nwe", False)])
+def test_the_host_of_a_hook_is_in_the_inventory(host: str, is_known: bool):
+    found = find_problems([job(after_cutover=[{**HOOK, "host": host, "name": "start"}])], HOSTS)
+    words = "job data: hook start of after_cutover runs on nwe, which is not in the inventory. Name one of its hosts"
+    assert is_known == (not found) and all(words in problem for problem in found), found
+
+
+def test_each_file_of_tasks_is_a_list_of_tasks_before_anything_begins():
+    files = {"good.yml": [{"ansible.builtin.ping": {}}], "empty.yml": None, "words.yml": ["ping"]}
+    hooks = [{"host": "dest", "tasks": name} for name in (*files, "/gone.yml", "good.yml", "words.yml")]
+    given: dict[str, Any] = {kind: [] for kind in KINDS}
+    given.update(
+        phase="sync", only=[], back=[], defaults={}, hook_folder="/etc/fleet", jobs=[job(before_cutover=hooks)]
+    )
+    given["after_cutover"] = [{"host": "dest", "name": "torn", "tasks": "torn.yml"}]
+
+    def load(path: str) -> object:
+        folder, _slash, name = path.rpartition("/")
+        if name not in files:
+            raise ValueError(f"no such file or no YAML: {name}")
+        assert folder == "/etc/fleet"
+        return files[name]
+
+    unread = "cannot be read: no such file or no YAML"
+    said = refuse_selection(select_jobs(given), given, load).splitlines()
+    assert said == [
+        "Nothing was done:",
+        f"- hook torn of migrate_after_cutover: /etc/fleet/torn.yml {unread}: torn.yml",
+        "- job data: hook without a name of before_cutover: /etc/fleet/empty.yml is no list of tasks",
+        "- job data: hook without a name of before_cutover: /etc/fleet/words.yml is no list of tasks",
+        f"- job data: hook without a name of before_cutover: /gone.yml {unread}: gone.yml",
+    ]
+
+
 def test_the_name_of_a_group():
     assert find_problems([job(cutover_group="shop.1")], HOSTS) == []
     (problem,) = find_problems([job(cutover_group="a b")], HOSTS)
@@ -265,7 +299,8 @@ def test_a_name_that_no_job_has_and_a_job_that_was_not_switched_over_are_told_to
     given: dict[str, Any] = {**{kind: [] for kind in KINDS}, "phase": "sync", "only": [], "allow_delete": []}
     given.update(jobs=[JOB], defaults={}, back=["daat", "data"])
     assert refuse_jobs(given, HOSTS, False) == ""
-    said = refuse_selection(select_jobs(given, []), given)
+    given["hook_folder"] = "/etc/fleet"
+    said = refuse_selection(select_jobs(given, []), given, lambda _path: [])
     assert "migrate_back names daat, and there is no such job" in said and "job data: it was not switched over" in said
     assert "names daat" in refuse_jobs({**given, "back": ["daat"]}, HOSTS, False)
     assert "names daat" in refuse_jobs({**given, "jobs": [{**JOB, "src": "/srv"}]}, ["new"], False)
