@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.hook_steps import TasksHook, TasksResult
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
@@ -25,12 +26,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler imp
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.groups import Gate, find_groups, settle
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_run import (
-    Options,
-    Services,
-    TasksHook,
-    TasksResult,
-)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_run import Options, Services
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.phases import Phase, Step
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import parse_discovered
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import HOOKS, MigrationState

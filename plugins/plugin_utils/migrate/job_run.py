@@ -9,7 +9,6 @@ The order of the steps is in ``workflow``, which tables decide (``phases``).
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +18,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
+from ..fleet.hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_failure, find_tasks
 from ..fleet.scheduler import Barrier, Call, HandOver, Workflow
 from ..fleet.source_changes import tell_changes
 from ..fleet.workflow import Stopped, Transfer, hook_to_end, transfer_to_end
-from ..hooks import Hook, HookResult, Told, path_of_tasks, read_hook, tell_hook
+from ..hooks import Hook, HookResult, Told, read_hook, tell_hook
 from ..host_runner import HostFailed, HostRunner
 from ..task_failure import tell_failure
 from .advice import advice, begin_again
@@ -36,7 +36,6 @@ from .state import (
     AFTER,
     BEFORE,
     Comparison,
-    HookRun,
     Identity,
     MigrationState,
     ProbedHost,
@@ -49,27 +48,6 @@ from .state import (
 from .store import Store
 
 T = TypeVar("T")
-
-
-class TasksResult(NamedTuple):
-    """How a file of tasks ended, which was handed over to the role."""
-
-    hook: str  # its id
-    failed: bool = False
-    result: Mapping[str, Any] = MappingProxyType({})  # of the task that failed
-    task: str = ""  # its name
-    hidden: bool = False  # it had no_log
-
-
-class TasksHook(NamedTuple):
-    """A file of tasks that the role has to run."""
-
-    job: str
-    id: str
-    host: str
-    file: str
-    timeout: float
-    hidden: bool
 
 
 class Options(NamedTuple):
@@ -430,10 +408,10 @@ class JobRun:
             result = yield from hook_to_end(hook, host, self._services.hook_runner)
             if hook.tasks and not result.failed:
                 yield self._hand_over(told, hook, self.state.hook)
-            reason = _explain(told, hook, result) if result.failed else ""
+            reason = explain_failure(told, hook, result) if result.failed else ""
         else:  # a file of tasks, which the role has run since
             result = HookResult(changed=True)
-            reason = self._tasks_failure(told)
+            reason = explain_tasks_failure(told, begun, self._options.tasks_results.get(self._job["name"]))
         self.result.changed = self.result.changed or result.changed
         self._end_hook("failed" if reason else "done", result.rc)
         if reason:
@@ -441,23 +419,11 @@ class JobRun:
 
     def _hand_over(self, told: Told, hook: Hook, begun: HookRun) -> HandOver:
         """Return the file of tasks for the role. Raises Stopped if there is none."""
-        file = path_of_tasks(self._options.hook_folder, hook.tasks)
-        if not os.path.exists(file):
+        try:
+            return HandOver(find_tasks(self._job["name"], begun, hook, self._options.hook_folder))
+        except FileNotFoundError as error:
             self._end_hook("failed")
-            missing = (
-                f"there is no file {file} on the control node. Correct tasks of the hook; a path is looked for in the "
-                "folder of the inventory"
-            )
-            raise Stopped(tell_failure({"msg": missing}, hook=told))
-        name = self._job["name"]
-        return HandOver(TasksHook(name, _id_of(begun), told["host"], file, hook.timeout or 0, hook.hidden))
-
-    def _tasks_failure(self, told: Told) -> str:
-        """Return why the file of tasks failed that the role has run; empty if it did not."""
-        answer = self._options.tasks_results.get(self._job["name"])
-        if answer is None or self.state.hook is None or answer.hook != _id_of(self.state.hook):
-            return tell_failure({"msg": "a host could not be reached, so Ansible ended its tasks"}, hook=told)
-        return tell_failure(answer.result, answer.task, told, answer.hidden) if answer.failed else ""
+            raise Stopped(tell_failure({"msg": str(error)}, hook=told)) from None
 
     def _end_hook(self, outcome: str, rc: int | None = None) -> None:
         """Note how the hook ended that ran."""
@@ -561,16 +527,6 @@ class JobRun:
         self._warn_unkept()
         self._save()
         self._services.report(make_report(self.state, self._warnings, self._options.check_mode, predicted, deletions))
-
-
-def _explain(told: Told, hook: Hook, result: HookResult) -> str:
-    """Return why a command or a module failed."""
-    answer = {name: value for name, value in result._asdict().items() if value not in (None, "")}
-    return tell_failure({**answer, **({"cmd": hook.command} if hook.command else {})}, hook=told)
-
-
-def _id_of(begun: HookRun) -> str:
-    return f"{begun.kind} {begun.began}"
 
 
 def hook_host(written: Mapping[str, Any], identity: Identity) -> str:

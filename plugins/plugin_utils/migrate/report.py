@@ -12,10 +12,11 @@ from typing import Any, TypedDict
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 
 from ..fleet.failures import Failed, Kept, keep_failures
+from ..fleet.hook_steps import HookRun
 from ..typed_json import dump_dataclass
 from ..units import format_seconds, seconds_of
 from .advice import advice
-from .state import Downtime, HookRun, MigrationState, TransferSummary
+from .state import Downtime, MigrationState, TransferSummary
 
 _SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
 

@@ -15,6 +15,7 @@ from ..ansible_process import ansible_pid
 from ..endpoint import Refusal
 from ..fleet.claims import Held, process_of
 from ..fleet.controller import Claims, controller_id
+from ..fleet.hook_steps import TasksHook, read_tasks_results
 from ..fleet.keeper import Keeper
 from ..fleet.lease import Lease, Terms
 from ..fleet.limits import check_pairs, parse_limits
@@ -32,7 +33,7 @@ from ..tags import is_wanted
 from ..units import now_text
 from .groups import Gate, Group, settle
 from .hosts import Hosts
-from .job_run import Options, Services, TasksHook, TasksResult
+from .job_run import Options, Services
 from .phases import Phase, Step
 from .record import record_id
 from .report import JobRecord
@@ -210,7 +211,7 @@ class MigrationRun:
             hooks=hooks,
             hook_folder=given["hook_folder"],
             hands_over=() if continues else self._with_tasks(hooks),
-            tasks_results={one["job"]: _read_tasks_result(one) for one in given["tasks_results"]},
+            tasks_results=read_tasks_results(given["tasks_results"]),
             continues=continues,
         )
 
@@ -336,13 +337,3 @@ class MigrationRun:
         failure = report["failure"]
         ended = f"stopped in {failure['phase']}" if failure else ", ".join(report["phases"]) or "nothing done"
         self._say(f"{report['name']}: {ended}")
-
-
-def _read_tasks_result(given: Mapping[str, Any]) -> TasksResult:
-    return TasksResult(
-        hook=str(given["hook"]),
-        failed=bool(given.get("failed")),
-        result=given.get("result") or {},
-        task=str(given.get("task") or ""),
-        hidden=bool(given.get("hidden")),
-    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
+from ..fleet.hook_steps import HookRun
 from ..fleet.source_changes import tell_changes
 from ..typed_json import EMPTY, SPARSE, dump_dataclass, parse_dataclass
 
@@ -191,22 +192,6 @@ class PhaseResults:
     verify: Comparison | None = None
     verify_failed: Comparison | None = None
     rehearsal: Rehearsal | None = None
-
-
-@dataclass
-class HookRun:
-    """A hook that runs or has run."""
-
-    kind: str = ""  # the list that it is in
-    host: str = ""
-    name: str = ""
-    what: str = ""  # it runs; empty if it is hidden
-    hidden: bool = False
-    at: str = ""
-    began: float = 0.0  # Unix time
-    result: str = field(default="", metadata=SPARSE)  # done or failed
-    ended: float | None = None
-    rc: int | None = None
 
 
 @dataclass
