@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from .host_facts import find_set_by_facts
+
 VARIABLE = "longhaul_state_dir"  # of the user: the folder that has those of all roles
 REPORTS = "_report_dir"  # how the variables for one role end
 
@@ -42,6 +44,18 @@ def state_folder(name: str, configured: str, inventory: str, sources: Iterable[s
     if inventory and os.path.realpath(inventory) in map(os.path.realpath, sources) and not os.path.isdir(beside):
         return os.path.join(os.path.dirname(os.path.realpath(inventory)), name)
     return beside
+
+
+def find_inventory(variables: Mapping[str, Any]) -> str:
+    """Return the folder of the inventory, empty if it has none; ``variables`` are those of a task.
+
+    Only its hosts know it, and facts could tell another one: a host whose facts do is left out.
+    """
+    for host in variables["groups"]["all"]:
+        known = variables["hostvars"][host]
+        if known.get("inventory_dir") and "inventory_dir" not in find_set_by_facts(known):
+            return str(known["inventory_dir"])
+    return ""
 
 
 def try_writing(folder: str) -> None:

@@ -41,7 +41,7 @@ def test_one_that_leaves_out_the_control_node(hosts: Testbed, playbooks: Playboo
     [
         ("migrate", "leaves out the destinations of all jobs, beta. Add"),
         ("verify", "leaves out the destinations of all jobs, beta. Add"),
-        ("backup", "leaves out the lanes in which backups with files of tasks as hooks are made. Leave --limit out"),
+        ("backup", "leaves out hosts of repositories, which run the hooks that are files of tasks. Leave --limit out"),
     ],
 )
 def test_one_that_leaves_out_the_hosts_that_count(

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import (
     Call,
+    HandOver,
     HookCall,
     Pause,
     Watch,
@@ -36,8 +37,11 @@ class Transfers:
         return ended
 
 
-def live_to_end(steps: Workflow) -> list[float]:
-    """Do what a life asks for, where each transfer has ended once it is watched; return the seconds of its pauses."""
+def live_to_end(steps: Workflow, handed_over: list[Any]) -> list[float]:
+    """Do what a life asks for, where each transfer has ended once it is watched; return the seconds of its pauses.
+
+    What it hands over to the role is added to ``handed_over``.
+    """
     paused: list[float] = []
     value: object = None
     error: Exception | None = None
@@ -52,6 +56,10 @@ def live_to_end(steps: Workflow) -> list[float]:
                 value = wanted.do()
             except Exception as raised:  # the life is told, as the conductor would
                 error = raised
+        elif isinstance(wanted, HandOver):
+            handed_over.append(wanted.what)
+            steps.close()
+            return paused
         elif isinstance(wanted, Watch):
             value = Status("finished", alive=False)
         else:

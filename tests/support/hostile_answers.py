@@ -106,7 +106,7 @@ def make_facts(canary: str) -> dict[str, dict[str, Any]]:
             r"\b__(?:migrate|backup|restore|nic|rsyncd|ssh_client|tune)_\w+", path.read_text("utf-8")
         ):
             variables.setdefault(name, _injected(canary, name, {}))
-    for name in ("longhaul_state_dir", "longhaul_address", "fleet_limits", "longhaul_backup_runs"):
+    for name in ("longhaul_state_dir", "longhaul_address", "fleet_limits"):
         variables[name] = f"{canary}/{name}"
     hooks = {name: value for name, value in variables.items() if isinstance(value, list)}
     runs = f"/tmp/$(touch {canary}/shell-NAME)/x"

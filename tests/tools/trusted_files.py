@@ -50,7 +50,7 @@ _READ_HERE = {  # modules that read files of the control node, with the options 
 }
 _READ_BY_KEYWORD = ("vars_files", "with_first_found", "with_file", "with_fileglob", "with_template")
 # Task files that the user names, by their whole path.
-_OF_USER = ("{{ __migrate_hook.file }}", "{{ __backup_hook_file }}")
+_OF_USER = ("{{ __migrate_hook.file }}", "{{ __backup_hook.file }}")
 _LOOKUPS = ("lookup", "query", "q")
 _IGNORED_LOOKUPS = ("env", "ansible.builtin.env")
 # Variables of Ansible itself; any other one with the prefix may be a fact.

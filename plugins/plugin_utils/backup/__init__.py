@@ -2,18 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a backup decides, as typed, pure functions of what the role keeps of it.
+"""Backups: what the role backup decides, and the workflow of one backup. In the order in which to read them:
 
-* ``jobs``: what each job means, and which client is backed up when; ``job_problems``: what is wrong with the jobs;
-* ``left``: which backups of a play are still to be made, and which one ends because a host was lost;
-* ``stages``, ``progress``: how far a backup is, and what happened; ``steps``: what is left to do, as a table of both;
-* ``transfers``: the transfers of a backup, what becomes of their results, and what the snapshot must hold then;
-* ``record``: what became of a backup; ``health``: how all of them are; ``metrics``: the same for Prometheus;
-* ``report_text``: reports for people.
-
-These are pure. What acts, for the actions backup_conduct, backup_part and backup_report:
-
-* ``store``: records, claims and reports on the control node;
-* ``hosts``: what is asked of the hosts; ``life``: the steps of one backup, one after the other;
-* ``planning``: what a run is to do; ``conduct``: the lives of its backups, driven by ``fleet/conductor``.
+* ``workflow``: the steps of one backup, one after the other; ``state``: how far it is, the steps that are left, and the
+  record that it leaves;
+* ``jobs``: what each job means; ``job_problems``: what is wrong with the jobs; ``planning``: the backups of a run;
+* ``run``: one call of the action backup_run, which drives the workflows with ``fleet/scheduler``;
+* ``transfers``: the transfers of a backup, and what its snapshot must hold; ``hosts``: questions to its hosts;
+* ``store``: records, states, claims and reports on the control node;
+* ``health``: the state of all jobs; ``metrics``: the same for Prometheus; ``report_text``: reports for people.
 """

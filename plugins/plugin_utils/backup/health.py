@@ -7,38 +7,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TypedDict, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import LARGEST_STEP
 
 from ..fleet.failures import Failed, Kept, keep_failures
 from ..units import format_seconds, seconds_of
 from .jobs import Run
-from .record import Record
+from .state import BackupRecord
 
 OK, FAILED, ASIDE, STALE, NEVER = STATES = ("ok", "failed", "aside", "stale", "never")
 
 
-class Entry(Record, total=False):
-    """A run with its state; of one that never ran there is no more than what it is."""
+@dataclass
+class JobHealth:
+    """A job for one host, with its last backup and its state."""
 
+    id: str
+    host: str
+    name: str
+    repository: Mapping[str, str]
+    record: BackupRecord | None  # None: it never ran
     state: str  # one of STATES
     why: list[str]
     next: str  # what to do; empty if it is well
     wanted: bool  # it was to run now
     age: int | None  # seconds, of the newest complete snapshot
 
+    def dump(self) -> dict[str, object]:
+        """Return it as reports have it: one object with the members of the record."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "record"}
+        return {**(self.record.dump() if self.record else {}), **own}
+
 
 def judge(
     runs: Sequence[Run],
-    records: Sequence[Record],
+    records: Sequence[BackupRecord],
     wanted: Sequence[str],
     made: Sequence[str],
     now: float,
     predicted: bool = False,
-) -> list[Entry]:
-    """Return one entry for each run: its record, with ``state`` and ``why``.
+) -> list[JobHealth]:
+    """Return the state of each run.
 
     ``runs`` are those of all jobs and ``records`` what is known of them, from whatever time. ``wanted`` are the ids of
     those that were to run now, ``made`` of those that did. ``now`` is in seconds since 1970. ``predicted``: that was
@@ -46,17 +58,17 @@ def judge(
 
     The worst counts: failed, then aside, stale, ok. ``never`` is one that has not run yet and was not to.
     """
-    known = {record["id"]: record for record in records}
+    known = {record.id: record for record in records}
     found = []
     for run in runs:
         record, is_made = known.get(run["id"]), run["id"] in made
-        may_be_stale = not (predicted and is_made and record is not None and not record["failures"])
+        may_be_stale = not (predicted and is_made and record is not None and not record.failures)
         found.append(_judge_one(run, record, run["id"] in wanted, is_made, now if may_be_stale else None))
     return found
 
 
-def _judge_one(run: Run, record: Record | None, wanted: bool, made: bool, now: float | None) -> Entry:
-    newest = seconds_of(record.get("newest") if record else None)
+def _judge_one(run: Run, record: BackupRecord | None, wanted: bool, made: bool, now: float | None) -> JobHealth:
+    newest = seconds_of(record.newest if record else None)
     if newest is not None and now is not None and newest > now + LARGEST_STEP:
         newest = None  # as a record has it that was written with a wrong clock
     age = None if newest is None or now is None else max(0, int(now) - newest)
@@ -66,30 +78,27 @@ def _judge_one(run: Run, record: Record | None, wanted: bool, made: bool, now: f
         state = STALE
         is_old = "there is no complete snapshot" if age is None else f"the newest one is {format_seconds(age)} old"
         why.append(f"{is_old}, and stale_after is {format_seconds(limit)}")
-    if record and record["aside"]:
+    if record and record.aside:
         state = ASIDE
-        why.insert(0, record["aside"])
-    failures = [f"{failure['step']}: {failure['reason']}" for failure in (record.get("failures", []) if record else [])]
+        why.insert(0, record.aside)
+    failures = [f"{failure.step}: {failure.reason}" for failure in (record.failures if record else [])]
     if wanted and not made:
-        failures = [
-            "it did not run: a hook lost its host on the same lane, and again when the lane was resumed. Run it again"
-        ]
+        failures = ["it did not run: an error ended the tasks that were to make it, see above. Run it again"]
     if failures:
         state = FAILED
         why = failures + why
-    entry = {
-        **(record or {}),
-        "id": run["id"],
-        "host": run["host"],
-        "name": run["name"],
-        "repository": run["repository"],
-        "state": state,
-        "why": why,
-        "next": _NEXT.get(state, "").format(id=run["id"]),
-        "wanted": wanted,
-        "age": age,
-    }
-    return cast(Entry, entry)
+    return JobHealth(
+        id=run["id"],
+        host=run["host"],
+        name=run["name"],
+        repository={"host": run["repository"]["host"], "path": run["repository"]["path"]},
+        record=record,
+        state=state,
+        why=why,
+        next=_NEXT.get(state, "").format(id=run["id"]),
+        wanted=wanted,
+        age=age,
+    )
 
 
 # What a person must look at, the worst first, and how that is said.
@@ -101,12 +110,12 @@ _NEXT = {
 }
 
 
-def find_sick(entries: Sequence[Entry]) -> list[Failed]:
+def find_sick(entries: Sequence[JobHealth]) -> list[Failed]:
     """Return each job that was to run and is not well, from what ``judge`` returned."""
     return [
-        Failed(one["id"], SICK[one["state"]], ". ".join(one["why"]), one["next"])
+        Failed(one.id, SICK[one.state], ". ".join(one.why), one.next)
         for one in entries
-        if one["wanted"] and one["state"] in SICK
+        if one.wanted and one.state in SICK
     ]
 
 
@@ -131,25 +140,29 @@ class Summary(TypedDict):
 
 
 def summarize(
-    entries: Sequence[Entry], made: Sequence[Record], sick: Sequence[Failed], at: str, report: str, check_mode: bool
+    entries: Sequence[JobHealth],
+    made: Sequence[BackupRecord],
+    sick: Sequence[Failed],
+    at: str,
+    report: str,
+    check_mode: bool,
 ) -> Summary:
     """Return the figures of a run. ``made`` are the records of the backups that it made."""
-    count = Counter(one["state"] for one in entries)
-    transfers = [transfer for record in made for transfer in record.get("transfers", [])]
+    count = Counter(one.state for one in entries)
     return {
         "check_mode": check_mode,
         "at": at,
         "jobs": len(entries),
-        "wanted": sum(one["wanted"] for one in entries),
+        "wanted": sum(one.wanted for one in entries),
         "made": len(made),
         "ok": count[OK],
         "failed": count[FAILED],
         "aside": count[ASIDE],
         "stale": count[STALE],
         "never": count[NEVER],
-        "bytes_sent": sum(int(str(transfer.get("bytes_sent") or 0)) for transfer in transfers),
-        "bytes_new": sum(record.get("figures", {}).get("new_bytes", 0) for record in made),
-        "removed": sum(len(record.get("removed", [])) for record in made),
+        "bytes_sent": sum(transfer.bytes_sent for record in made for transfer in record.transfers),
+        "bytes_new": sum(record.figures.get("new_bytes", 0) for record in made),
+        "removed": sum(len(record.removed) for record in made),
         "failed_jobs": keep_failures(sick),
         "report": report,
     }

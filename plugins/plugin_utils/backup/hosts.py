@@ -20,6 +20,7 @@ from ..fleet.pair_hosts import PairHosts
 from ..host_runner import HostFailed, HostRunner
 from ..snapshot_answers import parse_answer
 from .jobs import Run
+from .state import Begun
 from .transfers import links_of, path_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ class Hosts(PairHosts):
 
         ``wishes`` are its actions, in their order, with their options; returned is what was said of each, up to the
         first that was refused. Of that is left which the later steps and the report need, ``changed``, the ``warnings``
-        and the ``diff``. With ``check`` nothing changes. The first action compares the tree of an ``uncompared``
-        snapshot; if it ``differs``, nothing is done. Raises HostFailed, also where the first of all was refused.
+        and the lines of the ``diff``. With ``check`` nothing changes. The first action compares the tree of an
+        ``uncompared`` snapshot; if it ``differs``, nothing is done. Raises HostFailed, also where the first of all was
+        refused.
         """
         step = self.step(wishes, check, uncompared.compare if uncompared else None)
         before, after = (uncompared.before, uncompared.after) if uncompared else ((), ())
@@ -83,7 +85,7 @@ class Hosts(PairHosts):
                     if not found:
                         raise HostFailed(refused, host)
                     break
-                found[action] = {**parse_answer(said), "diff": said.get("diff")}
+                found[action] = {**parse_answer(said), "diff": _changed_lines(said.get("diff"))}
                 if not said.get("then"):
                     break
                 (answer,) = list_of(said["then"], "then", dict)[:1]
@@ -103,7 +105,7 @@ class Filling:
         begin: Mapping[str, object] | None,
         check: bool,
         compares: bool,
-        begun: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Any]],
+        begun: Callable[[Mapping[str, Mapping[str, Any]]], Begun],
     ) -> None:
         """Take the options of the action ``begin``, None if it was done, and what is told of the answer to it.
 
@@ -123,9 +125,18 @@ class Filling:
         """Return the options of the transfer that the answer decides. Raises HostFailed."""
         said = self._begun(self._hosts.read(["begin"], answers[0]) if answers else {})
         self._begin = {}
-        if said["path"] != path_of(self._run):
+        if said.path != path_of(self._run):
             raise HostFailed(
-                f"the snapshot to fill is {said['path']}, and {path_of(self._run)} was expected",
+                f"the snapshot to fill is {said.path}, and {path_of(self._run)} was expected",
                 self._hosts.runners["dest"].name,
             )
         return links_of(said, self._part)
+
+
+def _changed_lines(diff: Any) -> list[str]:
+    """Return the difference that the module snapshot shows: the names in the folder of a job and their states."""
+    if not isinstance(diff, Mapping) or diff.get("before") == diff.get("after"):
+        return []
+    before, after = (str(diff.get(when) or "").splitlines() for when in ("before", "after"))
+    gone = [f"-{line}" for line in before if line not in after]
+    return gone + [f"+{line}" for line in after if line not in before]

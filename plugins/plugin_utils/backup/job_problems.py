@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
@@ -18,7 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names imp
 from ..endpoint import Refusal
 from ..fleet.slices import at_most, explain_missing
 from ..folders import goes_back, within
-from ..hooks import find_hook_problem
+from ..hooks import find_hook_problem, is_hidden
 from ..name_list import read_names
 from ..trust import NONE, refuse_trusting_method
 from .jobs import Groups, clients, given_paths, paths
@@ -27,12 +28,19 @@ HOOK_HOSTS = ("client", "repository", "localhost")
 _HOOK_KINDS = ("command", "module", "tasks")
 
 
-def find_problems(jobs: Sequence[Any], groups: Groups, only: Sequence[str] = (), automated: bool = False) -> list[str]:
+def find_problems(
+    jobs: Sequence[Any],
+    groups: Groups,
+    only: Sequence[str] = (),
+    automated: bool = False,
+    hooks: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+) -> list[str]:
     """Return a sentence for each problem of the jobs: what is missing, unknown, there twice or in another's way.
 
-    ``automated`` says whether AWX, an automation controller or ansible-runner started the run.
+    ``automated`` says whether AWX, an automation controller or ansible-runner started the run. ``hooks`` are those of
+    all jobs, by their variable.
     """
-    found = []
+    found = [problem for name, those in hooks.items() for problem in _problems_of_hooks(name, those, groups)]
     seen: dict[str, int] = {}
     for number, job in enumerate(jobs, 1):
         if not isinstance(job, Mapping):
@@ -152,20 +160,24 @@ def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
 
 
 def _about_hooks(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    return [
+        problem for when in ("before", "after") for problem in _problems_of_hooks(when, job.get(when) or [], groups)
+    ]
+
+
+def _problems_of_hooks(where: str, hooks: Sequence[Any], groups: Groups) -> list[str]:
     found = []
-    for when in ("before", "after"):
-        for hook in job.get(when) or []:
-            if not isinstance(hook, Mapping) or sum(bool(hook.get(kind)) for kind in _HOOK_KINDS) != 1:
-                hidden = isinstance(hook, Mapping) and hook.get("no_log")
-                said = f"it has {', '.join(map(str, hook))}" if hidden else hook
-                found.append(f"a hook of {when} has not exactly one of command, module and tasks: {said}")
-            elif problem := find_hook_problem(hook):
-                found.append(f"a hook of {when} cannot run: {'see no_log' if hook.get('no_log') else problem}")
-            elif hook.get("host", "client") not in HOOK_HOSTS and hook["host"] not in groups["all"]:
-                found.append(
-                    f"a hook of {when} runs on {hook['host']}, which is neither client nor repository nor in the "
-                    "inventory"
-                )
+    for hook in hooks:
+        if not isinstance(hook, Mapping) or sum(bool(hook.get(kind)) for kind in _HOOK_KINDS) != 1:
+            hidden = isinstance(hook, Mapping) and is_hidden(hook)
+            said = f"it has {', '.join(map(str, hook))}" if hidden else hook
+            found.append(f"a hook of {where} has not exactly one of command, module and tasks: {said}")
+        elif problem := find_hook_problem(hook):
+            found.append(f"a hook of {where} cannot run: {'see no_log' if is_hidden(hook) else problem}")
+        elif hook.get("host", "client") not in HOOK_HOSTS and hook["host"] not in groups["all"]:
+            found.append(
+                f"a hook of {where} runs on {hook['host']}, which is neither client nor repository nor in the inventory"
+            )
     return found
 
 

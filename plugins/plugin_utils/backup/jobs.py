@@ -4,15 +4,14 @@
 
 """The jobs of the role backup: what each one means, and which client runs when. Pure.
 
-A *job* is an entry of ``backup_jobs`` and may name many hosts; a *run* is one job for one host. Runs that go to one
-repository host are dealt to *lanes*: those of a lane go one after the other, and lanes side by side. So no more than
-``concurrency`` runs are at work on a repository host at any moment, from their first hook to their last check, and the
-bandwidth that is divided by the lanes is never exceeded.
+A *job* is an entry of ``backup_jobs`` and may name many hosts; a *run* is one job for one host. The bandwidth of a
+repository host is divided among the runs that it may make at once, so it is never exceeded.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -52,7 +51,6 @@ TRANSFER = (
 )
 # What an unfinished snapshot holds is this job's alone, so nothing in it is protected, whatever is excluded today.
 NOTHING_PROTECTED = "R *"
-LANES = "longhaul_backup"  # the group of the lanes, which are no hosts
 
 Groups = Mapping[str, Sequence[str]]
 
@@ -89,10 +87,8 @@ class Run(TypedDict):
     stale_after: int | None  # seconds
     priority: int
     link: str  # that the data uses; empty: what the variables of its hosts say
-    before: list[object]  # hooks
-    after: list[object]
-    lane: str
-    turn: int  # in the lane
+    before: list[Mapping[str, Any]]  # hooks, also those of all jobs
+    after: list[Mapping[str, Any]]
 
 
 def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
@@ -103,7 +99,7 @@ def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
     for name in named:
         for host in groups[name] if name in groups and name not in groups["all"] else [name]:
             found[host] = None
-    return [host for host in found if host not in groups.get(LANES, ())]
+    return list(found)
 
 
 def paths(job: Mapping[str, Any]) -> list[str]:
@@ -128,55 +124,34 @@ def sources(job: Mapping[str, Any]) -> list[Source]:
 
 
 def make_runs(
-    jobs: Sequence[Mapping[str, Any]],
-    groups: Groups,
-    *,
-    only: Sequence[str] = (),
-    concurrency: int = 1,
-    bwlimit: str = "0",
-    direction: str = "pull",
-    records: Sequence[Mapping[str, Any]] = (),
+    jobs: Sequence[Mapping[str, Any]], groups: Groups, only: Sequence[str] = (), direction: str = "pull"
 ) -> list[Run]:
-    """Return the runs of jobs without problems, those of one lane in their order.
+    """Return the runs of jobs without problems, in their order.
 
-    ``only`` are names of jobs, of hosts, or ``host/job``; empty means all. ``bwlimit`` is that of a repository host.
-    ``records`` are what is known of earlier runs: the longest begin first.
+    ``only`` are names of jobs, of hosts, or ``host/job``; empty means all.
     """
-    seconds = {record["id"]: float(record["duration"]) for record in records if record.get("duration")}
     wanted = set(read_names(only))
     runs = [_run(job, host, direction) for job in jobs for host in clients(job, groups)]
-    runs = [run for run in runs if not wanted or {run["id"], run["name"], run["host"]} & wanted]
-    by_repository: dict[str, list[Run]] = {}
+    return [run for run in runs if not wanted or {run["id"], run["name"], run["host"]} & wanted]
+
+
+def share_bandwidth(runs: Sequence[Run], concurrency: int, bwlimit: str) -> None:
+    """Set the rate of each run. ``bwlimit`` is that of a repository host, which makes ``concurrency`` runs at once."""
+    count = Counter(run["repository"]["host"] for run in runs)
     for run in runs:
-        by_repository.setdefault(run["repository"]["host"], []).append(run)
-    for mine in by_repository.values():
-        lanes = max(1, min(int(concurrency), len(mine)))
-        _deal(mine, lanes, seconds)
-        for run in mine:
-            run["transfer"]["bwlimit"] = _rate(bwlimit, str(run["transfer"]["bwlimit"]), lanes)
-    return sorted(runs, key=lambda run: (run["lane"], run["turn"]))
+        at_once = max(1, min(concurrency, count[run["repository"]["host"]]))
+        run["transfer"]["bwlimit"] = _rate(bwlimit, str(run["transfer"]["bwlimit"]), at_once)
 
 
-def _deal(runs: list[Run], lanes: int, seconds: Mapping[str, float]) -> None:
-    """Set the lane of each run, the longest first to the lane with the least; one that never ran counts as long."""
-    known = [seconds[run["id"]] for run in runs if run["id"] in seconds]
-    unknown = max(known, default=1.0)
-    work = [0.0] * lanes
-    for turn, run in enumerate(sorted(runs, key=lambda run: -seconds.get(run["id"], unknown))):
-        lane = work.index(min(work))
-        work[lane] += max(1.0, seconds.get(run["id"], unknown))
-        run["lane"], run["turn"] = f"{run['repository']['host']}.backup-lane-{lane + 1}", turn
-
-
-def _rate(of_host: str, of_job: str, lanes: int) -> str:
-    """Return the rate of a run: its lane's share, or less where the job says so. 0 is no limit."""
+def _rate(of_host: str, of_job: str, at_once: int) -> str:
+    """Return the rate of a run: its share, or less where the job says so. 0 is no limit."""
     whole, own = parse_rate(str(of_host)), parse_rate(str(of_job))
-    rates = [rate for rate in (max(1, whole // lanes) if whole else 0, own) if rate]
+    rates = [rate for rate in (max(1, whole // at_once) if whole else 0, own) if rate]
     return str(min(rates, default=0))
 
 
 def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
-    """Return the run of a job for a host: its lane is not known yet, and its bandwidth is what the job says."""
+    """Return the run of a job for a host. Its bandwidth is what the job says."""
     transfer = {key: job[key] for key in TRANSFER if job.get(key) is not None}
     rules = list(job.get("filter") or [])
     if rules or job.get("include") or job.get("exclude"):
@@ -202,6 +177,4 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "link": str(job.get("link") or ""),
         "before": list(job.get("before") or []),
         "after": list(job.get("after") or []),
-        "lane": "",
-        "turn": 0,
     }

@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run is to do: the runs of its jobs, those with files of tasks as hooks apart, under which limits."""
+"""The plan of a run: the backups of its jobs, those with files of tasks as hooks apart, and their limits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from ..endpoint import Refusal
 from ..fleet.limits import Limits, check_pairs, parse_limits
@@ -16,41 +16,32 @@ from ..fleet.queue import Waiting, rank
 from ..fleet.scheduler import pair_of
 from ..fleet.slices import is_automated
 from .job_problems import find_problems
-from .jobs import Run, make_runs
-from .record import Record
+from .jobs import Run, make_runs, share_bandwidth
+from .state import BackupRecord
 from .store import Store
 
 _LIMITS = "fleet_limits"
+_NO_JOBS = """\
+There are no jobs: backup_jobs is not set. Write a file jobs.yml, for example
 
+backup_jobs:
+  - name: data
+    hosts: [web1.example.com, web2.example.com]
+    src: /srv/data
+    repository: {host: vault.example.com, path: /srv/backup}
+    keep: {daily: 7, weekly: 5, monthly: 12}
 
-class Lane(TypedDict):
-    """Runs whose hooks are files of tasks, which go one after the other."""
-
-    name: str
-    runs: list[str]  # ids
+and run: ansible-playbook longhaul.fleet.backup -i INVENTORY -e @jobs.yml"""
 
 
 class Plan(NamedTuple):
-    """What a run is to do."""
+    """The backups of a run, each in the order in which they begin."""
 
-    runs: list[Run]  # with all their hooks, of which none is a file of tasks
-    hooked: list[Run]  # the others
-    waiting: list[Waiting]  # runs
+    runs: list[Waiting]  # those without files of tasks, which run at once, within the limits
+    hooked: list[Waiting]  # those with files of tasks, of which each repository host makes one after the other
+    by_id: Mapping[str, Run]
     limits: Limits
-    known: Mapping[str, Record]  # the last records, by id
-
-    @property
-    def wanted(self) -> list[str]:
-        """The ids of all."""
-        return [run["id"] for run in (*self.runs, *self.hooked)]
-
-    @property
-    def lanes(self) -> list[Lane]:
-        """The lanes of those with files of tasks."""
-        lanes: dict[str, Lane] = {}
-        for run in self.hooked:
-            lanes.setdefault(run["lane"], {"name": run["lane"], "runs": []})["runs"].append(run["id"])
-        return list(lanes.values())
+    known: Mapping[str, BackupRecord]  # the last records, by id
 
 
 def apply_defaults(jobs: Sequence[Any], defaults: Mapping[str, Any]) -> list[Any]:
@@ -59,54 +50,57 @@ def apply_defaults(jobs: Sequence[Any], defaults: Mapping[str, Any]) -> list[Any
 
 
 def plan(options: Mapping[str, Any], variables: Mapping[str, Any], store: Store) -> Plan:
-    """Return what the action was asked for. Raises Refusal and LimitError before anything begins.
+    """Return the backups that the action was asked for. Raises Refusal and LimitError before anything begins.
 
-    ``options`` are those of the module backup_conduct, and ``variables`` those of its task.
+    ``options`` are those of the module backup_run, and ``variables`` those of its task. In check mode no hook runs, so
+    no backup has files of tasks then.
     """
+    own = options["repository_hosts"]
     jobs, groups = apply_defaults(options["jobs"], options["defaults"]), variables["groups"]
-    _refuse_problems(find_problems(jobs, groups, only=options["only"], automated=is_automated(variables)))
-    own = options["repository_host"]
-    concurrency = 1 if own else max(1, options["concurrency"])
-    every = make_runs(jobs, groups, only=options["only"])
-    every = [run for run in every if own in ("", run["repository"]["host"])]
-    known = {record["id"]: record for record in store.read_all(run["id"] for run in every)}
-    of_all = [*options["before"], *options["after"]]
-    has_tasks = {run["id"]: has_files_of_tasks([*of_all, *run["before"], *run["after"]]) for run in every}
-
-    def those(hooked: bool) -> list[Run]:
-        """Return the runs with files of tasks or without.
-
-        They never run at once, so each have all lanes and all bandwidth.
-        """
-        ids = [name for name, has in has_tasks.items() if has is hooked]
-        how = {"concurrency": concurrency, "bwlimit": options["bwlimit"], "direction": options["direction"]}
-        return make_runs(jobs, groups, only=ids, records=list(known.values()), **how) if ids else []
-
-    runs = those(hooked=False)
+    if not jobs and not own:
+        raise Refusal(_NO_JOBS)
+    of_all = {f"backup_{when}": options[when] for when in ("before", "after")}
+    _refuse_problems(find_problems(jobs, groups, options["only"], is_automated(variables), of_all))
+    runs = [
+        run
+        for run in make_runs(jobs, groups, options["only"], options["direction"])
+        if not own or run["repository"]["host"] in own
+    ]
     for run in runs:
         run["before"] = [*options["before"], *run["before"]]
         run["after"] = [*run["after"], *options["after"]]
+    hooked: list[Run] = []
+    others: list[Run] = []
+    for run in runs:
+        has_tasks = store.writes and any(hook.get("tasks") for hook in (*run["before"], *run["after"]))
+        (hooked if has_tasks else others).append(run)
+    concurrency = 1 if own else max(1, options["concurrency"])
+    # They never run at once, so both have all of the bandwidth.
+    share_bandwidth(others, concurrency, options["bwlimit"])
+    share_bandwidth(hooked, 1, options["bwlimit"])
     limits = replace(parse_limits(options["limits"], _LIMITS), per_dest=concurrency)
-    return Plan(runs, those(hooked=True), _wait(runs, limits, variables, known), limits, known)
-
-
-def has_files_of_tasks(hooks: Sequence[Any]) -> bool:
-    """Return whether one of the hooks is a file of tasks, which only the role can run."""
-    return any(hook.get("tasks") for hook in hooks)
+    known = {record.id: record for record in store.read_all(run["id"] for run in runs)}
+    return Plan(
+        runs=_wait(others, limits, variables, known),
+        hooked=_wait(hooked, limits, variables, known),
+        by_id={run["id"]: run for run in runs},
+        limits=limits,
+        known=known,
+    )
 
 
 def _wait(
-    runs: Sequence[Run], limits: Limits, variables: Mapping[str, Any], known: Mapping[str, Record]
+    runs: Sequence[Run], limits: Limits, variables: Mapping[str, Any], known: Mapping[str, BackupRecord]
 ) -> list[Waiting]:
     """Return the runs as they wait: the longest last time first, and one that never ran counts as long."""
     pairs = {run["id"]: pair_of(run, run["host"], run["repository"]["host"], variables) for run in runs}
     check_pairs(pairs, limits, _LIMITS)
-    seconds = {name: float(record.get("duration") or 0) for name, record in known.items()}
+    seconds = {name: record.duration for name, record in known.items()}
     longest = max(seconds.values(), default=0.0)
-    return [
+    return sorted(
         Waiting(rank(run["priority"], seconds.get(run["id"]) or longest, number), run["id"], pairs[run["id"]])
         for number, run in enumerate(runs)
-    ]
+    )
 
 
 def _refuse_problems(problems: Sequence[str]) -> None:

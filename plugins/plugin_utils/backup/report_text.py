@@ -6,22 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
+from ..fleet.hook_steps import HookRun
 from ..host_text import markdown_code, markdown_list, markdown_row
 from ..units import format_bytes, format_size
-from .health import ASIDE, FAILED, NEVER, OK, STALE, Entry
-from .record import Record
+from .health import ASIDE, FAILED, NEVER, OK, STALE, JobHealth
+from .state import BackupRecord, PathTransfer
 
 _MOST_LINES = 50  # of jobs that are in the same state
 _WORDS = {FAILED: "FAILED", ASIDE: "SET ASIDE", STALE: "STALE", NEVER: "not run yet", OK: "ok"}
 _CELLS = {FAILED: "**failed**", ASIDE: "set aside", STALE: "**stale**", NEVER: "not run yet", OK: "ok"}
 
 
-def render_report(health: Sequence[Entry], at: str) -> str:
+def render_report(health: Sequence[JobHealth], at: str) -> str:
     """Return the report on all jobs in Markdown."""
     lines = [
         "# Backups",
@@ -33,69 +33,77 @@ def render_report(health: Sequence[Entry], at: str) -> str:
         *map(_row, health),
     ]
     for one in health:
-        texts = [*one["why"], *one.get("notes", ())]
+        record = one.record or BackupRecord(one.id)
+        texts = [*one.why, *record.notes, *map(_hook, record.hooks)]
         if texts:
-            lines += markdown_list(one["id"], [*texts, *([one["next"]] if one["next"] else [])])
+            lines += markdown_list(one.id, [*texts, *([one.next] if one.next else [])])
     return "\n".join([*lines, ""])
 
 
-def render_overall(health: Sequence[Entry], path: str) -> list[str]:
+def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
     """Return the lines about all jobs for the terminal, with the ``path`` of the report, empty if there is none."""
     lines = []
     for state, word in _WORDS.items():
-        alike = [one for one in health if one["state"] == state]
+        alike = [one for one in health if one.state == state]
         for one in alike[:_MOST_LINES]:
-            line = f"{word} {one['id']}"
-            if one.get("newest"):
-                line += f": {counted(one['snapshots'] or 0, 'snapshot', 'snapshots')}, the newest of {one['newest']}"
-            if one["why"]:
-                line += f": {'. '.join(one['why'])}"
+            line = f"{word} {one.id}"
+            if one.record and one.record.newest:
+                count = counted(one.record.snapshots or 0, "snapshot", "snapshots")
+                line += f": {count}, the newest of {one.record.newest}"
+            if one.why:
+                line += f": {'. '.join(one.why)}"
             lines.append(line)
         if len(alike) > _MOST_LINES:
             lines.append(f"{word} and {len(alike) - _MOST_LINES} more")
     return "\n".join([*lines, *([path] if path else [])]).splitlines()
 
 
-def render_summary(record: Record, predicted: bool) -> list[str]:
+def render_summary(record: BackupRecord, predicted: bool) -> list[str]:
     """Return the lines about one backup for the terminal."""
-    repository, figures = record["repository"], record["figures"]
-    lines = [f"{record['id']}: to {repository['host']}:{repository['path']}{' (predicted)' if predicted else ''}"]
-    lines += [_transfer(one, predicted) for one in record["transfers"] if one["method"] != "none"]
-    if record["snapshot"]:
+    repository, figures = record.repository, record.figures
+    lines = [f"{record.id}: to {repository['host']}:{repository['path']}{' (predicted)' if predicted else ''}"]
+    lines += [_transfer(one, predicted) for one in record.transfers if one.method != "none"]
+    if record.snapshot:
         new, gone = format_bytes(figures.get("new_bytes", 0)), figures.get("gone", 0)
-        lines.append(f"{record['snapshot']}: {new} are new, {gone} names are gone")
-    if record["removed"]:
-        lines.append(f"{'would remove' if predicted else 'removed'} {', '.join(record['removed'])}")
-    if record["aside"]:
-        lines.append(f"set aside: {record['aside']}")
-    lines += [f"warning: {note}" for note in record["notes"]]
-    lines += [f"failed in {failure['step']}: {failure['reason']}" for failure in record["failures"]]
+        lines.append(f"{record.snapshot}: {new} are new, {gone} names are gone")
+    if record.removed:
+        lines.append(f"{'would remove' if predicted else 'removed'} {', '.join(record.removed)}")
+    if record.aside:
+        lines.append(f"set aside: {record.aside}")
+    lines += [f"warning: {note}" for note in record.notes]
+    lines += [f"failed in {failure.step}: {failure.reason}" for failure in record.failures]
     return "\n".join(lines).splitlines()
 
 
-def _row(one: Entry) -> str:
-    repository, size, figures = one["repository"], one.get("size"), one.get("figures", {})
+def _row(one: JobHealth) -> str:
+    record = one.record or BackupRecord(one.id)
     return markdown_row(
-        one["id"],
-        f"{repository['host']}:{markdown_code(repository['path'])}",
-        _CELLS[one["state"]],
-        one.get("at", ""),
-        one.get("duration", ""),
-        one.get("newest") or "none",
-        one.get("snapshots") or "",
-        "" if size is None else format_bytes(size),
-        format_bytes(figures["new_bytes"]) if "new_bytes" in figures else "",
-        len(one.get("removed", ())),
+        one.id,
+        f"{one.repository['host']}:{markdown_code(one.repository['path'])}",
+        _CELLS[one.state],
+        record.at,
+        record.duration if one.record else "",
+        record.newest or "none",
+        record.snapshots or "",
+        "" if record.size is None else format_bytes(record.size),
+        format_bytes(record.figures["new_bytes"]) if "new_bytes" in record.figures else "",
+        len(record.removed),
     )
 
 
-def _transfer(one: Mapping[str, Any], predicted: bool) -> str:
+def _hook(hook: HookRun) -> str:
+    """Return the line about a hook that ran."""
+    code = "" if hook.rc is None else f" (rc {hook.rc})"
+    return f"hook {hook.name} ({hook.kind}) on {hook.host}: {hook.result}{code}{', changed' * hook.changed}"
+
+
+def _transfer(one: PathTransfer, predicted: bool) -> str:
     """Return the line about the transfer of one path."""
-    size = format_size(one["bytes_total"], one.get("bytes_apparent", 0))
-    sent = f"{'would send' if predicted else 'sent'} {format_bytes(one['bytes_sent'])}"
-    if one.get("bytes_from_basis"):
-        sent += f", took {format_bytes(one['bytes_from_basis'])} of changed files from the snapshot before"
-    if one.get("bytes_shared"):
-        sent += f", of which the disk shares {format_bytes(one['bytes_shared'])}"
-    method = f"method {one['method']}{'' if one.get('encrypted') else ', not encrypted'}"
-    return f"{one['src']}: {one['files_total']} entries, {size}; {sent} ({method})"
+    size = format_size(one.bytes_total, one.bytes_apparent)
+    sent = f"{'would send' if predicted else 'sent'} {format_bytes(one.bytes_sent)}"
+    if one.bytes_from_basis:
+        sent += f", took {format_bytes(one.bytes_from_basis)} of changed files from the snapshot before"
+    if one.bytes_shared:
+        sent += f", of which the disk shares {format_bytes(one.bytes_shared)}"
+    method = f"method {one.method}{'' if one.encrypted else ', not encrypted'}"
+    return f"{one.src}: {one.files_total} entries, {size}; {sent} ({method})"

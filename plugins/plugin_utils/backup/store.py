@@ -2,16 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The records, claims and reports of backups on the control node, in the folder that ``backup_report_dir`` names."""
+"""Files of backups on the control node, in the folder that ``backup_report_dir`` names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ..endpoint import Refusal
 from ..fleet.folder import Folder
-from .record import Record
+from .state import BackupRecord, BackupState, parse_record, parse_state
 
 
 class Store:
@@ -29,25 +29,41 @@ class Store:
         """Return the path of the report for people."""
         return self._folder.path_of("report.md")
 
-    def read(self, run_id: str) -> Record | None:
-        """Return the last record of a run, None if there is none. Raises Refusal if it cannot be read."""
+    def read(self, run_id: str) -> BackupRecord | None:
+        """Return the last record of a backup, None if there is none. Raises Refusal if it cannot be read."""
         name = _job(run_id)
         try:
             found = self._folder.read(name, "record of a backup")
+            return parse_record(found) if found else None
         except (OSError, ValueError) as error:
             raise Refusal(
                 f"{self._folder.path_of(name)} cannot be read: {error}. Restore it, or remove it: then the report does "
                 "not know the backups before this one"
             ) from None
-        return cast(Record, found) if found else None
 
-    def read_all(self, run_ids: Iterable[str]) -> list[Record]:
-        """Return the last records of runs, as far as there are any. Raises Refusal."""
+    def read_all(self, run_ids: Iterable[str]) -> list[BackupRecord]:
+        """Return the last records of backups, as far as there are any. Raises Refusal."""
         return [record for record in map(self.read, run_ids) if record is not None]
 
-    def save(self, record: Record) -> None:
-        """Write what became of a run. Raises OSError."""
-        self._folder.save(_job(record["id"]), cast(Mapping[str, Any], record))
+    def save(self, record: BackupRecord) -> None:
+        """Write the record of a backup. Raises OSError."""
+        self._folder.save(_job(record.id), record.dump())
+
+    def read_state(self, run_id: str) -> BackupState | None:
+        """Return how far a backup is, None if there is nothing that can be read."""
+        try:
+            found = self._folder.read(_state(run_id), "state of a backup")
+            return parse_state(found) if found else None
+        except (OSError, ValueError):
+            return None
+
+    def save_state(self, run_id: str, state: BackupState) -> None:
+        """Write how far a backup is, for a later call of the action. Raises OSError."""
+        self._folder.save(_state(run_id), state.dump())
+
+    def remove_state(self, run_id: str) -> None:
+        """Remove what was written, if anything was. Raises OSError."""
+        self._folder.remove(_state(run_id))
 
     def report(self, report: Mapping[str, Any], text: str) -> None:
         """Write the report on all backups, for programs and for people. Raises OSError."""
@@ -57,3 +73,7 @@ class Store:
 
 def _job(run_id: str) -> str:
     return f"jobs/{run_id}.json"
+
+
+def _state(run_id: str) -> str:
+    return f"running/{run_id}.json"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -16,38 +17,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from ..fleet.source_changes import tell_changes
-from .jobs import Source
-
-# What the report keeps of a transfer.
-KEPT = (
-    "method",
-    "streams",
-    "encrypted",
-    "bytes_apparent",
-    "bytes_total",
-    "bytes_content",
-    "bytes_sent",
-    "bytes_from_basis",
-    "bytes_shared",
-    "files_total",
-    "vanished",
-    "unstable",
-    "resumed",
-    "attached",
-    "verified",
-    "duration",
-    "throughput",
-    "changed",
-)
-_BYTES = dict.fromkeys(("bytes_apparent", "bytes_total", "bytes_content", "bytes_sent"), 0)
-NOTHING = {"unstable": 0, "vanished": 0, "files_total": 0, **_BYTES, "method": "none"}
-
-
-class Account(NamedTuple):
-    """What the report keeps of a transfer, and what a person should know although it succeeded."""
-
-    figures: dict[str, Any]
-    notes: list[str]
+from .jobs import Run, Source
+from .state import Begun, PathTransfer
 
 
 class Expected(NamedTuple):
@@ -57,13 +28,13 @@ class Expected(NamedTuple):
     bytes: int
 
 
-def path_of(run: Mapping[str, Any]) -> str:
+def path_of(run: Run) -> str:
     """Return the path of the tree of the unfinished snapshot of a run."""
     repository = run["repository"]["path"]
     return os.path.join(repository, run["host"], run["name"], names.UNFINISHED, names.DATA)
 
 
-def job_of(run: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+def job_of(run: Run, source: Source) -> Mapping[str, Any]:
     """Return the transfer of one path of a run, without what the repository's host decides: see ``links_of``.
 
     Deleting makes an unfinished snapshot of an interrupted run what the source is now.
@@ -83,12 +54,12 @@ def job_of(run: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
     }
 
 
-def links_of(begun: Mapping[str, Any], part: str) -> Mapping[str, list[str]]:
-    """Return the options of a transfer that link to the snapshot before, by what was said of the one to fill."""
+def links_of(begun: Begun, part: str) -> Mapping[str, list[str]]:
+    """Return the options of a transfer that link to the snapshot before, by the answer about the one to fill."""
     place = f"/{part}" if part else ""
     return {
-        "link_dest": [tree + place for tree in begun["link_dest"]],
-        "link_dest_exclude": _below(part, begun.get("link_dest_exclude") or ()),
+        "link_dest": [tree + place for tree in begun.link_dest],
+        "link_dest_exclude": _below(part, begun.link_dest_exclude),
     }
 
 
@@ -98,9 +69,14 @@ def _below(part: str, paths: Sequence[str]) -> list[str]:
     return [path[len(top) :] for path in paths if path.startswith(top)]
 
 
-def account(result: Mapping[str, Any], src: str) -> Account:
+def read_transfer(result: Mapping[str, Any], src: str) -> PathTransfer:
     """Return what is kept of the transfer of ``src``, by its result."""
-    figures = {"src": src, **NOTHING, **{key: result[key] for key in KEPT if key in result}}
+    kept = {one.name: result[one.name] for one in fields(PathTransfer) if result.get(one.name) is not None}
+    return PathTransfer(**{**kept, "src": src})
+
+
+def tell_notes(result: Mapping[str, Any], src: str) -> list[str]:
+    """Return what a person should know of the transfer of ``src`` although it succeeded."""
     notes = []
     if result.get("source_missing"):
         notes.append(
@@ -113,18 +89,18 @@ def account(result: Mapping[str, Any], src: str) -> Account:
             f"{entries_text(changed['count'])} changed at the source while it was copied, for example "
             f"{changed['example']}. The snapshot has what was there at some moment, and the next backup reads it again"
         )
-    return Account(figures, [*notes, *changed["warnings"]])
+    return [*notes, *changed["warnings"]]
 
 
-def expect(transfers: Sequence[Mapping[str, Any]], paths: int, verify: str, check_mode: bool) -> Expected:
+def expect(transfers: Sequence[PathTransfer], paths: int, verify: str, check_mode: bool) -> Expected:
     """Return how much the snapshot of these transfers must hold, where that can be told.
 
     Where the source changed meanwhile, its count is of another moment. Several ``paths`` have the folder that holds
     them in common, which no transfer counts. Where both trees were compared (``verify``), sizes are proven already, and
     better than by a sum of those of the first look.
     """
-    if check_mode or any(one["vanished"] + one["unstable"] for one in transfers):
+    if check_mode or any(one.vanished + one.unstable for one in transfers):
         return Expected(-1, -1)
-    entries = sum(one["files_total"] for one in transfers) + (1 if paths > 1 else 0)
-    size = sum(one.get("bytes_apparent", one["bytes_total"]) for one in transfers)
+    entries = sum(one.files_total for one in transfers) + (1 if paths > 1 else 0)
+    size = sum(one.bytes_apparent for one in transfers)
     return Expected(entries, size if verify == "none" else -1)

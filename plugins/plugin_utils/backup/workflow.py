@@ -4,56 +4,47 @@
 
 """The workflow of a backup: one job for one host, from its claim to its record.
 
-    claim -> hooks before -> begin and transfer -> hooks after -> finish, list and prune -> check -> record -> release
+    claim           keep other runs from making the same backup
+    begin           begin a snapshot, or resume that of an interrupted run
+    hooks_before    stop or freeze what is backed up
+    transfer        fill the snapshot; without hooks before, the first execution of the transfer begins it
+    hooks_after     start or thaw that again, also after a failure
+    finish          complete the snapshot; the same execution lists the snapshots and prunes them
+    list            ask what snapshots there are, where finish did not come to it
+    prune           remove snapshots by the policy, where finish did not come to it
+    check           read a part of the snapshots, and compare it with their manifests
+    record          write down what became of the backup, and show it
+    release         let another run make it
 
-The table in ``steps`` decides which steps are left, also after a failure: the hooks after and the record always are.
-The scheduler in ``fleet/scheduler`` runs the workflows of all backups. Hooks that are files of tasks are run by the
-role, between the parts of a workflow; a backup without them is made as a whole.
+Two tables in ``state`` decide which steps are left, also after a failure. A step that waits for something yields it to
+the scheduler. A hook that is a file of tasks ends the workflow here; the role runs the file, and the next call of the
+action goes on by the state on disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from enum import Enum
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..fleet.claims import Held, Process, claim, release
-from ..fleet.scheduler import Call, Workflow
+from ..fleet.hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_failure, find_tasks
+from ..fleet.scheduler import Call, HandOver, Workflow
 from ..fleet.source_changes import tell_changes
 from ..fleet.workflow import Stopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
-from ..hooks import Hook, read_hook, tell_hook
+from ..hooks import Hook, HookResult, read_hook, tell_hook
 from ..host_runner import HostFailed, HostRunner
-from ..host_text import harmless_data
 from ..session import Uncompared
 from ..task_failure import tell_failure
 from ..units import seconds_of
 from .hosts import Filling, Hosts
 from .jobs import Run
-from .progress import Progress
-from .record import Record, make_record
-from .stages import HOOKS_AFTER, Event, Stage
-from .steps import Step, decide, event_of
+from .state import HOOKS_AFTER, BackupRecord, BackupState, Begun, Stage, Step, StepFailure, make_record
 from .store import Store
-from .transfers import account, expect, job_of
+from .transfers import expect, job_of, read_transfer, tell_notes
 
-
-class Part(Enum):
-    """What a life makes of a backup."""
-
-    WHOLE = "whole"
-    BEGIN = "begin"  # before the hooks before
-    FILL = "fill"  # between the hooks
-    COMPLETE = "complete"  # after the hooks after
-
-
-_COMPLETE = (Step.FINISH, Step.LIST, Step.PRUNE, Step.CHECK, Step.RECORD, Step.RELEASE)
-STEPS: Mapping[Part, tuple[Step, ...]] = {
-    Part.WHOLE: tuple(Step),
-    Part.BEGIN: (Step.CLAIM, Step.BEGIN),
-    Part.FILL: (Step.TRANSFER,),
-    Part.COMPLETE: _COMPLETE,
-}
 _STAGES: Mapping[Step, Stage] = {
     Step.CLAIM: Stage.BEGIN,
     Step.BEGIN: Stage.BEGIN,
@@ -64,8 +55,8 @@ _STAGES: Mapping[Step, Stage] = {
 }
 
 
-class Services(NamedTuple):
-    """What a life uses of the outside."""
+class BackupServices(NamedTuple):
+    """What backups use of the control node and of hosts, and the options of the run."""
 
     hosts: Callable[[Run], Hosts]
     hook_runner: Callable[[str, Hook], HostRunner]
@@ -75,153 +66,158 @@ class Services(NamedTuple):
     process: Process  # that makes the backups
     now: Callable[[], str]  # UTC, as records have it
     tell: Callable[[str], None]  # a line for the terminal
-    report: Callable[[Record], None]  # shows what became of a backup
+    report: Callable[[BackupRecord], None]  # shows what became of a backup
+    run_id: str = ""  # one run may call the action several times
+    continues: bool = False  # this call makes backups with files of tasks, whose state has to be kept
+    hook_folder: str = ""  # of files of tasks
+    tasks_results: Mapping[str, TasksResult] = MappingProxyType({})  # how files of tasks ended, by backup
 
 
 class BackupWorkflow:
-    """What one run does for one backup, or a part of it."""
+    """The steps of one backup in one call of the action."""
 
-    def __init__(
-        self,
-        run: Run,
-        progress: Progress,
-        services: Services,
-        part: Part = Part.WHOLE,
-        before: Record | None = None,
-        makes_source: bool = False,
-    ) -> None:
-        """Take the run, how far it is, and the record ``before`` this one.
-
-        ``makes_source``: tasks of the role may make what is backed up. Hooks do not in check mode.
-        """
-        self._hooks: Mapping[Step, list[Any]] = {Step.HOOKS_BEFORE: run["before"], Step.HOOKS_AFTER: run["after"]}
-        makes_source = makes_source or bool(run["before"])
-        self.progress = progress
-        self.record: Record | None = None
-        self.changed = False
-        self.diff: list[str] = []
-        self.step = Step.CLAIM  # the one that it is at
-        self._run, self._services, self._part, self._before = run, services, part, before
+    def __init__(self, run: Run, services: BackupServices, before: BackupRecord | None = None) -> None:
+        """Take the run, what it uses, and the record ``before`` this one."""
+        self._run, self._services, self._before = run, services, before
         self._check = not services.store.writes
-        self._tolerates = ("differs", "missing") if self._check and makes_source else ("differs",)
+        self.state = self._read_state()
+        self.record: BackupRecord | None = None  # once it has ended
+        self.changed = False  # by this call
+        self.diff: list[str] = []
+        self.step = Step.CLAIM  # that is made now, or was made last
         self._hosts: Any = None  # once a step needs them
-        self._has_met = False  # both hosts were reached in this life
+        self._has_met = False  # both hosts were reached
         self._uncompared: Uncompared | None = None
 
+    def _read_state(self) -> BackupState:
+        """Return the state that an earlier call of this run has left, or that of a backup that has not begun."""
+        services = self._services
+        found = services.store.read_state(self._run["id"]) if services.continues else None
+        is_ours = found is not None and found.run_id == services.run_id
+        return found if found is not None and is_ours else BackupState(services.now(), services.run_id)
+
+    def _save(self) -> None:
+        if self._services.continues and self.state.claim:
+            self._services.store.save_state(self._run["id"], self.state)
+
     def run(self) -> Workflow:
-        """Make the steps of this part that are left, one after the other."""
+        """Make the steps that are left, one after the other."""
+        steps: Mapping[Step, Callable[[], Workflow]] = {
+            Step.CLAIM: self._claim,
+            Step.BEGIN: self._begin,
+            Step.HOOKS_BEFORE: partial(self._run_hooks, "before", self._run["before"]),
+            Step.TRANSFER: partial(self._retry, self._transfer),
+            Step.HOOKS_AFTER: partial(self._run_hooks, "after", self._run["after"]),
+            Step.FINISH: partial(self._retry, self._finish),
+            Step.LIST: partial(self._retry, partial(self._snapshots, list={})),
+            Step.PRUNE: partial(self._retry, self._prune),
+            Step.CHECK: partial(self._retry, self._check_contents),
+            Step.RECORD: self._record,
+            Step.RELEASE: self._release,
+        }
         try:
-            for step in STEPS[self._part]:
-                if step in self.left and not self._is_idle(step):
-                    self.step = step
-                    self.progress.stage = _STAGES.get(step, self.progress.stage)
-                    try:
-                        yield from stop_alone(self._make(step))
-                    except Stopped as stopped:
-                        self._note_failure(step, str(stopped))
+            for step in Step:
+                # The state after the step before decides.
+                if step not in self.state.find_steps(self._run["check_subset"]):
+                    continue
+                if step in (Step.BEGIN, Step.HOOKS_BEFORE) and not self._run["before"]:
+                    continue  # the transfer begins the snapshot
+                self.step = step
+                self.state.stage = _STAGES.get(step, self.state.stage)
+                try:
+                    yield from stop_alone(steps[step]())
+                except Stopped as stopped:
+                    self._note_failure(step, str(stopped))
         finally:
             if self._hosts is not None:
                 self._hosts.close()
 
-    @property
-    def left(self) -> tuple[Step, ...]:
-        """The steps that are left of the backup, as it is now; of all parts, and of the hooks."""
-        return decide(self.progress, self._run["check_subset"])
-
-    def _is_idle(self, step: Step) -> bool:
-        """Whether a step has nothing to do. Without hooks before it, the transfer begins the snapshot."""
-        if step in (Step.HOOKS_BEFORE, Step.HOOKS_AFTER):
-            return not self._hooks[step]
-        return step is Step.BEGIN and self._part is Part.WHOLE and not self._hooks[Step.HOOKS_BEFORE]
-
-    def _make(self, step: Step) -> Workflow:
-        made: dict[Step, Callable[[], Workflow]] = {
-            Step.BEGIN: self._begin,
-            Step.HOOKS_BEFORE: partial(self._run_hooks, Step.HOOKS_BEFORE),
-            Step.HOOKS_AFTER: partial(self._run_hooks, Step.HOOKS_AFTER),
-            Step.TRANSFER: self._transfer,
-            Step.FINISH: self._finish,
-            Step.LIST: partial(self._snapshots, list={}),
-            Step.PRUNE: lambda: self._snapshots(prune=self._prune_options),
-            Step.CHECK: self._check_contents,
-        }
-        if step is Step.CLAIM:
-            self._claim()
-        elif step is Step.RECORD:
-            self._record()
-        elif step is Step.RELEASE:
-            self._release()
-        elif self._may_repeat(step):
-            yield from retry(self._run["id"], made[step], self._services.tell)
-        else:
-            yield from made[step]()
-
-    def _may_repeat(self, step: Step) -> bool:
-        """Whether a step is tried again after a failure that may pass.
-
-        A host that this run has not reached yet may be named wrongly, and what a hook stopped must not wait.
-        """
-        if self._part is not Part.WHOLE or any(self._hooks.values()) or step is Step.BEGIN:
-            return False
-        return event_of(self.progress) is Event.ENTERED
+    def _retry(self, step: Callable[[], Workflow]) -> Workflow:
+        """Make a step, again after a failure that may pass, unless a hook has stopped something meanwhile."""
+        has_hooks = self._run["before"] or self._run["after"]
+        most = 0 if has_hooks or self.state.has_failed else None
+        yield from retry(self._run["id"], step, self._services.tell, most)
 
     def _note_failure(self, step: Step, reason: str) -> None:
-        """Note why a step stopped. What is only asked after another failure is none of its own."""
-        if step is Step.LIST and event_of(self.progress) is not Event.ENTERED:
+        """Note why a step failed. A list that is only asked for after another failure is none of its own."""
+        state = self.state
+        if step is Step.LIST and state.has_failed:
             self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
-        else:
-            self.progress.fail(HOOKS_AFTER if step is Step.HOOKS_AFTER else self.progress.stage.value, reason)
+            return
+        state.failures.append(StepFailure(HOOKS_AFTER if step is Step.HOOKS_AFTER else state.stage.value, reason))
+        self._save()
 
     # The claim, and the record
 
-    def _claim(self) -> None:
+    def _claim(self) -> Workflow:
         try:
             taken = claim(self._claim_path, self._services.process, "making this backup", write=not self._check)
         except Held as held:
             raise Stopped(str(held)) from None
-        self.progress.run, self.progress.ended_run = taken.run, taken.ended_run
+        self.state.claim, self.state.ended_claim = taken.run, taken.ended_run
+        yield from ()
 
-    def _release(self) -> None:
+    def _release(self) -> Workflow:
+        self._services.store.remove_state(self._run["id"])
         if not self._check:
             release(self._claim_path, self._services.process)
+        yield from ()
 
     @property
     def _claim_path(self) -> str:
         return self._services.store.claim_path(self._run["id"])
 
-    def _record(self) -> None:
-        progress = self.progress
-        self.record = make_record(
-            self._run,
-            at=progress.at,
-            ended=self._services.now(),
-            failures=progress.failures,
-            notes=progress.notes,
-            said=progress.said,
-            transfers=progress.transfers,
-            before=self._before,
-        )
+    def _record(self) -> Workflow:
+        self.record = make_record(self._run, self.state, self._services.now(), self._before)
         self._services.store.save(self.record)
         self._services.report(self.record)
+        yield from ()
 
     # Hooks
 
-    def _run_hooks(self, step: Step) -> Workflow:
-        """Run the hooks of a list, up to one that fails: raises Stopped. None runs in check mode."""
-        for written in self._hooks[step] if not self._check else ():
-            host = {"client": self._run["host"], "repository": self._run["repository"]["host"]}
-            hook = read_hook({**written, "host": host.get(written.get("host", "client"), written.get("host"))})
-            told = tell_hook(written, host=hook.host)
-            self._services.tell(
-                f"{self._run['id']}: {step.value.replace('hooks_', 'hook ')} on {hook.host}: {told['name']}"
-            )
-            result = yield from hook_to_end(hook, hook.host, self._services.hook_runner)
-            self.changed = self.changed or result.changed
-            if result.failed:
-                said = harmless_data({**result._asdict(), "cmd": list(hook.command)})
-                raise Stopped(tell_failure(said, hook=told))
-            rc = "" if result.rc is None else f" (rc {result.rc})"
-            self._services.tell(f"{self._run['id']}: ended{rc}: {told['name']}")
+    def _run_hooks(self, kind: str, hooks: Sequence[Mapping[str, Any]]) -> Workflow:
+        """Run the hooks of a list that have not ended, up to one that fails: raises Stopped. Check mode runs none."""
+        ended = self.state.hooks_run
+        for number in range(ended.get(kind, 0), 0 if self._check else len(hooks)):
+            try:
+                yield from self._run_hook(kind, hooks[number])
+            except Stopped:
+                ended[kind] = len(hooks)
+                raise
+            ended[kind] = number + 1
+            self._save()
+
+    def _run_hook(self, kind: str, written: Mapping[str, Any]) -> Workflow:
+        """Run one hook, or end one of which the role has run the file of tasks. Raises Stopped if it failed."""
+        job, services, state = self._run["id"], self._services, self.state
+        sides = {"client": self._run["host"], "repository": self._run["repository"]["host"]}
+        named = str(written.get("host") or "client")
+        hook = read_hook({**written, "host": sides.get(named, named)})
+        told = tell_hook(written, host=hook.host)
+        if state.hook is None:
+            state.hook = HookRun(**told, at=services.now(), began=time.time())
+            state.hook.kind = kind
+            self._save()
+            services.tell(f"{job}: hook {kind} on {hook.host}: {told['name']}")
+            result = yield from hook_to_end(hook, hook.host, services.hook_runner)
+            reason = explain_failure(told, hook, result) if result.failed else ""
+            if hook.tasks and not reason:
+                try:
+                    yield HandOver(find_tasks(job, state.hook, hook, services.hook_folder))
+                except FileNotFoundError as error:
+                    reason = tell_failure({"msg": str(error)}, hook=told)
+        else:  # a file of tasks, which the role has run since; its tasks count what they change
+            result = HookResult()
+            reason = explain_tasks_failure(told, state.hook, services.tasks_results.get(job))
+        self.changed = self.changed or result.changed
+        ran, state.hook = state.hook, None
+        ran.result, ran.ended = "failed" if reason else "done", time.time()
+        ran.rc, ran.changed = result.rc, result.changed
+        state.hooks.append(ran)
+        code = "" if result.rc is None else f" (rc {result.rc})"
+        services.tell(f"{job}: hook {kind} {ran.result}{code}: {told['name']}")
+        if reason:
+            raise Stopped(reason)
 
     # The snapshot
 
@@ -230,32 +226,36 @@ class BackupWorkflow:
 
     @property
     def _begin_options(self) -> Mapping[str, object]:
-        ended = {"ended_run": self.progress.ended_run} if self.progress.ended_run else {}
-        return {"run": self.progress.run, **ended}
+        ended = {"ended_run": self.state.ended_claim} if self.state.ended_claim else {}
+        return {"run": self.state.claim, **ended}
 
     def _finish(self) -> Workflow:
         """Complete the snapshot, and do what follows in the same execution.
 
         Where it differs from the source, both are compared as after any transfer, which may send again what differs.
         """
+        state = self.state
         if self._uncompared is not None:
             uncompared, self._uncompared = self._uncompared, None
             yield from self._complete(uncompared)
-            if not self.progress.said["finish"].get("differs"):
+            if state.said.finish is None or not state.said.finish.differs:
                 return
-            self.progress.stage = Stage.TRANSFER
+            state.stage = Stage.TRANSFER
             result = yield from transfer_again(uncompared, self._services.errors)
-            self._account(result, self.progress.transfers.pop()["src"])
-            self.progress.stage = Stage.FINISH
+            self._account(result, state.transfers.pop().src)
+            state.stage = Stage.FINISH
         yield from self._complete()
 
     def _complete(self, uncompared: Uncompared | None = None) -> Workflow:
-        run = self._run
-        expected = expect(self.progress.transfers, len(run["sources"]), run["verify"], self._check)
+        run, state = self._run, self.state
+        expected = expect(state.transfers, len(run["sources"]), run["verify"], self._check)
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
         known = {name: count for name, count in counted.items() if count >= 0}
-        options = {"run": self.progress.run, "shrink_limit": run["shrink_limit"], **known}
+        options = {"run": state.claim, "shrink_limit": run["shrink_limit"], **known}
         yield from self._snapshots(uncompared, finish=options, list={}, prune=self._prune_options)
+
+    def _prune(self) -> Workflow:
+        yield from self._snapshots(prune=self._prune_options)
 
     @property
     def _prune_options(self) -> Mapping[str, object]:
@@ -277,15 +277,13 @@ class BackupWorkflow:
             raise Stopped(reason, error.unreachable) from error
         self._keep(answers)
 
-    def _keep(self, answers: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Keep what was said of the snapshots; return what is known of the one that was begun."""
-        for action, answer in answers.items():
-            said = dict(answer)
-            self.changed = self.changed or said.pop("changed")
-            self.progress.notes += said.pop("warnings")
-            self.diff += _changed_lines(said.pop("diff"))
-            self.progress.said[action] = said
-        return self.progress.said.get("begin", {})
+    def _keep(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what was said of the snapshots."""
+        for answer in answers.values():
+            self.changed = self.changed or answer["changed"]
+            self.state.notes += answer["warnings"]
+            self.diff += answer["diff"]
+        self.state.said.update(answers)
 
     def _reach(self) -> Hosts:
         """Return the hosts. Raises HostFailed if one is described wrongly."""
@@ -298,9 +296,9 @@ class BackupWorkflow:
 
     def _transfer(self) -> Workflow:
         """Transfer all paths. Where it is made again, those that have arrived stay as they are."""
-        for source in self._run["sources"][len(self.progress.transfers) :]:
+        for source in self._run["sources"][len(self.state.transfers) :]:
             yield from self._transfer_path(job_of(self._run, source), source["part"])
-        self.progress.stage = Stage.FILLED
+        self.state.stage = Stage.FILLED
 
     def _transfer_path(self, job: Mapping[str, Any], part: str) -> Generator[Any, Any, None]:
         """Transfer one path.
@@ -312,13 +310,13 @@ class BackupWorkflow:
             hosts = self._reach()
         except HostFailed as error:
             raise Stopped(str(error)) from error
-        is_begun = "begin" in self.progress.said
+        is_begun = self.state.said.begin is not None
         begin = None if is_begun else self._begin_options
         # Hooks after the transfer may take away what a comparison with the source needs.
-        compares = self._part is Part.WHOLE and not part and not self._hooks[Step.HOOKS_AFTER]
+        compares = not part and not self._run["after"]
         filling = Filling(hosts, self._run, part, begin, self._check, compares, self._keep_begun)
         if is_begun:
-            self.progress.stage = Stage.TRANSFER
+            self.state.stage = Stage.TRANSFER
         transfers: list[Transfer] = []
 
         def make() -> Transfer:
@@ -326,7 +324,7 @@ class BackupWorkflow:
             return transfers[0]
 
         result, begun, may_pass = yield from transfer_to_end(job, make, self._services.errors)
-        if self.progress.stage is Stage.BEGIN:
+        if self.state.stage is Stage.BEGIN:
             host = self._run["repository"]["host"]
             reason = result["msg"].removeprefix(f"{host}: ")
             raise Stopped(f"{host} cannot be reached: {reason}" if may_pass else reason)
@@ -334,25 +332,18 @@ class BackupWorkflow:
         self._account(result, job["src"], may_pass and self._has_met)
         self._uncompared = transfers[0].uncompared
 
-    def _keep_begun(self, answers: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-        self.progress.stage = Stage.TRANSFER
-        return self._keep(answers)
+    def _keep_begun(self, answers: Mapping[str, Mapping[str, Any]]) -> Begun:
+        self.state.stage = Stage.TRANSFER
+        self._keep(answers)
+        return self.state.said.begin or Begun("")
 
     def _account(self, result: Mapping[str, Any], src: str, may_pass: bool = False) -> None:
         """Keep what became of a transfer. Raises Stopped if it failed."""
         self.changed = self.changed or bool(result.get("changed"))
         self.diff += result.get("changes") or []
-        if result.get("failed") and tell_changes(result)["only"] not in self._tolerates:
+        # No hook has made the source in check mode.
+        tolerates = ("differs", "missing") if self._check and self._run["before"] else ("differs",)
+        if result.get("failed") and tell_changes(result)["only"] not in tolerates:
             raise Stopped(result["msg"], may_pass)
-        figures, notes = account(result, src)
-        self.progress.transfers.append(figures)
-        self.progress.notes += notes
-
-
-def _changed_lines(diff: Any) -> list[str]:
-    """Return the difference that the module snapshot shows: the names in the folder of a job and their states."""
-    if not isinstance(diff, Mapping) or diff.get("before") == diff.get("after"):
-        return []
-    before, after = (str(diff.get(when) or "").splitlines() for when in ("before", "after"))
-    gone = [f"-{line}" for line in before if line not in after]
-    return gone + [f"+{line}" for line in after if line not in before]
+        self.state.transfers.append(read_transfer(result, src))
+        self.state.notes += tell_notes(result, src)

@@ -7,8 +7,8 @@
 * ``limits``: how many pairs may run at once, in all, for each host and for each link;
 * ``queue``: which job starts next under these limits;
 * ``scheduler``: the loop that drives the workflows of all jobs with a few threads, and holds none for a job that waits;
-* ``workflow``: steps of all workflows: a transfer to its end, a step with retries, a hook; ``hook_steps``: what is kept of
-  hooks, and files of tasks for the role;
+* ``workflow``: steps of all workflows: a transfer to its end, a step with retries, a hook; ``hook_steps``: hooks that
+  run, and files of tasks for the role;
 * ``looks``: the running transfers, and what their hosts say of them; ``looking``: when the hosts are asked again;
 * ``pair_hosts``, ``sessions``: the two hosts of a job, and its transfers; ``source_changes``: what changed at the
   source while a transfer read it;

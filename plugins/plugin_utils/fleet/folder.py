@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -47,3 +48,9 @@ class Folder:
         """Write a text likewise."""
         if self._writes:
             write_whole(self.path_of(name), text)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there. Raises OSError."""
+        if self._writes:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path_of(name))

@@ -34,7 +34,7 @@ def variables(facts: dict[str, Any], inventory: dict[str, Any] | None = None, in
     ("facts", "roles", "expected"),
     [
         ({"backup_after": [{"host": "localhost"}]}, ["backup"], ["backup_after"]),
-        ({"__backup_records": []}, ["backup"], ["__backup_records"]),
+        ({"__backup_before": []}, ["backup"], ["__backup_before"]),
         (
             {"migrate_before_cutover": [], "longhaul_link": "x"},
             ["migrate"],

@@ -9,16 +9,24 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import find_sick, judge, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import make_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import (
+    BackupRecord,
+    BackupState,
+    PathTransfer,
+    StepFailure,
+    make_record,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.failures import render_failures
 
 NOON = 1795262400  # 2026-11-21T12:00:00Z
 DAY = 86400
-RUN = {
+RUN: Any = {
     "id": "web1/data",
     "host": "web1",
     "name": "data",
@@ -34,7 +42,7 @@ ASIDE = {
     "reason": "60 % are gone",
 }
 SAID = {
-    "begin": {"resumed": True},
+    "begin": {"path": "/b", "resumed": True},
     "finish": {"name": "2026-11-21T110000Z", "figures": {"bytes": 5, "new_bytes": 2, "entries": 3, "gone": 0}},
     "list": {"snapshots": [OLDER, COMPLETE]},
     "prune": {"removed": [OLDER["name"]], "kept": {COMPLETE["name"]: ["latest"]}},
@@ -42,33 +50,37 @@ SAID = {
 }
 
 
-def record(said=None, failures=(), **more) -> dict:
-    said = SAID if said is None else said
-    times = {"at": "2026-11-21T10:59:58Z", "ended": "2026-11-21T11:01:00Z"}
-    return make_record(RUN, **times, failures=failures, notes=["one", "one"], said=said, transfers=[], **more)
+def record(said: Any = None, failures: Any = (), before: BackupRecord | None = None) -> BackupRecord:
+    state = BackupState("2026-11-21T10:59:58Z", notes=["one", "one"], failures=[*failures])
+    state.said.update(SAID if said is None else said)
+    return make_record(RUN, state, "2026-11-21T11:01:00Z", before)
+
+
+def failed(step: str, reason: str) -> list[StepFailure]:
+    return [StepFailure(step, reason)]
 
 
 def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=None):
     (entry,) = judge([run or RUN], [found] if found else [], wanted, made, now)
-    return entry["state"], "; ".join(entry["why"])
+    return entry.state, "; ".join(entry.why)
 
 
 def test_a_record_has_what_happened():
     found = record()
-    assert (found["duration"], found["snapshots"], found["newest"]) == (62, 1, "2026-11-21T11:00:00Z")
-    assert (found["snapshot"], found["resumed"], found["aside"]) == ("2026-11-21T110000Z", True, "")
-    assert found["removed"] == [OLDER["name"]] and found["check"] == {"sound": True, "of": 7, "parts": [1]}
-    assert found["notes"] == ["one"]
+    assert (found.duration, found.snapshots, found.newest) == (62, 1, "2026-11-21T11:00:00Z")
+    assert (found.snapshot, found.resumed, found.aside) == ("2026-11-21T110000Z", True, "")
+    assert found.removed == [OLDER["name"]] and found.check == {"sound": True, "of": 7, "parts": [1]}
+    assert found.notes == ["one"]
 
 
 def test_what_the_repository_did_not_say_is_what_it_was():
-    found = record({}, [{"step": "begin", "reason": "no"}], before=record())
-    assert (found["snapshots"], found["newest"], found["snapshot"]) == (1, "2026-11-21T11:00:00Z", "")
-    assert record({}, before={})["newest"] is None
+    found = record({}, failed("begin", "no"), before=record())
+    assert (found.snapshots, found.newest, found.snapshot) == (1, "2026-11-21T11:00:00Z", "")
+    assert record({}).newest is None
 
 
 def test_no_secret_of_a_job_is_in_its_record():
-    said = make_record({**RUN, "transfer": {"rsyncd_password": "hidden"}}, "", "", [], [], {}, [])
+    said = make_record({**RUN, "transfer": {"rsyncd_password": "hidden"}}, BackupState(""), "")
     assert "hidden" not in repr(said)
 
 
@@ -76,7 +88,7 @@ def test_no_secret_of_a_job_is_in_its_record():
     "found, options, expected, words",
     [
         (record(), {}, "ok", ""),
-        (record(failures=[{"step": "prune", "reason": "no room"}]), {}, "failed", "prune: no room"),
+        (record(failures=failed("prune", "no room")), {}, "failed", "prune: no room"),
         (record({**SAID, "list": {"snapshots": [OLDER, COMPLETE, ASIDE]}}), {}, "aside", "60 % are gone"),
         (record(), {"now": NOON + 2 * DAY}, "stale", "the newest one is 2d 1:00:00 old, and stale_after is 2d 0:00:00"),
         (record(), {"now": NOON + 2 * DAY, "run": {**RUN, "stale_after": 0}}, "ok", ""),
@@ -93,15 +105,15 @@ def test_states(found, options, expected, words):
 
 
 def test_what_would_succeed_in_check_mode_is_not_stale():
-    for found, expected in ((record({}), "ok"), (record({}, [{"step": "transfer", "reason": "no"}]), "failed")):
+    for found, expected in ((record({}), "ok"), (record({}, failed("transfer", "no")), "failed")):
         (entry,) = judge([RUN], [found], ["web1/data"], ["web1/data"], NOON, predicted=True)
-        assert entry["state"] == expected
+        assert entry.state == expected
     (entry,) = judge([RUN], [record({})], [], [], NOON, predicted=True)
-    assert entry["state"] == "stale"
+    assert entry.state == "stale"
 
 
 def test_the_worst_counts_and_all_of_it_is_told():
-    both = record({"list": {"snapshots": [OLDER, ASIDE]}}, [{"step": "check", "reason": "rot"}])
+    both = record({"list": {"snapshots": [OLDER, ASIDE]}}, failed("check", "rot"))
     said, why = state(both, NOON + 5 * DAY)
     assert said == "failed"
     assert "check: rot" in why and "60 %" in why and "stale_after" in why
@@ -109,7 +121,7 @@ def test_the_worst_counts_and_all_of_it_is_told():
 
 def test_the_filter_knows_the_time():
     (entry,) = judge([RUN], [record()], ["web1/data"], ["web1/data"], time.time())
-    assert entry["age"] >= 0 and entry["wanted"]
+    assert entry.age >= 0 and entry.wanted
 
 
 def test_metrics_are_what_prometheus_reads():
@@ -130,10 +142,11 @@ def test_metrics_are_what_prometheus_reads():
 
 
 def test_those_that_a_person_must_look_at_are_named():
-    said = {"id": "web1/data", "why": ["no space", "it is old"], "wanted": True, "next": "Make room."}
-    assert find_sick([{**said, "state": state} for state in ("ok", "never")]) == []
-    assert find_sick([{**said, "state": "failed", "wanted": False}]) == []
-    assert render_failures(find_sick([{**said, "state": state} for state in ("failed", "aside", "stale")])) == [
+    (one,) = judge([RUN], [], ["web1/data"], [], NOON)
+    one = replace(one, why=["no space", "it is old"], next="Make room.")
+    assert find_sick([replace(one, state=state) for state in ("ok", "never")]) == []
+    assert find_sick([replace(one, wanted=False)]) == []
+    assert render_failures(find_sick([replace(one, state=state) for state in ("failed", "aside", "stale")])) == [
         "web1/data failed: no space. it is old",
         "  next: Make room.",
         "web1/data was set aside: no space. it is old",
@@ -143,12 +156,22 @@ def test_those_that_a_person_must_look_at_are_named():
     ]
 
 
+def test_an_entry_of_the_report_has_the_members_of_the_record():
+    (one,) = judge([RUN], [record()], ["web1/data"], ["web1/data"], NOON)
+    dumped = json.loads(json.dumps(one.dump()))
+    assert (dumped["state"], dumped["snapshot"], dumped["age"], dumped["newest"]) == (
+        "ok", "2026-11-21T110000Z", 3600, "2026-11-21T11:00:00Z",
+    )  # fmt: skip
+    (never,) = judge([RUN], [], [], [], NOON)
+    assert "snapshot" not in never.dump() and "record" not in never.dump()
+
+
 def test_the_figures_of_a_run_add_up_what_it_made():
-    well, sick = record(), record(failures=[{"step": "transfer", "reason": "no space"}])
-    sick["transfers"] = [{"bytes_sent": 7}, {"bytes_sent": 5}]
+    well, sick = record(), record(failures=failed("transfer", "no space"))
+    sick.transfers = [PathTransfer("/a", bytes_sent=7), PathTransfer("/b", bytes_sent=5)]
     runs = [RUN, {**RUN, "id": "web2/data", "host": "web2"}]
     entries = judge(
-        runs, [well, {**sick, "id": "web2/data"}], [run["id"] for run in runs], ["web1/data", "web2/data"], NOON
+        runs, [well, replace(sick, id="web2/data")], [run["id"] for run in runs], ["web1/data", "web2/data"], NOON
     )
     failures = find_sick(entries)
     found = summarize(entries, [well, sick], failures, "2026-11-21T12:00:00Z", "/srv/report.md", check_mode=False)
@@ -161,13 +184,13 @@ def test_the_figures_of_a_run_add_up_what_it_made():
 def test_a_snapshot_of_the_future_is_named_and_never_the_newest():
     future = {"name": "2027-11-21T110000Z", "state": "complete", "time": "2027-11-21T11:00:00Z"}
     found = record({**SAID, "list": {"snapshots": [OLDER, COMPLETE, future]}})
-    assert found["newest"] == COMPLETE["time"] and found["snapshots"] == 2
-    assert any(future["name"] in note and "date of the future" in note for note in found["notes"])
+    assert found.newest == COMPLETE["time"] and found.snapshots == 2
+    assert any(future["name"] in note and "date of the future" in note for note in found.notes)
     alone = record({**SAID, "list": {"snapshots": [future]}})
-    assert alone["newest"] is None
+    assert alone.newest is None
     # A record that was written with a wrong clock
     run = {**RUN, "stale_after": 86400}
-    wrong = {**found, "newest": future["time"]}
+    wrong = replace(found, newest=future["time"])
     assert state(wrong, run=run)[0] == "stale"
     assert "longhaul_backup_newest_timestamp_seconds{" not in write_metrics(judge([RUN], [wrong], [], [], NOON))
     assert "longhaul_backup_newest_timestamp_seconds{" in write_metrics(judge([RUN], [found], [], [], NOON))

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import Filling, Hosts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import Begun
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 
@@ -40,7 +42,7 @@ def ask(*answers: Any, uncompared: Any = None) -> tuple[Any, Any]:
 
 
 def test_the_repository_host_is_asked_for_the_snapshots_of_the_run():
-    answer = {"changed": True, "name": "2026-01-01T000000Z", "warnings": ["so small"], "diff": {}}
+    answer = {"changed": True, "name": "2026-01-01T000000Z", "warnings": ["so small"], "diff": []}
     said, (step,) = ask({**answer, "more": 1}, answer, answer)
     assert said == {"finish": answer, "list": answer, "prune": answer}
     asked = []
@@ -52,7 +54,7 @@ def test_the_repository_host_is_asked_for_the_snapshots_of_the_run():
 
 
 def test_what_was_done_before_something_is_refused_is_not_lost():
-    done = {"changed": True, "warnings": [], "diff": None}
+    done = {"changed": True, "warnings": [], "diff": []}
     assert ask(done, {"refused": "no space"})[0] == {"finish": done}
     with pytest.raises(HostFailed, match="^vault: no space"):
         ask({"refused": "no space"}, done)
@@ -64,7 +66,7 @@ def test_a_snapshot_is_compared_between_the_last_steps_of_its_transfer():
     uncompared = Uncompared([stop], compare, [clear], lambda: pytest.fail("nothing is known to differ"))  # type: ignore[list-item]
     said, steps = ask({"differs": True, "warnings": []}, uncompared=uncompared)
     assert [step["do"] for step in steps] == ["stop", "snapshot", "clear"] and steps[1]["compare"] == compare
-    assert said == {"finish": {"differs": True, "changed": False, "warnings": [], "diff": None}}
+    assert said == {"finish": {"differs": True, "changed": False, "warnings": [], "diff": []}}
 
 
 def test_the_snapshot_to_fill_is_where_it_is_expected():
@@ -72,8 +74,11 @@ def test_the_snapshot_to_fill_is_where_it_is_expected():
     begun = {"path": path, "link_dest": ["/old"], "resumed": False, "changed": True, "warnings": []}
     hosts: Any = Hosts(RUN, lambda name: Runner(name, None))  # type: ignore[arg-type,return-value]
 
+    def taken(said: Mapping[str, Any]) -> Begun:
+        return Begun(said["begin"]["path"], said["begin"]["link_dest"])
+
     def fill(answer: dict[str, Any]) -> Any:
-        return Filling(hosts, RUN, "etc", {"run": "first"}, False, False, lambda said: said["begin"]).take([answer])
+        return Filling(hosts, RUN, "etc", {"run": "first"}, False, False, taken).take([answer])
 
     assert fill(begun) == {"link_dest": ["/old/etc"], "link_dest_exclude": []}
     with pytest.raises(HostFailed, match="the snapshot to fill is /etc, and /srv/"):
@@ -84,3 +89,9 @@ def test_the_snapshot_to_fill_is_where_it_is_expected():
 def test_an_answer_that_is_none_fails_this_host_alone(answer):
     with pytest.raises(HostFailed, match="^vault: what it says of the snapshots cannot be read"):
         ask(answer)
+
+
+def test_the_difference_is_lines():
+    diff = {"before": "old\ngone\n", "after": "old\nnew\n"}
+    done = {"changed": True, "warnings": [], "diff": diff}
+    assert ask(done, {"refused": "no space"})[0]["finish"]["diff"] == ["-gone", "+new"]

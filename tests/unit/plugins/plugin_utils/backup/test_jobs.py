@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.job_problems import find_problems
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs, share_bandwidth
 
 GROUPS = {
-    "all": ["web1", "web2", "db", "vault", "vault.backup-lane-1"],
+    "all": ["web1", "web2", "db", "vault"],
     "web": ["web1", "web2"],
     "none": [],
-    "longhaul_backup": ["vault.backup-lane-1"],
 }
 
 
@@ -63,7 +62,6 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(host=None)], ["host (or hosts) is missing"]),
         ([job(host=None, hosts=["none"])], ["its groups are empty"]),
         ([job(host="wbe1")], ["wbe1 is no host and no group"]),
-        ([job(host="vault.backup-lane-1")], ["host (or hosts) is missing"]),
         ([job(repository=None)], ["repository is missing"]),
         ([job(repository={"host": "vault"})], ["repository is missing"]),
         ([job(repository={"host": "safe", "path": "/b"})], ["safe is not in the inventory"]),
@@ -103,6 +101,13 @@ def test_what_is_wrong_is_said(jobs, words):
     assert [word for word in words if word not in found[0]] == [], found
 
 
+def test_hooks_of_all_jobs_are_checked_like_those_of_one():
+    hooks = {"backup_before": [{"module": "no.such.module"}], "backup_after": [{"command": ["x"], "host": "wbe1"}, {}]}
+    found = find_problems([job()], GROUPS, hooks=hooks)
+    assert len(found) == 3 and found[0].startswith("a hook of backup_before cannot run: module no.such.module is not")
+    assert "backup_after runs on wbe1" in found[1] and "backup_after has not exactly one" in found[2]
+
+
 def test_all_problems_are_told_together():
     found = find_problems([job(name=None, src=None, keep={}), job(host="wbe1")], GROUPS, only=["nothing"])
     assert len(found) == 5 and "backup_only names nothing" in found[-1], found
@@ -120,7 +125,7 @@ def test_only_may_name_jobs_hosts_and_both():
 def test_a_run_has_what_its_tasks_need():
     (run,) = make_runs([job(src="/srv/data/", compress="none", bwlimit="1k")], GROUPS)
     assert run["sources"] == [{"src": "/srv/data/", "part": ""}]
-    assert run["transfer"] == {"compress": "none", "trust": "none", "connect": "pull", "bwlimit": "1024"}
+    assert run["transfer"] == {"compress": "none", "trust": "none", "connect": "pull", "bwlimit": "1k"}
     assert (run["id"], run["verify"], run["stale_after"], run["shrink_limit"]) == ("web1/data", "size", 0, 50)
 
 
@@ -145,25 +150,16 @@ def test_what_is_excluded_today_does_not_stay_in_an_unfinished_snapshot():
     assert run["transfer"]["filter"] == ["R *", "P /kept"] and run["transfer"]["exclude"] == ["/cache"]
 
 
-def test_no_more_lanes_than_may_run_at_once_share_the_bandwidth():
+def test_no_more_runs_than_may_run_at_once_share_the_bandwidth():
     jobs = [job(host=None, hosts=["web", "db"]), job(name="etc", host="db", repository={"host": "web1", "path": "/b"})]
-    found = make_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
-    assert {run["lane"] for run in found} == {"vault.backup-lane-1", "vault.backup-lane-2", "web1.backup-lane-1"}
+    found = make_runs(jobs, GROUPS)
+    share_bandwidth(found, 2, "10M")
     rates = {run["id"]: int(run["transfer"]["bwlimit"]) for run in found}
     assert rates == {"web1/data": 5 << 20, "web2/data": 5 << 20, "db/data": 5 << 20, "db/etc": 10 << 20}
 
 
 def test_a_job_may_be_slower_than_its_share_and_not_faster():
     jobs = [job(bwlimit="1M"), job(name="etc", bwlimit="50M")]
-    found = make_runs(jobs, GROUPS, concurrency=2, bwlimit="10M")
+    found = make_runs(jobs, GROUPS)
+    share_bandwidth(found, 2, "10M")
     assert [int(run["transfer"]["bwlimit"]) for run in found] == [1 << 20, 5 << 20]
-
-
-def test_the_longest_begin_first_and_lanes_end_at_about_the_same_time():
-    jobs = [job(name=name) for name in "abcd"]
-    records = [{"id": f"web1/{name}", "duration": took} for name, took in (("a", 1), ("b", 2), ("c", 9), ("d", 6))]
-    found = make_runs(jobs, GROUPS, concurrency=2, records=records)
-    lanes: dict[str, str] = {}
-    for run in found:
-        lanes[run["lane"]] = lanes.get(run["lane"], "") + run["name"]
-    assert sorted(lanes.values()) == ["c", "dba"]

@@ -24,52 +24,65 @@ def job(name: str, **options: Any) -> dict[str, Any]:
     return {"name": name, "host": "web", "src": "/srv", **options}
 
 
-def planned(folder: Path, *jobs: Any, hostvars: dict[str, Any] | None = None, **options: Any) -> Plan:
+def planned(
+    folder: Path, *jobs: Any, hostvars: dict[str, Any] | None = None, write: bool = True, **options: Any
+) -> Plan:
     given = {
         "jobs": list(jobs), "defaults": {"repository": {"host": "vault", "path": "/b"}, "keep": {"last": 1}},
-        "only": [], "repository_host": "", "direction": "pull", "concurrency": 2, "bwlimit": "0", "before": [],
+        "only": [], "repository_hosts": [], "direction": "pull", "concurrency": 2, "bwlimit": "0", "before": [],
         "after": [], "limits": {}, **options,
     }  # fmt: skip
     variables = {
         "groups": {"all": ["web", "db", "vault", "store"]},
         "hostvars": {"web": {}, "db": {}, "vault": {}, "store": {}, **(hostvars or {})},
     }
-    return plan(given, variables, Store(str(folder), writes=True))
+    return plan(given, variables, Store(str(folder), writes=write))
 
 
-def names(runs: Any) -> list[str]:
-    return [run["name"] for run in runs]
+def names(waiting: Any) -> list[str]:
+    return [one.name for one in waiting]
 
 
-def test_backups_with_hooks_are_left_to_lanes(tmp_path: Path):
+def test_backups_with_files_of_tasks_are_kept_apart(tmp_path: Path):
     found = planned(tmp_path, job("a"), job("b", before=HOOK), job("c", after=HOOK), job("d", before=HOOK))
-    assert names(found.runs) == ["a"] and sorted(names(found.hooked)) == ["b", "c", "d"]
-    assert sorted(found.wanted) == ["web/a", "web/b", "web/c", "web/d"]
-    assert [lane["name"] for lane in found.lanes] == ["vault.backup-lane-1", "vault.backup-lane-2"]
-    assert sorted(name for lane in found.lanes for name in lane["runs"]) == ["web/b", "web/c", "web/d"]
-    # Each kind has all of the bandwidth, since both are never made at once.
-    found = planned(tmp_path, job("a"), job("b", before=HOOK), job("c", before=HOOK), bwlimit="100")
-    assert [run["transfer"]["bwlimit"] for run in (*found.runs, *found.hooked)] == ["100", "50", "50"]
+    assert names(found.runs) == ["web/a"] and names(found.hooked) == ["web/b", "web/c", "web/d"]
+    assert list(found.by_id) == ["web/a", "web/b", "web/c", "web/d"]
+
+
+def test_all_of_the_bandwidth_is_used_by_those_that_run_at_once(tmp_path: Path):
+    found = planned(tmp_path, job("a"), job("e"), job("b", before=HOOK), job("c", before=HOOK), bwlimit="100")
+    rates = {name: run["transfer"]["bwlimit"] for name, run in found.by_id.items()}
+    assert rates == {"web/a": "50", "web/e": "50", "web/b": "100", "web/c": "100"}
+
+
+def test_in_check_mode_no_hook_runs_so_none_is_kept_apart(tmp_path: Path):
+    assert not planned(tmp_path, job("b", before=HOOK), write=False).hooked
 
 
 def test_hooks_of_all_jobs_are_hooks_of_each(tmp_path: Path):
     found = planned(tmp_path, job("a"), job("b"), after=HOOK)
-    assert not found.runs and sorted(names(found.hooked)) == ["a", "b"]
+    assert not found.runs and names(found.hooked) == ["web/a", "web/b"]
 
 
 def test_other_hooks_run_around_the_backup_those_of_all_jobs_outside(tmp_path: Path):
     module, own = {"module": "ansible.builtin.service"}, {"command": ["own"]}
     found = planned(tmp_path, job("a", before=[own], after=[own]), before=[COMMAND], after=[module])
-    (run,) = found.runs
+    run = found.by_id["web/a"]
     assert not found.hooked and (run["before"], run["after"]) == ([COMMAND, own], [own, module])
 
 
 def test_what_is_not_asked_for_is_not_planned(tmp_path: Path):
     store = {"host": "store", "path": "/b"}
     jobs = [job("a"), job("b", host="db"), job("c", repository=store)]
-    assert planned(tmp_path, *jobs, only=["b", "web/c"]).wanted == ["web/c", "db/b"]
-    own = planned(tmp_path, *jobs, repository_host="vault")
-    assert sorted(own.wanted) == ["db/b", "web/a"] and own.limits.per_dest == 1
+    assert list(planned(tmp_path, *jobs, only=["b", "web/c"]).by_id) == ["db/b", "web/c"]
+    own = planned(tmp_path, *jobs, repository_hosts=["vault"])
+    assert list(own.by_id) == ["web/a", "db/b"] and own.limits.per_dest == 1
+
+
+def test_a_playbook_without_jobs_is_refused_and_a_repository_host_without_them_is_not(tmp_path: Path):
+    assert not planned(tmp_path, repository_hosts=["vault"]).runs
+    with pytest.raises(Refusal, match="(?s)There are no jobs: backup_jobs is not set.*backup_jobs:\n  - name: data"):
+        planned(tmp_path)
 
 
 def test_the_order_is_by_priority_and_then_by_what_took_longest(tmp_path: Path):
@@ -78,7 +91,7 @@ def test_the_order_is_by_priority_and_then_by_what_took_longest(tmp_path: Path):
         record = {"id": f"web/{name}", "duration": seconds}
         (tmp_path / f"jobs/web/{name}.json").write_text(json.dumps(record))
     found = planned(tmp_path, job("short"), job("new"), job("long"), job("first", priority=1))
-    assert (min(found.waiting).name, max(found.waiting).name) == ("web/first", "web/short")
+    assert names(found.runs) == ["web/first", "web/new", "web/long", "web/short"]
 
 
 def test_limits_and_links(tmp_path: Path):
@@ -87,7 +100,7 @@ def test_limits_and_links(tmp_path: Path):
         tmp_path, job("a"), job("b", link="site-b"), limits=limits, concurrency=3, hostvars={"web": {"x": 1}}
     )
     assert (found.limits.running, found.limits.per_dest, found.limits.per_source) == (7, 3, 2)
-    assert {one.name: one.pair.links for one in found.waiting} == {"web/a": (), "web/b": ("site-b",)}
+    assert {one.name: one.pair.links for one in found.runs} == {"web/a": (), "web/b": ("site-b",)}
     with pytest.raises(LimitError, match="job web/a uses the link site-c"):
         planned(tmp_path, job("a"), limits=limits, hostvars={"web": {"longhaul_link": "site-c"}})
 

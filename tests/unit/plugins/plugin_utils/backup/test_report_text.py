@@ -6,37 +6,50 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import JobHealth
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.report_text import (
     render_overall,
     render_report,
     render_summary,
 )
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BackupRecord, PathTransfer, StepFailure
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.hook_steps import HookRun
 
-MOVED = {
-    "src": "/srv", "method": "stream", "encrypted": True, "files_total": 9, "bytes_total": 3 << 20,
-    "bytes_apparent": 5 << 20, "bytes_sent": 2 << 20, "bytes_from_basis": 1 << 10, "bytes_shared": 1 << 9,
-}  # fmt: skip
-RECORD = {
-    "id": "web/files", "repository": {"host": "store", "path": "/backup/a|b"}, "at": "2026-01-01T01:30:00Z",
-    "duration": 61, "failures": [], "notes": ["2 entries changed, for example <a>"], "snapshot": "2026-01-01T013000Z",
-    "aside": "", "newest": "2026-01-01T01:30:00Z", "snapshots": 30, "figures": {"new_bytes": 1 << 20, "gone": 3},
-    "size": 3 << 20, "transfers": [MOVED, {**MOVED, "src": "/etc", "method": "none"}],
-    "removed": ["2025-12-01T013000Z", "2025-12-02T013000Z"],
-}  # fmt: skip
-FAILED = {
-    **RECORD, "snapshot": "", "removed": [], "aside": "it lost much", "notes": [], "failures": [
-        {"step": "transfer", "reason": "no room"}, {"step": "after", "reason": "a hook failed"},
-    ], "transfers": [
-        {"src": "/etc", "method": "rsync", "files_total": 1, "bytes_total": 5, "bytes_sent": 7},
-    ],
-}  # fmt: skip
-WELL = {**RECORD, "state": "ok", "why": [], "next": "", "notes": []}
-NEVER = {"id": "db/dump", "repository": RECORD["repository"], "state": "never", "why": [], "next": ""}
-SICK = {**FAILED, "state": "failed", "why": ["transfer: no [room]"], "next": "Fix it."}
-STALE = {
-    **RECORD, "id": "mail/spool", "state": "stale", "why": ["the newest one is 3d 0:00:00 old"], "next": "Run it.",
-    "snapshots": 1, "size": None, "figures": {}, "removed": [],
-}  # fmt: skip
+REPOSITORY = {"host": "store", "path": "/backup/a|b"}
+MOVED = PathTransfer(
+    "/srv", "stream", encrypted=True, files_total=9, bytes_total=3 << 20, bytes_apparent=5 << 20, bytes_sent=2 << 20,
+    bytes_from_basis=1 << 10, bytes_shared=1 << 9,
+)  # fmt: skip
+RECORD = BackupRecord(
+    "web/files", repository=REPOSITORY, at="2026-01-01T01:30:00Z", duration=61,
+    notes=["2 entries changed, for example <a>"], snapshot="2026-01-01T013000Z", newest="2026-01-01T01:30:00Z",
+    snapshots=30, figures={"new_bytes": 1 << 20, "gone": 3}, size=3 << 20,
+    transfers=[MOVED, replace(MOVED, src="/etc", method="none")],
+    removed=["2025-12-01T013000Z", "2025-12-02T013000Z"],
+)  # fmt: skip
+FAILED = replace(
+    RECORD, snapshot="", removed=[], aside="it lost much", notes=[],
+    failures=[StepFailure("transfer", "no room"), StepFailure("after", "a hook failed")],
+    transfers=[PathTransfer("/etc", "rsync", files_total=1, bytes_total=5, bytes_sent=7)],
+    hooks=[HookRun("before", "web", "Freeze", result="failed", rc=1, changed=True)],
+)  # fmt: skip
+
+
+def health(record: BackupRecord | None, state: str, why: list[str], todo: str = "", job: str = "") -> JobHealth:
+    """Return a job in a state."""
+    name = job or (record.id if record else "")
+    return JobHealth(name, name.split("/")[0], name, REPOSITORY, record, state, why, todo, True, None)
+
+
+WELL = health(replace(RECORD, notes=[]), "ok", [])
+NEVER = health(None, "never", [], job="db/dump")
+SICK = health(FAILED, "failed", ["transfer: no [room]"], "Fix it.")
+STALE = health(
+    replace(RECORD, id="mail/spool", snapshots=1, size=None, figures={}, removed=[]),
+    "stale", ["the newest one is 3d 0:00:00 old"], "Run it.",
+)  # fmt: skip
 
 REPORT = r"""# Backups
 
@@ -58,6 +71,7 @@ Made 2026-01-02T00:00:00Z. All times are UTC.
 **web/files**
 
 - transfer: no \[room]
+- hook Freeze (before) on web: failed (rc 1), changed
 - Fix it.
 """  # noqa: E501
 
@@ -101,5 +115,5 @@ def test_the_lines_about_all_jobs_begin_with_the_worst():
 
 
 def test_no_more_jobs_in_the_same_state_are_shown_than_can_be_read():
-    lines = render_overall([{**WELL, "id": f"web/{number}"} for number in range(53)], "")
+    lines = render_overall([replace(WELL, id=f"web/{number}") for number in range(53)], "")
     assert len(lines) == 51 and lines[-1] == "ok and 3 more"

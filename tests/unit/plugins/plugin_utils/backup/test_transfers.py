@@ -6,29 +6,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import Begun, PathTransfer
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers import (
-    KEPT,
-    NOTHING,
-    account,
     expect,
     job_of,
     links_of,
+    read_transfer,
+    tell_notes,
 )
 
-MOVED = {"vanished": 0, "unstable": 0, "files_total": 7, "bytes_total": 90, "bytes_apparent": 100}
+MOVED = PathTransfer("/srv/", files_total=7, bytes_total=90, bytes_apparent=100)
 
 
 def test_the_report_keeps_figures_and_no_paths_or_passwords():
     result = {"method": "stream", "files_total": 3, "errors": [{"path": "x"}]}
-    figures, notes = account(result, "/srv/data/")
-    assert figures == {**NOTHING, "src": "/srv/data/", "method": "stream", "files_total": 3}
-    assert notes == [] and set(NOTHING) <= set(KEPT)
+    assert read_transfer(result, "/srv/data/") == PathTransfer("/srv/data/", "stream", files_total=3)
+    assert tell_notes(result, "/srv/data/") == []
 
 
 def test_a_person_is_told_of_a_source_that_is_not_there_and_of_one_that_changed():
     changed = {"unstable": 2, "differences": [{"path": "log/a"}], "warnings": ["owners differ"]}
-    found = account({"source_missing": True, **changed}, "/srv/dump/").notes
+    found = tell_notes({"source_missing": True, **changed}, "/srv/dump/")
     assert len(found) == 3 and found[2] == "owners differ"
     assert found[0].startswith("/srv/dump/ is not there yet.")
     assert found[1].startswith("2 entries changed at the source while it was copied, for example log/a. ")
@@ -41,8 +43,8 @@ def test_a_person_is_told_of_a_source_that_is_not_there_and_of_one_that_changed(
         ([MOVED], 1, "none", False, (7, 100)),
         ([MOVED, MOVED], 2, "none", False, (15, 200)),
         ([MOVED], 1, "none", True, (-1, -1)),
-        ([{**MOVED, "vanished": 1}], 1, "none", False, (-1, -1)),
-        ([MOVED, {**MOVED, "unstable": 1}], 2, "none", False, (-1, -1)),
+        ([replace(MOVED, vanished=1)], 1, "none", False, (-1, -1)),
+        ([MOVED, replace(MOVED, unstable=1)], 2, "none", False, (-1, -1)),
     ],
 )
 def test_what_a_snapshot_must_hold(transfers, paths, verify, check_mode, expected):
@@ -51,7 +53,7 @@ def test_what_a_snapshot_must_hold(transfers, paths, verify, check_mode, expecte
 
 @pytest.mark.parametrize("part, place", [("", ""), ("etc", "/etc")])
 def test_a_path_goes_into_its_folder_of_the_snapshot_and_links_to_that_of_the_one_before(part, place):
-    run = {
+    run: Any = {
         "id": "web/data",
         "name": "data",
         "host": "web",
@@ -59,7 +61,7 @@ def test_a_path_goes_into_its_folder_of_the_snapshot_and_links_to_that_of_the_on
         "transfer": {"trust": "none", "numeric_ids": "no"},
         "verify": "size",
     }
-    begun = {"path": "/b/web/data/.unfinished/data", "link_dest": ["/b/web/data/2026/data"]}
+    begun = Begun("/b/web/data/.unfinished/data", link_dest=["/b/web/data/2026/data"])
     job = {**job_of(run, {"src": "/etc/", "part": part}), **links_of(begun, part)}
     assert (job["src_host"], job["src"], job["dest_host"]) == ("web", "/etc/", "vault")
     assert job["dest"] == f"/b/web/data/.unfinished/data{place}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The life of a backup, with hosts and transfers that answer as they are told to; claims and records are real files."""
+"""The workflow of a backup, with hosts and transfers that answer as a test says; claims and records are real files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.progress import Progress, parse_progress
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.record import Record
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.stages import Stage
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.steps import Step
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BackupRecord
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.workflow import BackupWorkflow, Part, Services
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.workflow import BackupServices, BackupWorkflow
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.folder import Folder
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.hook_steps import TasksHook, TasksResult
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
@@ -60,6 +59,9 @@ MOVED = {
 }
 
 
+ENDED = TasksResult("")  # the result of a file of tasks that ended well
+
+
 class World(Transfers):
     """Hosts, transfers and a folder of records; remembers what it was asked for."""
 
@@ -71,13 +73,15 @@ class World(Transfers):
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
         self.jobs: list[Mapping[str, Any]] = []
         self.said: list[str] = []
-        self.reports: list[Record] = []
+        self.reports: list[BackupRecord] = []
         self.paused: list[float] = []
         self.open = 0
         self.differs = False
         self.hooks: list[Any] = []
         self.rcs: list[Any] = []  # of hooks, or why one has none
         self.filling: Any = None
+        self.handed_over: list[TasksHook] = []
+        self.tasks_results: dict[str, TasksResult] = {}
         self._clock = itertools.count()
 
     # What Hosts and Session offer
@@ -93,7 +97,7 @@ class World(Transfers):
     ) -> Mapping[str, Any]:
         if uncompared is not None and self.differs:
             self.asked.append(("compare", {}))
-            return {"finish": {"differs": True, "changed": False, "warnings": [], "diff": None}}
+            return {"finish": {"differs": True, "changed": False, "warnings": [], "diff": []}}
         found: dict[str, Mapping[str, Any]] = {}
         for action, options in wishes.items():
             if action == "prune" and ASIDE in found.get("list", {}).get("snapshots", ()):
@@ -115,7 +119,7 @@ class World(Transfers):
             answer = answer.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return {"changed": False, "warnings": [], "diff": None, **answer}
+        return {"changed": False, "warnings": [], "diff": [], **answer}
 
     def close(self) -> None:
         self.open -= 1
@@ -143,7 +147,9 @@ class World(Transfers):
         self.open += 1
         return self
 
-    def run_once(self, _module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def run_once(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if module == "ansible.builtin.ping":
+            return {}
         self.asked.append(("hook", arguments))
         rc = self.rcs.pop(0) if self.rcs else 0
         if isinstance(rc, HostFailed):
@@ -152,26 +158,34 @@ class World(Transfers):
 
     # Runs
 
-    def live(
-        self,
-        part: Part = Part.WHOLE,
-        progress: Progress | None = None,
-        check_mode: bool = False,
-        makes_source: bool = False,
-        **job: Any,
-    ) -> BackupWorkflow:
-        """Let a backup live to its end."""
+    def live(self, check_mode: bool = False, run_id: str = "", **job: Any) -> BackupWorkflow:
+        """Make a backup in one call, up to a file of tasks if there is one."""
         (run,) = make_runs([{**JOB, **job}], {"all": ["web", "vault"]})
         store = Store(str(self.folder), writes=not check_mode)
-        services = Services(
+        services = BackupServices(
             self._hosts, self._hook_runner, self._transfer, (TransferError, HostFailed), store, process_of(os.getpid()),
-            lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append,
+            lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append, run_id,
+            bool(run_id), str(self.folder.parent), self.tasks_results,
         )  # fmt: skip
-        progress = progress or Progress("2026-01-01T00:00:00Z")
-        life = BackupWorkflow(run, progress, services, part, makes_source=makes_source)
-        self.paused += live_to_end(life.run())
+        workflow = BackupWorkflow(run, services)
+        self.paused += live_to_end(workflow.run(), self.handed_over)
         assert self.open == 0
-        return life
+        return workflow
+
+    def live_with_tasks(self, answer: TasksResult | None = ENDED, **job: Any) -> BackupWorkflow:
+        """Make a backup with files of tasks: calls of the action and these files in turn, as the role does.
+
+        Each file of tasks ends with ``answer``; None: its host is lost, and localhost goes on.
+        """
+        for _call in range(9):
+            handed = len(self.handed_over)
+            workflow = self.live(run_id="this run", **job)
+            if len(self.handed_over) == handed:
+                return workflow
+            hook = self.handed_over[-1]
+            self.asked.append((Path(hook.file).name, {}))
+            self.tasks_results = {} if answer is None else {hook.job: answer._replace(hook=hook.id)}
+        raise AssertionError("it would never end")
 
     @property
     def actions(self) -> list[str]:
@@ -179,7 +193,7 @@ class World(Transfers):
 
     @property
     def failures(self) -> list[str]:
-        return [f"{one['step']}: {one['reason']}" for one in self.reports[-1]["failures"]]
+        return [f"{one.step}: {one.reason}" for one in self.reports[-1].failures]
 
     @property
     def holder(self) -> Any:
@@ -200,12 +214,12 @@ def test_a_backup_is_made_as_a_whole_and_written_down(world: World):
     assert world.actions == WHOLE and life.changed and world.failures == []
     assert [job["src"] for job in world.jobs] == ["/srv/data/", "/etc/"]
     asked = dict(world.asked)
-    assert asked["begin"] == {"run": life.progress.run}
+    assert asked["begin"] == {"run": life.state.claim}
     # Both paths and the folder that holds them.
-    assert asked["finish"] == {"run": life.progress.run, "shrink_limit": 50.0, "expected_entries": 7}
-    assert asked["prune"] == {"keep": {"last": 2}, "timezone": "UTC", "control_time": 1767225600}
+    assert asked["finish"] == {"run": life.state.claim, "shrink_limit": 50.0, "expected_entries": 7}
+    assert asked["prune"] == {"keep": {"last": 2}, "timezone": "UTC", "control_time": 1767225601}
     record = json.loads((world.folder / "jobs/web/data.json").read_text())
-    assert record == world.reports[0] and record["snapshot"] == COMPLETE["name"] and record["check"]["sound"]
+    assert record == world.reports[0].dump() and record["snapshot"] == COMPLETE["name"] and record["check"]["sound"]
     assert world.holder is None, "another run may begin"
 
 
@@ -221,7 +235,7 @@ def test_what_an_earlier_run_left_is_taken_over(world: World):
     path = Store(str(world.folder), writes=True).claim_path("web/data")
     before = claim(path, process_of(os.getpid())._replace(pid=2**22 + 1), "making this backup")
     life = world.live()
-    assert dict(world.asked)["begin"] == {"run": life.progress.run, "ended_run": before.run}
+    assert dict(world.asked)["begin"] == {"run": life.state.claim, "ended_run": before.run}
 
 
 @pytest.mark.parametrize(
@@ -245,14 +259,14 @@ def test_while_a_snapshot_is_set_aside_nothing_is_pruned(world: World):
     world.answers["list"] = {"snapshots": [COMPLETE, ASIDE]}
     world.live()
     assert "prune" not in world.actions and "check" in world.actions
-    assert world.reports[0]["aside"].startswith("aside-2026 lost suspiciously much")
+    assert world.reports[0].aside.startswith("aside-2026 lost suspiciously much")
 
 
 def test_a_transfer_that_fails_leaves_the_snapshot_unfinished(world: World):
     world.transfers = [MOVED, TransferError("disk is full", {"changed": True})]
     world.live()
     assert world.actions == ["begin", "list"] and world.failures == ["transfer: disk is full"]
-    assert len(world.reports[0]["transfers"]) == 1
+    assert len(world.reports[0].transfers) == 1
 
 
 def test_a_host_that_was_never_reached_is_not_tried_again(world: World):
@@ -288,53 +302,20 @@ def test_what_changed_at_the_source_meanwhile_is_a_note(world: World):
     differs = {"unstable": 1, "differences": [{"path": "log"}], "differences_total": 1}
     world.transfers = [MOVED, TransferError("1 entry differs", {**MOVED, **differs})]
     world.live()
-    assert world.failures == [] and "1 entry changed at the source" in world.reports[0]["notes"][0]
+    assert world.failures == [] and "1 entry changed at the source" in world.reports[0].notes[0]
     assert "expected_entries" not in dict(world.asked)["finish"]
 
 
-@pytest.mark.parametrize("makes_source", [True, False])
-def test_check_mode_writes_nothing_and_knows_that_no_hook_made_the_source(world: World, makes_source: bool):
+@pytest.mark.parametrize("hooks", [[{"tasks": "dump.yml"}], []], ids=["hook", "none"])
+def test_check_mode_writes_nothing_and_knows_that_no_hook_made_the_source(world: World, hooks: list[Any]):
     world.transfers = [MOVED, TransferError("there is no /etc", {"source_missing": True, "changed": False})]
-    world.live(check_mode=True, makes_source=makes_source)
+    world.live(check_mode=True, before=hooks)
     assert not world.folder.exists()
-    assert (world.failures == []) == makes_source
-
-
-def test_the_parts_between_the_hooks_make_the_same_backup(world: World):
-    progress = Progress("2026-01-01T00:00:00Z")
-    for part, left in ((Part.BEGIN, Step.HOOKS_BEFORE), (Part.FILL, Step.HOOKS_AFTER), (Part.COMPLETE, None)):
-        life = world.live(part, progress)
-        assert left is None or left in life.left
-        progress = parse_progress(json.loads(json.dumps(life.progress.dump())))
-    assert world.actions == WHOLE and world.failures == [] and world.holder is None
-
-
-def test_what_a_hook_stopped_does_not_wait_for_another_try(world: World):
-    progress = world.live(Part.BEGIN).progress
-    world.transfers = [TransferError("the line broke", may_pass=True)]
-    progress = world.live(Part.FILL, progress).progress
-    assert progress.stage is Stage.TRANSFER and not world.paused
-    world.live(Part.COMPLETE, progress)
-    assert world.actions == ["begin", "list"] and world.failures == ["transfer: the line broke"]
-
-
-def test_a_hook_after_that_failed_does_not_spoil_the_snapshot(world: World):
-    progress = world.live(Part.FILL, world.live(Part.BEGIN).progress).progress
-    progress.fail("hook after", "rc 1")
-    world.live(Part.COMPLETE, progress)
-    assert world.actions == WHOLE and world.failures == ["hook after: rc 1"]
-
-
-def test_after_a_host_was_lost_in_a_hook_there_is_only_a_record(world: World):
-    progress = world.live(Part.BEGIN).progress
-    progress.lost = True
-    progress.fail("hook before", "a host could not be reached any more")
-    world.live(Part.COMPLETE, progress)
-    assert world.actions == ["begin", "list"] and world.holder is None
+    assert (world.failures == []) == bool(hooks)
 
 
 def test_changes_are_shown_as_a_diff(world: World):
-    world.answers["finish"] = {**GOOD["finish"], "diff": {"before": "old\n", "after": "old\nnew\n"}}
+    world.answers["finish"] = {**GOOD["finish"], "diff": ["+new"]}
     world.transfers = [{**MOVED, "changes": ["<f x"]}, MOVED]
     assert world.live().diff == ["<f x", "+new"]
 
@@ -344,8 +325,8 @@ def test_a_snapshot_that_differs_from_its_source_is_compared_again_and_completed
     world.transfers = [MOVED, {**MOVED, "unstable": 1}]
     world.live(src="/srv/data")
     assert world.actions == ["begin", "compare", *WHOLE[1:]] and world.failures == []
-    (moved,) = world.reports[-1]["transfers"]
-    assert moved["unstable"] == 1 and "expected_entries" not in dict(world.asked)["finish"]
+    (moved,) = world.reports[-1].transfers
+    assert moved.unstable == 1 and "expected_entries" not in dict(world.asked)["finish"]
 
 
 def test_a_snapshot_that_stays_different_is_a_failed_transfer(world: World):
@@ -366,7 +347,13 @@ def test_hooks_run_around_the_transfer_on_the_hosts_that_they_name(world: World)
     life = world.live(**HOOKS)
     assert world.actions == BEGUN_WITH_HOOKS and world.failures == [] and life.changed
     assert [host for host, _what in world.hooks] == ["web", "localhost", "vault", "vault"]
-    assert "web/data: hook before on web: freeze it" in world.said and "web/data: ended (rc 0): Thaw" in world.said
+    assert (
+        "web/data: hook before on web: freeze it" in world.said
+        and "web/data: hook after done (rc 0): Thaw" in world.said
+    )
+    hooks = [(one.kind, one.host, one.name, one.rc, one.changed, one.result) for one in world.reports[0].hooks]
+    assert hooks[0] == ("before", "web", "freeze it", 0, True, "done") and len(hooks) == 4
+    assert not (world.folder / "running").exists()
 
 
 @pytest.mark.parametrize(
@@ -411,3 +398,106 @@ def test_only_the_name_of_a_hidden_hook_is_told(world: World):
 def test_no_hook_runs_in_check_mode(world: World):
     world.live(check_mode=True, **HOOKS)
     assert world.actions == WHOLE and not world.hooks
+
+
+# Files of tasks
+
+DUMP, RESTART = {"tasks": "dump.yml"}, {"tasks": "restart.yml", "host": "repository", "name": "Restart"}
+TASKS = {"before": [BEFORE, DUMP, BEFORE], "after": [RESTART, AFTER]}
+
+
+@pytest.fixture(name="files")
+def _files(tmp_path: Path) -> None:
+    for name in ("dump.yml", "restart.yml"):
+        (tmp_path / name).touch()
+
+
+@pytest.mark.usefixtures("files")
+def test_files_of_tasks_are_handed_over_and_the_backup_goes_on(world: World):
+    world.live_with_tasks(**TASKS)
+    first, second = ["begin", "hook", "dump.yml", "hook"], ["restart.yml", "hook", *WHOLE[1:]]
+    assert world.actions == [*first, *second] and world.failures == [] and world.holder is None
+    assert [(one.host, one.job) for one in world.handed_over] == [("web", "web/data"), ("vault", "web/data")]
+    assert [one.result for one in world.reports[0].hooks] == ["done"] * 5 and len(world.reports) == 1
+    assert [job["src"] for job in world.jobs] == ["/srv/data/", "/etc/"]
+    assert not list((world.folder / "running").rglob("*.json"))
+
+
+FAILS = TasksResult("", failed=True, result={"msg": "no such service"}, task="Stop it")
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(FAILS, "Stop it: no such service"), (None, "a host could not be reached, so Ansible ended its tasks")],
+    ids=["fails", "lost"],
+)
+def test_the_hooks_after_run_once_whatever_becomes_of_files_of_tasks(world: World, answer: Any, words: str):
+    world.live_with_tasks(answer, **TASKS)
+    assert world.actions == ["begin", "hook", "dump.yml", "restart.yml", "list"] and world.holder is None
+    before, after = world.failures
+    assert before.startswith("hook before: hook tasks of dump.yml on web failed: ") and words in before
+    assert after.startswith("hook after: hook Restart on vault failed: ") and words in after
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("answer", [FAILS, None], ids=["fails", "lost"])
+def test_a_file_of_tasks_after_that_failed_does_not_spoil_the_snapshot(world: World, answer: Any):
+    world.live_with_tasks(answer, after=[RESTART, AFTER])
+    assert world.actions == ["begin", "restart.yml", *WHOLE[1:]] and len(world.failures) == 1
+
+
+def test_a_file_of_tasks_that_does_not_exist_is_a_failed_hook(world: World):
+    world.live_with_tasks(**TASKS)
+    assert world.actions == ["begin", "hook", "list"] and not world.handed_over
+    assert "there is no file" in world.failures[0] and "restart.yml" in world.failures[1]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("at", range(1, 16))
+def test_no_hook_runs_twice_where_a_call_ends_with_an_error(world: World, monkeypatch: pytest.MonkeyPatch, at: int):
+    """Each write on the control node may fail; localhost then ends what the call has left."""
+    writes = itertools.count(1)
+    write = Folder.write
+
+    def fail(folder: Folder, name: str, text: str) -> None:
+        if next(writes) == at:
+            raise OSError("disk is full")
+        write(folder, name, text)
+
+    monkeypatch.setattr(Folder, "write", fail)
+    try:
+        world.live_with_tasks(**TASKS)
+    except OSError:
+        world.open = 0
+        world.tasks_results = {}
+        world.transfers += [MOVED, MOVED]
+        world.live_with_tasks(None, **TASKS)
+    else:
+        assert at > 11
+    ran = [json.dumps(options) for action, options in world.asked if action == "hook"]
+    names = [action for action in world.actions if action.endswith(".yml")]
+    assert len(names) == len(set(names)), world.actions
+    assert ran.count(json.dumps({"argv": AFTER["command"]})) <= 1, world.actions
+    assert ran.count(json.dumps({"argv": BEFORE["command"]})) <= 2, world.actions
+    assert (
+        world.holder is None and json.loads((world.folder / "jobs/web/data.json").read_text())["run_id"] == "this run"
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_what_a_killed_run_has_left_is_begun_anew(world: World):
+    world.live(run_id="killed", **TASKS)
+    assert world.actions == ["begin", "hook"] and len(world.handed_over) == 1
+    world.asked.clear()
+    world.live_with_tasks(**TASKS)
+    assert world.actions == ["begin", "hook", "dump.yml", "hook", "restart.yml", "hook", *WHOLE[1:]]
+
+
+@pytest.mark.usefixtures("files")
+def test_the_state_of_another_run_that_lives_is_left_alone(world: World):
+    other = process_of(os.getppid())
+    store = Store(str(world.folder), writes=True)
+    claim(store.claim_path("web/data"), other, "making this backup")
+    world.live(run_id="killed", **TASKS)
+    assert world.actions == ["list"] and store.read_state("web/data") is None

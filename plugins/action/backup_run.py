@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action behind longhaul.fleet.backup_run: one part of a run of the role backup. See plugin_utils/backup."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.longhaul.fleet.plugins.modules import transfer
+from ansible_collections.longhaul.fleet.plugins.modules.backup_run import DOCUMENTATION
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import find_sick, judge, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.planning import apply_defaults, plan
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.report_text import render_overall, render_report
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.run import BackupRun
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import parse_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder, find_inventory
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+
+prepare(transfer.DOCUMENTATION)
+
+
+class ActionModule(ConductAction):
+    """Do one part of a run."""
+
+    documentation = DOCUMENTATION
+    users_own = ("hooks", "folder", "hook_folder")  # paths and names of the user's, which the role uses
+
+    def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
+        """Do the part that the options name. The first one finds the folders, before any task of a hook runs."""
+        folder, hook_folder = options["folder"], options["hook_folder"]
+        if not folder:
+            inventory = find_inventory(self.variables)
+            hook_folder = inventory or os.environ.get("PWD") or os.getcwd()
+            variables = {**self.variables, "inventory_dir": inventory}
+            folder = find_folder("longhaul-backup", options["report_dir"], variables, self._templar.template)
+        run_id = options["run_id"] or f"{now_text()}-{secrets.token_hex(8)}"
+        known = {"folder": folder, "hook_folder": hook_folder, "run_id": run_id}
+        result = super().act({**options, **known}, write=write)
+        return result if result.get("failed") else {**result, **known}
+
+    def conduct(
+        self, options: Mapping[str, Any], say: Say, interruption: Interruption, write: bool
+    ) -> Mapping[str, object]:
+        """Make backups, or report on them."""
+        store = Store(options["folder"], writes=write)
+        if options["part"] == "report":
+            return self._report(options, store, say)
+        planned = plan(options, self.variables, store)
+        run = BackupRun(self, options, self.variables, say, planned, store)
+        due = run.run(interruption)
+        left = () if options["part"] == "continue" else planned.hooked
+        result = {
+            "jobs": [record.dump() for record in run.records],
+            "wanted": list(planned.by_id),
+            "left_hosts": list(dict.fromkeys(one.pair.dest for one in left)),
+            "hooks": [one._asdict() for one in due],
+            "changed": run.changed,
+        }
+        return self.with_diff(result, run.diffs)
+
+    def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the folder of claims and records."""
+        return options["folder"], "backup_report_dir"
+
+    def _report(self, options: Mapping[str, Any], store: Store, say: Say) -> Mapping[str, object]:
+        """Write how all backups are, show those that are well, and return the others and the figures."""
+        runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
+        made = {record.id: record for record in map(parse_record, options["records"])}
+        for record in store.read_all(run["id"] for run in runs if run["id"] not in made):
+            if record.run_id == options["run_id"]:  # of a call whose result is lost
+                made[record.id] = record
+        others = store.read_all(run["id"] for run in runs if run["id"] not in made)
+        health = judge(
+            runs, [*others, *made.values()], options["wanted"], list(made), time.time(), predicted=not store.writes
+        )
+        at = now_text()
+        store.report({"at": at, "jobs": [one.dump() for one in health]}, render_report(health, at))
+        if options["textfile"] and store.writes:
+            try:
+                write_whole(os.path.realpath(options["textfile"]), write_metrics(health), TEXTFILE_MODE)
+            except OSError as error:
+                return cannot_write(error, options["textfile"], "backup_textfile")
+        path = store.path_of_report() if store.writes else ""
+        sick = find_sick(health)
+        sick_ids = {one.name for one in sick}
+        for line in render_overall([one for one in health if one.id not in sick_ids], path):
+            say(line)
+        return {
+            "summary": summarize(health, list(made.values()), sick, at, path, check_mode=not store.writes),
+            "failures": [one._asdict() for one in sick],
+        }

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One call of the action backup_run: hosts, files and the terminal for the workflows of its backups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..ansible_process import ansible_pid
+from ..fleet.claims import process_of
+from ..fleet.hook_steps import TasksHook, read_tasks_results
+from ..fleet.queue import Waiting
+from ..fleet.scheduler import WORDS, Scheduler, Workflow, threads_of
+from ..fleet.sessions import FAILURES, session_of
+from ..fleet.snapshot import Publisher
+from ..fleet.telling import Teller
+from ..hooks import Hook
+from ..host_runner import HostRunner
+from ..interruption import Interruption
+from ..memory import Memory
+from ..session import Session
+from ..units import now_text
+from .hosts import Filling, Hosts
+from .planning import Plan
+from .report_text import render_summary
+from .state import BackupRecord
+from .store import Store
+from .workflow import BackupServices, BackupWorkflow
+
+if TYPE_CHECKING:
+    from ansible.plugins.action import ActionBase
+
+
+class BackupRun:
+    """The backups of one call."""
+
+    def __init__(
+        self,
+        action: ActionBase,
+        options: Mapping[str, Any],
+        variables: Mapping[str, Any],
+        say: Callable[[str], None],
+        plan: Plan,
+        store: Store,
+    ) -> None:
+        """Take the action, its options, the variables of its task, where lines go, the plan, and the files.
+
+        With a store that does not write (check mode) all is predicted.
+        """
+        self._variables, self._say, self._plan, self._store = variables, say, plan, store
+        self._continues = options["part"] == "continue"
+        self._waiting = plan.hooked if self._continues else plan.runs
+        self._teller = Teller(say, time.monotonic, len(self._waiting), self._phase_of, Publisher())
+        self._runner = partial(HostRunner, action, task_vars=variables, roles=("backup",))
+        self._memory = Memory()
+        self._workflows: dict[str, BackupWorkflow] = {}
+        self._made_before = {record.id: record for record in plan.known.values() if record.run_id == options["run_id"]}
+        self._services = BackupServices(
+            hosts=lambda run: Hosts(run, self._runner),
+            hook_runner=self._hook_runner,
+            transfer=self._transfer,
+            errors=FAILURES,
+            store=store,
+            process=process_of(ansible_pid()),  # of ansible-playbook, which lives for the run; this is a worker of it
+            now=now_text,
+            tell=self._teller.note,
+            report=self._report,
+            run_id=options["run_id"],
+            continues=self._continues,
+            hook_folder=options["hook_folder"],
+            tasks_results=read_tasks_results(options["tasks_results"]),
+        )
+
+    def run(self, interruption: Interruption) -> list[TasksHook]:
+        """Make the backups that are left as far as this call can; return the file of tasks that is due.
+
+        The first call makes all that have no files of tasks, at once. Those that have follow in later calls, one after
+        the other, since a source that a hook has stopped waits for no other backup.
+        """
+        interruption.words = WORDS
+        left = self._waiting
+        units = [left]
+        if self._continues:
+            left = [one for one in left if one.name not in self._made_before]
+            left.sort(key=lambda one: self._store.read_state(one.name) is None)  # one that has begun goes on first
+            units = [[one] for one in left]
+        try:
+            for unit in units:
+                due = self._drive(unit)
+                if due:
+                    return list(due.values())
+        finally:
+            self._teller.close()
+        return []
+
+    def _drive(self, waiting: Sequence[Waiting]) -> Mapping[str, TasksHook]:
+        plan = self._plan
+        made = {
+            one.name: BackupWorkflow(plan.by_id[one.name], self._services, plan.known.get(one.name)) for one in waiting
+        }
+        self._workflows.update(made)
+        scheduler = Scheduler(plan.limits, threads_of(plan.limits, self._variables), self._teller.progress)
+        scheduler.run(waiting, {name: partial(self._follow, workflow) for name, workflow in made.items()})
+        return scheduler.handed_over
+
+    def _follow(self, workflow: BackupWorkflow) -> Workflow:
+        yield from workflow.run()
+        self._teller.ended(bool(workflow.state.failures))
+
+    def _phase_of(self, name: str) -> str:
+        return self._workflows[name].step.value
+
+    @property
+    def records(self) -> list[BackupRecord]:
+        """The records of the backups of this call, and of earlier calls that it continues."""
+        made = [workflow.record for workflow in self._workflows.values() if workflow.record is not None]
+        return [*self._made_before.values(), *made]
+
+    @property
+    def changed(self) -> bool:
+        """Whether this call has changed anything."""
+        return any(workflow.changed for workflow in self._workflows.values())
+
+    @property
+    def diffs(self) -> dict[str, list[str]]:
+        """The changes of each backup, for ``--diff``."""
+        return {name: workflow.diff for name, workflow in self._workflows.items()}
+
+    # What the workflows use
+
+    def _hook_runner(self, host: str, hook: Hook) -> HostRunner:
+        return self._runner(host, become=hook.become, no_log=hook.hidden)
+
+    def _transfer(self, job: Mapping[str, Any], hosts: Hosts, filling: Filling) -> Session:
+        check = not self._store.writes
+        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, snapshot=filling)
+
+    def _report(self, record: BackupRecord) -> None:
+        """Show what became of a backup, in one line where there are many."""
+        lines = render_summary(record, predicted=not self._store.writes)
+        if self._teller.is_many:
+            failed = f"failed in {record.failures[0].step}" if record.failures else record.snapshot
+            lines = [f"{record.id}: {failed or 'done'}"]
+        for line in lines:
+            self._say(line)
