@@ -10,7 +10,12 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder, state_folder, try_writing
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import (
+    find_folder,
+    find_inventory,
+    state_folder,
+    try_writing,
+)
 
 
 def test_it_is_beside_the_inventory_unless_the_user_names_another(tmp_path: Path) -> None:
@@ -44,6 +49,14 @@ def test_what_the_user_names_wins_and_is_a_path_without_links(tmp_path: Path) ->
     assert templated == "/home/state/longhaul-migrate"
     beside = find_folder("longhaul-migrate", None, {"inventory_dir": str(tmp_path)}, str)
     assert beside == str(tmp_path.resolve() / "longhaul-migrate")
+
+
+def test_the_inventory_is_the_one_that_no_fact_has_named() -> None:
+    """Facts of a cache win over the inventory, and a host says in them what it likes."""
+    forged = {"inventory_dir": "/tmp/forged", "ansible_facts": {"inventory_dir": "/tmp/forged"}}
+    hosts = {"web": forged, "localhost": {}, "db": {"inventory_dir": "/srv", "ansible_facts": {"os_family": "Debian"}}}
+    assert find_inventory({"groups": {"all": list(hosts)}, "hostvars": hosts}) == "/srv"
+    assert find_inventory({"groups": {"all": ["web"]}, "hostvars": hosts}) == ""
 
 
 def test_trying_leaves_nothing_behind(tmp_path: Path) -> None:
