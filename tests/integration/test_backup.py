@@ -153,6 +153,8 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     touch = ["/usr/bin/touch", "/data/thawed"]
     lose = "- name: Lose a host\n  ansible.builtin.ping:\n  delegate_to: closed\n"
     (backups.playbooks.inventory.parent / "lose.yml").write_text(lose)
+    wave = "- name: Wave\n  ansible.builtin.command: /usr/bin/touch /data/waved\n"
+    (backups.playbooks.inventory.parent / "wave.yml").write_text(wave)
     backups.jobs = [
         backups.job("lost", before=[{"tasks": "lose.yml"}], after=[{"command": ["/usr/bin/touch", "/data/revived"]}]),
         backups.job("linked", repository={"host": "beta", "path": "/data/link"}),
@@ -162,7 +164,7 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
         # With a hook, since what has none is tried again.
         backups.job("dies", src="/data/slow", host="gamma", bwlimit="2M", after=[{"command": ["/bin/true"]}]),
         backups.job("filled", src="/data/growing", repository={"host": "beta", "path": "/data/tight"}),
-        backups.job("data"),
+        backups.job("data", after=[{"tasks": "wave.yml"}]),  # behind the one that loses its host
     ]
     running = backups.start(backup_concurrency=7)
     arriving = backups.repository / "gamma/dies/.unfinished/data"
@@ -183,7 +185,7 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
         for word in words:
             assert word in said, f"{word!r} is missing in:\n{said}"
     assert "alpha/data" not in said and len(backups.snapshots()) == 1
-    for made in ("thawed", "revived"):  # the hooks after run whatever happened
+    for made in ("thawed", "revived", "waved"):  # the hooks after run whatever happened
         assert (hosts.root("alpha") / "data" / made).exists()
     assert backups.names("dies", "gamma") == [".unfinished"] and backups.names("hooked") == [".unfinished"]
     assert [one["state"] for one in backups.health().values()] == ["failed"] * 7 + ["ok"]

@@ -20,7 +20,7 @@ from ..fleet.pair_hosts import PairHosts
 from ..host_runner import HostFailed, HostRunner
 from ..snapshot_answers import parse_answer
 from .jobs import Run
-from .state import Begun
+from .state import BegunSnapshot
 from .transfers import links_of, path_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Filling:
         begin: Mapping[str, object] | None,
         check: bool,
         compares: bool,
-        begun: Callable[[Mapping[str, Mapping[str, Any]]], Begun],
+        begun: Callable[[Mapping[str, Mapping[str, Any]]], BegunSnapshot],
     ) -> None:
         """Take the options of the action ``begin``, None if it was done, and what is told of the answer to it.
 

@@ -90,7 +90,7 @@ class ListedSnapshot:
 
 
 @dataclass
-class Begun:
+class BegunSnapshot:
     """The snapshot that was begun."""
 
     path: str  # of its tree
@@ -100,7 +100,7 @@ class Begun:
 
 
 @dataclass
-class Finished:
+class FinishedSnapshot:
     """The snapshot that was completed. If it ``differs`` from the source, it was not."""
 
     name: str = ""
@@ -109,14 +109,14 @@ class Finished:
 
 
 @dataclass
-class Listed:
+class SnapshotList:
     """The snapshots of the job."""
 
     snapshots: list[ListedSnapshot]
 
 
 @dataclass
-class Pruned:
+class PrunedSnapshots:
     """The snapshots that the policy keeps, each with its rules, and those that it removed."""
 
     kept: dict[str, list[str]] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Pruned:
 
 
 @dataclass
-class Checked:
+class CheckedSnapshots:
     """The result of reading a part of the snapshots."""
 
     sound: bool
@@ -135,11 +135,11 @@ class Checked:
 class SnapshotAnswers:
     """The answers of a repository about its snapshots, by action; None: it was not asked."""
 
-    begin: Begun | None = None
-    finish: Finished | None = None
-    list: Listed | None = None
-    prune: Pruned | None = None
-    check: Checked | None = None
+    begin: BegunSnapshot | None = None
+    finish: FinishedSnapshot | None = None
+    list: SnapshotList | None = None
+    prune: PrunedSnapshots | None = None
+    check: CheckedSnapshots | None = None
 
     def update(self, answers: Mapping[str, object]) -> None:
         """Take new answers, by action. Raises WrongShape."""
@@ -277,7 +277,7 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
     Of what the repository did not tell this time, the record ``before`` counts.
     """
     last, said = before or BackupRecord(run["id"]), state.said
-    finished, pruned = said.finish or Finished(), said.prune or Pruned()
+    finished, pruned = said.finish or FinishedSnapshot(), said.prune or PrunedSnapshots()
     record = BackupRecord(
         id=run["id"],
         host=run["host"],

@@ -18,7 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import na
 
 from ..fleet.source_changes import tell_changes
 from .jobs import Run, Source
-from .state import Begun, PathTransfer
+from .state import BegunSnapshot, PathTransfer
 
 
 class Expected(NamedTuple):
@@ -54,7 +54,7 @@ def job_of(run: Run, source: Source) -> Mapping[str, Any]:
     }
 
 
-def links_of(begun: Begun, part: str) -> Mapping[str, list[str]]:
+def links_of(begun: BegunSnapshot, part: str) -> Mapping[str, list[str]]:
     """Return the options of a transfer that link to the snapshot before, by the answer about the one to fill."""
     place = f"/{part}" if part else ""
     return {

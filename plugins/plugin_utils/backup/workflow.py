@@ -41,7 +41,7 @@ from ..task_failure import tell_failure
 from ..units import seconds_of
 from .hosts import Filling, Hosts
 from .jobs import Run
-from .state import HOOKS_AFTER, BackupRecord, BackupState, Begun, Stage, Step, StepFailure, make_record
+from .state import HOOKS_AFTER, BackupRecord, BackupState, BegunSnapshot, Stage, Step, StepFailure, make_record
 from .store import Store
 from .transfers import expect, job_of, read_transfer, tell_notes
 
@@ -85,7 +85,7 @@ class BackupWorkflow:
         self.changed = False  # by this call
         self.diff: list[str] = []
         self.step = Step.CLAIM  # that is made now, or was made last
-        self._hosts: Any = None  # once a step needs them
+        self._hosts: Hosts | None = None  # once a step needs them
         self._has_met = False  # both hosts were reached
         self._uncompared: Uncompared | None = None
 
@@ -93,8 +93,7 @@ class BackupWorkflow:
         """Return the state that an earlier call of this run has left, or that of a backup that has not begun."""
         services = self._services
         found = services.store.read_state(self._run["id"]) if services.continues else None
-        is_ours = found is not None and found.run_id == services.run_id
-        return found if found is not None and is_ours else BackupState(services.now(), services.run_id)
+        return found if found and found.run_id == services.run_id else BackupState(services.now(), services.run_id)
 
     def _save(self) -> None:
         if self._services.continues and self.state.claim:
@@ -104,7 +103,7 @@ class BackupWorkflow:
         """Make the steps that are left, one after the other."""
         steps: Mapping[Step, Callable[[], Workflow]] = {
             Step.CLAIM: self._claim,
-            Step.BEGIN: self._begin,
+            Step.BEGIN: lambda: self._snapshots(begin=self._begin_options),
             Step.HOOKS_BEFORE: partial(self._run_hooks, "before", self._run["before"]),
             Step.TRANSFER: partial(self._retry, self._transfer),
             Step.HOOKS_AFTER: partial(self._run_hooks, "after", self._run["after"]),
@@ -143,29 +142,28 @@ class BackupWorkflow:
         state = self.state
         if step is Step.LIST and state.has_failed:
             self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
-            return
-        state.failures.append(StepFailure(HOOKS_AFTER if step is Step.HOOKS_AFTER else state.stage.value, reason))
-        self._save()
+        else:
+            name = HOOKS_AFTER if step is Step.HOOKS_AFTER else state.stage.value
+            state.failures.append(StepFailure(name, reason))
+            self._save()
 
     # The claim, and the record
 
     def _claim(self) -> Workflow:
+        path = self._services.store.claim_path(self._run["id"])
         try:
-            taken = claim(self._claim_path, self._services.process, "making this backup", write=not self._check)
+            taken = claim(path, self._services.process, "making this backup", write=not self._check)
         except Held as held:
             raise Stopped(str(held)) from None
         self.state.claim, self.state.ended_claim = taken.run, taken.ended_run
         yield from ()
 
     def _release(self) -> Workflow:
-        self._services.store.remove_state(self._run["id"])
+        services, name = self._services, self._run["id"]
+        services.store.remove_state(name)
         if not self._check:
-            release(self._claim_path, self._services.process)
+            release(services.store.claim_path(name), services.process)
         yield from ()
-
-    @property
-    def _claim_path(self) -> str:
-        return self._services.store.claim_path(self._run["id"])
 
     def _record(self) -> Workflow:
         self.record = make_record(self._run, self.state, self._services.now(), self._before)
@@ -180,10 +178,12 @@ class BackupWorkflow:
         ended = self.state.hooks_run
         for number in range(ended.get(kind, 0), 0 if self._check else len(hooks)):
             try:
-                yield from self._run_hook(kind, hooks[number])
+                yield from stop_alone(self._run_hook(kind, hooks[number]))
             except Stopped:
+                self._end_hook("failed")
                 ended[kind] = len(hooks)
                 raise
+            self._end_hook("done")
             ended[kind] = number + 1
             self._save()
 
@@ -209,20 +209,21 @@ class BackupWorkflow:
         else:  # a file of tasks, which the role has run since; its tasks count what they change
             result = HookResult()
             reason = explain_tasks_failure(told, state.hook, services.tasks_results.get(job))
-        self.changed = self.changed or result.changed
-        ran, state.hook = state.hook, None
-        ran.result, ran.ended = "failed" if reason else "done", time.time()
-        ran.rc, ran.changed = result.rc, result.changed
-        state.hooks.append(ran)
-        code = "" if result.rc is None else f" (rc {result.rc})"
-        services.tell(f"{job}: hook {kind} {ran.result}{code}: {told['name']}")
+        state.hook.rc, state.hook.changed = result.rc, result.changed
         if reason:
             raise Stopped(reason)
 
-    # The snapshot
+    def _end_hook(self, outcome: str) -> None:
+        """Note how the hook ended that ran."""
+        ran, self.state.hook = self.state.hook, None
+        if ran is not None:
+            ran.result, ran.ended = outcome, time.time()
+            self.state.hooks.append(ran)
+            self.changed = self.changed or ran.changed
+            code = "" if ran.rc is None else f" (rc {ran.rc})"
+            self._services.tell(f"{self._run['id']}: hook {ran.kind} {outcome}{code}: {ran.name}")
 
-    def _begin(self) -> Workflow:
-        yield from self._snapshots(begin=self._begin_options)
+    # The snapshot
 
     @property
     def _begin_options(self) -> Mapping[str, object]:
@@ -289,8 +290,7 @@ class BackupWorkflow:
         """Return the hosts. Raises HostFailed if one is described wrongly."""
         if self._hosts is None:
             self._hosts = self._services.hosts(self._run)
-        hosts: Hosts = self._hosts
-        return hosts
+        return self._hosts
 
     # The transfers
 
@@ -332,10 +332,10 @@ class BackupWorkflow:
         self._account(result, job["src"], may_pass and self._has_met)
         self._uncompared = transfers[0].uncompared
 
-    def _keep_begun(self, answers: Mapping[str, Mapping[str, Any]]) -> Begun:
+    def _keep_begun(self, answers: Mapping[str, Mapping[str, Any]]) -> BegunSnapshot:
         self.state.stage = Stage.TRANSFER
         self._keep(answers)
-        return self.state.said.begin or Begun("")
+        return self.state.said.begin or BegunSnapshot("")
 
     def _account(self, result: Mapping[str, Any], src: str, may_pass: bool = False) -> None:
         """Keep what became of a transfer. Raises Stopped if it failed."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import Filling, Hosts
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import Begun
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BegunSnapshot
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 
@@ -74,8 +74,8 @@ def test_the_snapshot_to_fill_is_where_it_is_expected():
     begun = {"path": path, "link_dest": ["/old"], "resumed": False, "changed": True, "warnings": []}
     hosts: Any = Hosts(RUN, lambda name: Runner(name, None))  # type: ignore[arg-type,return-value]
 
-    def taken(said: Mapping[str, Any]) -> Begun:
-        return Begun(said["begin"]["path"], said["begin"]["link_dest"])
+    def taken(said: Mapping[str, Any]) -> BegunSnapshot:
+        return BegunSnapshot(said["begin"]["path"], said["begin"]["link_dest"])
 
     def fill(answer: dict[str, Any]) -> Any:
         return Filling(hosts, RUN, "etc", {"run": "first"}, False, False, taken).take([answer])

@@ -17,11 +17,11 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import
     GOES_ON,
     BackupRecord,
     BackupState,
-    Begun,
-    Listed,
+    BegunSnapshot,
     ListedSnapshot,
     PathTransfer,
     SnapshotAnswers,
+    SnapshotList,
     Stage,
     Step,
     StepFailure,
@@ -81,8 +81,8 @@ def test_what_holds_for_every_row(failed: bool, stage: Stage):
         assert COMPLETES & set(steps) == wanted
 
 
-def snapshots(*states: str) -> Listed:
-    return Listed([ListedSnapshot(f"2026-11-2{number}", one, "") for number, one in enumerate(states)])
+def snapshots(*states: str) -> SnapshotList:
+    return SnapshotList([ListedSnapshot(f"2026-11-2{number}", one, "") for number, one in enumerate(states)])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def snapshots(*states: str) -> Listed:
         (snapshots("aside"), "", set()),
     ],
 )
-def test_what_the_repository_holds_decides_what_follows(listed: Listed | None, share: str, expected: set[Step]):
+def test_what_the_repository_holds_decides_what_follows(listed: SnapshotList | None, share: str, expected: set[Step]):
     steps = state(Stage.FINISH, said=SnapshotAnswers(list=listed)).find_steps(share)
     assert set(steps) == expected | {Step.FINISH, Step.RECORD, Step.RELEASE}
 
@@ -111,7 +111,7 @@ def test_only_what_was_claimed_is_released(failed: bool, stage: Stage):
 
 @pytest.mark.parametrize("failed, stage", EVERY)
 def test_a_state_is_read_as_it_was_written(failed: bool, stage: Stage):
-    said = SnapshotAnswers(begin=Begun("/b/\udcff", ["/b/1"]), list=snapshots("complete"))
+    said = SnapshotAnswers(begin=BegunSnapshot("/b/\udcff", ["/b/1"]), list=snapshots("complete"))
     hook = HookRun("before", "web", "freeze", at="2026", began=1.5, rc=0)
     made = state(stage, failed, said=said, notes=["a note"], hook=hook, hooks=[hook], hooks_run={"before": 1})
     made.transfers = [PathTransfer("/srv/", "stream", verified="size", throughput=1.5)]

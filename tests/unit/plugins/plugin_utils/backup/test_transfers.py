@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import Begun, PathTransfer
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BegunSnapshot, PathTransfer
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.transfers import (
     expect,
     job_of,
@@ -61,7 +61,7 @@ def test_a_path_goes_into_its_folder_of_the_snapshot_and_links_to_that_of_the_on
         "transfer": {"trust": "none", "numeric_ids": "no"},
         "verify": "size",
     }
-    begun = Begun("/b/web/data/.unfinished/data", link_dest=["/b/web/data/2026/data"])
+    begun = BegunSnapshot("/b/web/data/.unfinished/data", link_dest=["/b/web/data/2026/data"])
     job = {**job_of(run, {"src": "/etc/", "part": part}), **links_of(begun, part)}
     assert (job["src_host"], job["src"], job["dest_host"]) == ("web", "/etc/", "vault")
     assert job["dest"] == f"/b/web/data/.unfinished/data{place}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup import workflow as workflow_module
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BackupRecord
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
@@ -386,6 +387,17 @@ def test_the_hooks_after_run_if_the_transfer_fails_which_is_not_tried_again(worl
     world.live(**HOOKS)
     assert world.actions == ["begin", "hook", "hook", "hook", "hook", "list"] and not world.paused
     assert world.failures == ["transfer: web: No route to host"]
+
+
+def test_a_hook_whose_answer_cannot_be_used_has_failed_and_the_hooks_after_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(workflow_module, "explain_failure", lambda *_told: {}["no such member"])
+    world.rcs = [1]
+    world.live(**HOOKS)
+    assert world.actions == ["begin", "hook", "hook", "hook", "list"]
+    assert [one.result for one in world.reports[0].hooks] == ["failed", "done", "done"]
+    assert "the answer of a host cannot be used" in world.failures[0]
 
 
 def test_only_the_name_of_a_hidden_hook_is_told(world: World):
