@@ -39,10 +39,12 @@ TRANSFER: list[dict[str, Any]] = [
         "longhaul.fleet.transfer": {"src_host": f"{{{{ {SOURCE} }}}}", "src": "/data/tree/", "dest": "/data/out/"},
     }
 ]
-HOOKS = {
-    "migrate_before_cutover": [{"host": "source", "command": ["true"]}],
-    "migrate_after_cutover": [{"host": "dest", "command": ["true"]}],
+HOOKS: dict[str, dict[str, Any]] = {  # what a hook of each kind runs
+    "command": {"command": ["true"]},
+    "module": {"module": "ansible.builtin.stat", "args": {"path": "/data"}},
+    "tasks": {"tasks": "hook.yml"},
 }
+TASKS = "- name: Do nothing there\n  ansible.builtin.command: 'true'\n"
 BACKUP, MIGRATE = "longhaul.fleet.backup", "longhaul.fleet.migrate"
 REPOSITORY = "/data/backup"
 PING: list[dict[str, Any]] = [
@@ -77,6 +79,7 @@ class Fleet:
             hosts[dest][SOURCE] = source
         written["all"]["children"] = {"dests": {"hosts": {name: {} for name in bed.hosts[1::2]}}}
         inventory.write_text(json.dumps(written), encoding="utf-8")
+        (folder / HOOKS["tasks"]["tasks"]).write_text(TASKS, encoding="utf-8")
         self._playbooks = Playbooks(inventory, folder, collections_folder())
 
     def run(self, what: str | Sequence[dict[str, Any]], *options: str, **variables: Any) -> tuple[Cost, Run]:
@@ -100,9 +103,14 @@ class Fleet:
             BACKUP, *options, backup_jobs=jobs, backup_defaults={"keep": {"last": 2}, "check_subset": "1/7"}
         )
 
-    def migrate(self, *options: str, **variables: Any) -> tuple[Cost, Run]:
-        """Move the tree of each source, from the preflight to the switch, as if it was never moved before."""
+    def migrate(self, *options: str, hook: str = "") -> tuple[Cost, Run]:
+        """Move the tree of each source, from the preflight to the switch, as if it was never moved before.
+
+        With ``hook``, the source and the destination of each job have one of this kind.
+        """
         self._migrated += 1
+        sides = {"before_cutover": "source", "after_cutover": "dest"} if hook else {}
+        hooks = {when: [{"host": side, **HOOKS[hook]}] for when, side in sides.items()}
         jobs = [
             {
                 "name": source,
@@ -110,11 +118,12 @@ class Fleet:
                 "src": "/data/tree/",
                 "dest_host": dest,
                 "dest": f"/data/{self._migrated}",
+                **hooks,
             }
             for source, dest in zip(self.bed.hosts[::2], self.bed.hosts[1::2])
         ]
         folder = str(self._folder / f"migrated-{self._migrated}")
-        variables = {"migrate_phase": "cutover", "migrate_report_dir": folder, **variables}
+        variables = {"migrate_phase": "cutover", "migrate_report_dir": folder}
         return self.run(MIGRATE, *options, migrate_jobs=jobs, **variables)
 
     def _used_by_hosts(self) -> float:
@@ -144,7 +153,7 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
             "backup, first": fleet.backup,
             "backup, nothing changed": fleet.backup,
             "migrate, preflight to verify": fleet.migrate,
-            "migrate, with two hooks": partial(fleet.migrate, **HOOKS),
+            **{f"migrate, with two {hook} hooks": partial(fleet.migrate, hook=hook) for hook in given.hook},
         }
         kinds = {name: do for name, do in kinds.items() if name.startswith(given.only)}
         for source in names[::2]:
@@ -164,7 +173,12 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
                 lines = len(ran.output.splitlines()) / fleet.pairs
                 say(f"run {number + 1}: {name}: {cost.control:.3f} s of the control node a pair, {lines:.1f} lines")
         counted: dict[str, float] = {}
-        last = {"transfer": partial(fleet.run, TRANSFER), "backup": fleet.backup, "migrate": fleet.migrate}
+        last = {
+            "transfer": partial(fleet.run, TRANSFER),
+            "backup": fleet.backup,
+            "migrate": fleet.migrate,
+            **{f"migrate with two {hook} hooks": partial(fleet.migrate, hook=hook) for hook in given.hook},
+        }
         for name, run in last.items():
             if name.startswith(given.only):
                 _cost, ran = run("-vvv")
@@ -203,9 +217,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--only", choices=["ping", "transfer", "backup", "migrate"], default="", help="measure one of these"
     )
+    parser.add_argument(
+        "--hook", choices=HOOKS, action="append", help="kinds of hooks for a migration; all, if there is none"
+    )
     parser.add_argument("--pipelining", choices=["yes", "no"], help="set it for all hosts")
     parser.add_argument("--out", type=Path, help="where the report goes, too, as JSON")
     given = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    given.hook = given.hook or list(HOOKS)
     reason = why_not()
     if reason:
         print(reason, file=sys.stderr)
