@@ -92,7 +92,7 @@ fuzz: packages
 # Random trees, edits, options and kills, as long as one likes: ARGS="differential 2000", "pairwise", "differential 500
 # --user"; --seed replays. "scale" moves five million files, a sparse tebibyte, and over a line that breaks 100 times:
 # "scale --only entries --entries 200000". "hostile" attacks as a hostile host; ARGS="hostile --attack backup" picks.
-# "filesystems" prints a matrix of file systems and methods.
+# "filesystems" prints a matrix of file systems and methods. "hooks 40" kills migrations with hooks, and runs them again.
 soak: packages
 	@venv=$$($(PYTHON) $(TOOLS)/venv.py dev) && collections=$$($(PYTHON) $(TOOLS)/collection.py link) && \
 	PYTHONPATH="$$collections" PYTHONDONTWRITEBYTECODE=1 "$$venv/bin/python" -m ansible_collections.longhaul.fleet.tests.soak $(or $(ARGS),differential 200)

@@ -8,11 +8,12 @@
 does the work as an ordinary user, ``--seed`` replays. ``scale`` runs what is large: ``--entries N`` empty files, a
 sparse file of ``--size N`` bytes and a line that breaks ``--cuts N`` times; ``--only NAME`` runs one of them. ``causes
 N`` makes transfers slow in known ways N times each, and counts how often the result names the cause. ``fleet N``
-migrates N pairs, some of which cannot be, and kills the control node ``--kills`` times. ``watch N`` waits for N
-transfers that run for ``--minutes``. ``hostile`` attacks as a hostile host: its peer in a transfer, then others by
-what its modules answer, with each version of ansible-core; ``--attack C1`` (``sftp``, ``backup``, ``deep``) picks,
-``--show`` prints what was seen. ``filesystems`` transfers and backs up on all file systems that this machine can mount,
-and across mounts; ``--ground tmpfs`` and ``--method stream`` pick.
+migrates N pairs, some of which cannot be, and kills the control node ``--kills`` times. ``hooks N`` kills N migrations
+with hooks, and runs them again. ``watch N`` waits for N transfers that run for ``--minutes``. ``hostile`` attacks as a
+hostile host: its peer in a transfer, then others by what its modules answer, with each version of ansible-core;
+``--attack C1`` (``sftp``, ``backup``, ``deep``) picks, ``--show`` prints what was seen. ``filesystems`` transfers and
+backs up on all file systems that this machine can mount, and across mounts; ``--ground tmpfs`` and ``--method stream``
+pick.
 Needs root, since owners and devices are among what is compared.
 """
 
@@ -22,12 +23,14 @@ import argparse
 import os
 import random
 import sys
+from functools import partial
 
 from . import (
     causes,
     differential,
     file_systems,
     fleet,
+    hooks,
     hostile,
     hostile_answers,
     machine,
@@ -45,7 +48,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "what",
-        choices=["differential", "pairwise", "stateful", "scale", "hostile", "causes", "fleet", "watch", "filesystems"],
+        choices=[
+            "differential",
+            "pairwise",
+            "stateful",
+            "scale",
+            "hostile",
+            "causes",
+            "fleet",
+            "hooks",
+            "watch",
+            "filesystems",
+        ],
     )
     parser.add_argument("count", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
@@ -69,6 +83,8 @@ def main() -> int:
     if given.what == "fleet":
         fleet.run(given.count, given.kills, given.seed, print)
         return 0
+    if given.what == "hooks":
+        return hooks.run(given.count, given.seed, partial(print, flush=True))
     if given.what == "watch":
         watch.run(given.count, given.minutes, print)
         return 0
