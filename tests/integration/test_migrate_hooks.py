@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -108,6 +109,75 @@ def test_a_hook_has_the_keywords_of_its_task(hosts: Testbed, migration: Migratio
     assert "alpha cannot be reached" in run.failures[-1], run.failures[-1]
     # Of both hooks, each once.
     assert (hosts.root("alpha") / "data/ran").read_text() == 2 * "0 by the play /root\n"
+
+
+# Ends all logins of a host.
+CUT = "for p in /proc/[0-9]*; do grep -aqE '^sshd(-session)?: root@' $p/cmdline && kill -9 ${p#/proc/}; done"
+
+
+def shell(word: str, more: str = "", kind: str = "command", host: str = "source") -> dict[str, Any]:
+    """Return a hook that writes a word down, of any kind; tasks stand in a file of that name."""
+    argv = ["/bin/sh", "-c", f"echo {word} >> /data/ran{more}"]
+    what: dict[str, Any] = {"module": "ansible.builtin.command", "args": {"argv": argv}}
+    if kind == "command":
+        what = {"command": argv}
+    elif kind == "tasks":
+        what = {"tasks": f"{word}.yml"}
+    return {"name": word, "host": host, **what}
+
+
+def ran(bed: Testbed) -> list[str]:
+    """Return what hooks have written down at the source."""
+    path = bed.root("alpha") / "data/ran"
+    return path.read_text().split() if path.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("when", "kind"),
+    [
+        ("before_cutover", "command"),
+        *rarely(
+            ("before_cutover", "module"),
+            ("before_cutover", "tasks"),
+            ("after_cutover", "command"),
+        ),
+    ],
+)
+def test_a_hook_whose_connection_breaks_has_run_once(
+    hosts: Testbed, migration: Migration, when: str, kind: str
+) -> None:
+    """The same command again runs it again, where its list is run again."""
+    inventory = migration.playbooks.inventory
+    retries = {} if kind == "tasks" else {"ansible_ssh_retries": 2}  # which Ansible has for tasks of the user's own
+    hosts.inventory(inventory, extra={"ansible_pipelining": True, **retries})
+    task = {"ansible.builtin.command": {"argv": ["/bin/sh", "-c", f"echo lost >> /data/ran; {CUT}; sleep 5"]}}
+    (inventory.parent / "lost.yml").write_text(json.dumps([task]))
+    own = {
+        "before_cutover": ["stop"],
+        "after_cutover": ["switch"],
+        "cutover_failed": ["back"],
+        "switch_failed": ["tell"],
+    }
+    hooks = {one: [shell(word) for word in words] for one, words in own.items()}
+    hooks[when].insert(1, shell("lost", f"; {CUT}; sleep 5", kind))
+    migration.jobs[0].update(hooks)
+    said = migration.run_into_failure()
+    expected = {"before_cutover": "stop lost back", "after_cutover": "stop switch lost tell"}
+    assert ran(hosts) == expected[when].split(), said
+    assert f"lost ({when}) on alpha failed" in said, said
+    told = "a host could not be reached, so Ansible ended its tasks" if kind == "tasks" else "alpha cannot be reached"
+    assert told in said, said
+    assert {one["name"]: one["result"] for one in migration.report()["hooks"]}["lost"] == "failed"
+    is_back = when == "before_cutover"
+    assert migration.report()["quiesced"] != is_back, said
+    assert ("alpha still serves" in said) == is_back, said
+
+    for one in hooks.values():
+        one[:] = [hook if hook["name"] != "lost" else shell("found") for hook in one]
+    (hosts.root("alpha") / "data/ran").unlink()
+    migration.run()
+    assert ran(hosts) == {"before_cutover": ["stop", "found", "switch"], "after_cutover": ["found"]}[when]
+    assert migration.report()["switch"]["done"]
 
 
 def test_hooks_that_cannot_run_are_told_before_anything_begins(hosts: Testbed, migration: Migration) -> None:
