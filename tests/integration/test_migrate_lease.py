@@ -216,3 +216,22 @@ def test_a_rerun_of_a_killed_one_goes_on_without_being_told_anything(
     assert log_of(hosts) == (["stop", "switch", "switch"] if phase == "switch" else ["stop", "switch"])
     assert migration.report()["switch"]["done"] and compare.differences(source, dest) == []
     assert lease(hosts)["released"]
+
+
+@pytest.mark.long
+def test_a_hook_longer_than_a_lease_keeps_it_with_one_fork(hosts: Testbed, migration: Migration) -> None:
+    migration.options.update(migrate_preflight_predict=False, __migrate_lease_seconds=SHORT)
+    migration.jobs[0].update(before_cutover=[hook("stop", more=UNTIL_GO)], after_cutover=[hook("switch")])
+    running = migration.start("--forks", "1")
+    wait_for(lambda: log_of(hosts) == ["stop"], seconds=120)
+    begun, renewed = time.monotonic(), [lease(hosts)["renewed"]]
+    while time.monotonic() < begun + 2 * SHORT:
+        found = lease(hosts)
+        assert not found["released"]
+        renewed += [found["renewed"]] if found["renewed"] != renewed[-1] else []
+        time.sleep(0.2)
+    gaps = [later - sooner for sooner, later in zip(renewed, renewed[1:])]
+    assert len(gaps) >= 2 and max(gaps) < SHORT, renewed
+    (hosts.root("alpha") / "data/go").touch()
+    running.wait().expect_success()
+    assert log_of(hosts) == ["stop", "switch"] and migration.report()["switch"]["done"]
