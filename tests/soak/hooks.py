@@ -42,6 +42,7 @@ _LIMITS = {"per_source": 4, "per_dest": 4}
 _FILES = 5
 _EVENTS = 100  # of a run, until one has ended that counted them
 _LATER = 0.7
+_NOTICES = 60.0  # seconds for Ansible to end after a kill
 _LOOK_SECONDS = 0.02
 _LONGEST = 1200  # seconds of a run, on a machine under load
 
@@ -237,6 +238,10 @@ def _kill_and_rerun(runs: HookRuns, kill: Kill) -> tuple[Run, dict[str, dict[str
     except subprocess.TimeoutExpired:
         _kill(running, kill.way)
         events = 0
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.process.wait(_NOTICES)
+        if running.process.poll() is None:  # Ansible's strategy free waits for ever for a worker that is gone
+            running.kill()
     running.wait(_LONGEST)
     time.sleep(_SETTLE)
     killed = {name: runs.state(name) for name in runs.names}
