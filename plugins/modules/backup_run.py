@@ -160,12 +160,11 @@ summary:
   returned: O(part=report)
   type: dict
   sample: {}
-failures:
-  description: What has a problem. Each has C(name), C(what) became of it, the C(reason), and what to do C(next).
+problem:
+  description: One sentence on the backups that have a problem, which was shown; empty if none has.
   returned: O(part=report)
-  type: list
-  elements: dict
-  sample: []
+  type: str
+  sample: ""
 folder:
   description: The folder of the reports, the claims and the records on the control node.
   returned: success

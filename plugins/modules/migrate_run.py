@@ -208,10 +208,9 @@ summary:
   returned: O(part=report) and O(part=compare)
   type: dict
   sample: {}
-failures:
-  description: The jobs that failed, each with C(name), C(what), C(reason) and C(next).
+problem:
+  description: One sentence on the jobs that failed, whose reasons were shown; empty if none did.
   returned: O(part=report) and O(part=compare)
-  type: list
-  elements: dict
-  sample: []
+  type: str
+  sample: ""
 """

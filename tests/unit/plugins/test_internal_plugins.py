@@ -44,10 +44,8 @@ def test_the_public_plugins_are_there():
     assert set(EVERY) >= PUBLIC
 
 
-def test_a_role_has_one_internal_filter_at_most():
-    internal = {name for name in EVERY if name.startswith("filter/")} - PUBLIC
-    roles = {f"filter/{path.name}_logic" for path in PLUGINS.parent.glob("roles/*")}
-    assert internal <= roles | {"filter/state_folder"}
+def test_no_filter_is_internal():
+    assert {name for name in EVERY if name.startswith("filter/")} <= PUBLIC
 
 
 @pytest.mark.parametrize("name", sorted(EVERY))
