@@ -75,7 +75,10 @@ def _refused(stage: Stage, output: str) -> list[str]:
     found = _migrated(stage, output)
     if not any(mode.startswith("facts_") or mode == "tags" for mode in stage.modes) or ended_at_facts(output):
         return found
-    is_refused = re.search(f"among the facts of ({HOSTILE}|this host)", output)
+    # A variable of another type than the role's is refused by Ansible, ahead of the role.
+    is_refused = re.search(
+        rf"among the facts of ({HOSTILE}|this host)|fatal: \[{HOSTILE}\]: FAILED! => .*argument_errors", output
+    )
     return found if is_refused else ["the play was not refused", *found]
 
 
