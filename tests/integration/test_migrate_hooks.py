@@ -189,9 +189,9 @@ def test_hooks_that_cannot_run_are_told_before_anything_begins(hosts: Testbed, m
     said = migration.run_into_failure(migrate_phase="sync")
     for words in ("misspelt.yml cannot be read", "torn.yml cannot be read", "words.yml is no list of tasks"):
         assert words in said, said
-    migration.jobs[0].update(before_cutover=[{**files[0], "host": "aplha"}])
+    migration.jobs[0].update(before_cutover=[{**files[0], "host": "alpha2"}])
     said = migration.run_into_failure(migrate_phase="sync")
-    assert "hook misspelt of before_cutover runs on aplha, which is not in the inventory" in said, said
+    assert "hook misspelt of before_cutover runs on alpha2, which is not in the inventory" in said, said
     assert not (hosts.root("beta") / "data/dest").exists()
 
 
