@@ -6,10 +6,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,27 +17,26 @@ import collection
 import flaky
 import results
 
-# For what only computes, beside tests that wait for programs: in a session of its own, since Linux shares processors
-# among sessions first, and heeds the niceness of a process only within its session.
-STANDS_BACK = "echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "
+NICE = 19  # for what only computes, beside tests that wait for programs
 
 
 class Part(NamedTuple):
-    """A part of the tests, the names of its results, and how it runs beside the others."""
+    """A part of the tests, the names of its results, and how it runs beside the others of its round."""
 
     name: str
     reports: str
     live: bool = False  # what it says is shown at once; that of others, at their end
+    niceness: int = 0
     environment: str = ""  # of a part that pytest runs: where its tests run again
 
 
-# These take what time the rounds leave. They compute alone, and have no limits of time.
-BESIDE_ALL = (Part("sanity", "sanity-*"), Part("lint", "lint"))
 # The parts of one round run at once, and keep two processors busy. Tests between hosts have limits of time.
 ROUNDS = (
     (
         Part("unit", "unit", live=True, environment="dev"),
         Part("unit-oldest-python", "unit-py3.8", environment="py3.8"),
+        Part("sanity", "sanity-*", niceness=NICE),
+        Part("lint", "lint", niceness=NICE),
     ),
     (Part("integration", "integration", live=True, environment="dev"),),
     (
@@ -48,7 +44,6 @@ ROUNDS = (
         Part("integration-oldest-core", "integration-oldest-core", environment="oldest"),
     ),
 )
-_sessions: list[int] = []  # of the parts beside all, which an interrupt from the terminal does not reach
 
 
 def run(part: Part) -> str:
@@ -56,23 +51,18 @@ def run(part: Part) -> str:
     begun = time.monotonic()
     if part.live:
         print(f"==== {part.name}", flush=True)
-    stands_back = part in BESIDE_ALL
-    make = f"make --no-print-directory {part.name}"
-    running = subprocess.Popen(
-        ["sh", "-c", f"{STANDS_BACK if stands_back else 'exec '}{make}"],
+    ended = subprocess.run(
+        ["nice", "-n", str(part.niceness), "make", "--no-print-directory", part.name],
         cwd=collection.REPOSITORY,
+        check=False,
         stdout=None if part.live else subprocess.PIPE,
         stderr=None if part.live else subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=stands_back,
     )
-    if stands_back:
-        _sessions.append(running.pid)
-    said, _ = running.communicate()
     if not part.live:
-        print(f"==== {part.name}\n{said}", end="", flush=True)
-    returncode = running.returncode
+        print(f"==== {part.name}\n{ended.stdout}", end="", flush=True)
+    returncode = ended.returncode
     if returncode and part.environment and flaky.passes_again(part.reports, part.environment):
         returncode = 0
     passed, failed, lines = results.count(results.read(parts=part.reports))
@@ -91,18 +81,9 @@ def main() -> int:
     """Run them; the exit code is 1 where something failed or nothing ran."""
     shutil.rmtree(results.FOLDER, ignore_errors=True)
     summary: list[str] = []
-    with ThreadPoolExecutor() as beside:
-        try:
-            lines = [beside.submit(run, part) for part in BESIDE_ALL]
-            for parts in ROUNDS:
-                with ThreadPoolExecutor() as pool:
-                    summary += pool.map(run, parts)
-        except KeyboardInterrupt:
-            for session in _sessions:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(session, signal.SIGTERM)
-            raise
-        summary += [line.result() for line in lines]
+    for parts in ROUNDS:
+        with ThreadPoolExecutor() as pool:
+            summary += pool.map(run, parts)
     print("\n".join(summary))
     return results.main()
 
