@@ -61,7 +61,8 @@ class ActionModule(ConductAction):
         store = Store(options["folder"], writes=write)
         if options["part"] == "report":
             return self._report(options, store, say)
-        planned = plan(options, self.variables, store)
+        load = self._loader.load_from_file if options["part"] == "begin" else None
+        planned = plan(options, self.variables, store, load)
         run = BackupRun(self, options, self.variables, say, planned, store)
         due = run.run(interruption)
         left = () if options["part"] == "continue" else planned.hooked

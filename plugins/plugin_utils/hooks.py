@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
@@ -123,6 +123,30 @@ def find_hook_problem(written: Mapping[str, Any]) -> str:
 def path_of_tasks(folder: str, tasks: str) -> str:
     """Return the path of a hook's file of tasks. One that is not absolute is in ``folder``."""
     return os.path.join(folder, os.path.expanduser(tasks))
+
+
+def find_file_problems(
+    hooks: Iterable[tuple[str, Mapping[str, Any]]], folder: str, load: Callable[[str], object]
+) -> list[str]:
+    """Return what is wrong with the files of tasks among hooks, each with what to call it.
+
+    A file that is not absolute is in ``folder``, and ``load`` reads YAML. Most mistakes in the tasks themselves show
+    only when Ansible runs them.
+    """
+    files: dict[str, tuple[str, bool]] = {}
+    for called, hook in hooks:
+        if hook.get("tasks"):
+            files.setdefault(path_of_tasks(folder, str(hook["tasks"])), (called, is_hidden(hook)))
+    problems = []
+    for path, (called, hidden) in files.items():
+        try:
+            tasks = load(path)
+        except Exception as error:  # Ansible raises what it likes for YAML that is none, and for vaults
+            problems.append(f"{called}: {path} cannot be read: {'see no_log' if hidden else error}")
+            continue
+        if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
+            problems.append(f"{called}: {path} is no list of tasks")
+    return problems
 
 
 def run_hook(runner: HostRunner, hook: Hook) -> HookResult:

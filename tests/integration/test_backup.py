@@ -134,7 +134,7 @@ def test_damage_that_a_check_found_is_healed_by_the_next_run(hosts: Testbed, bac
 
 
 @pytest.mark.long
-def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backups: Backups) -> None:
+def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backups: Backups, tmp_path: Path) -> None:
     """Two full disks, a symbolic link, a client that is not there, a client that dies half-way, and hooks that fail."""
     refusal.add_hosts(backups.playbooks.inventory, {"closed": ("alpha", {"ansible_port": 9})})
     big, slow = hosts.root("alpha") / "data/big", hosts.root("alpha") / "data/slow"
@@ -148,7 +148,10 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     make_big_files(growing, 6 * MIB, count=6)
     tight.mkdir()
     hosts.exec("beta", ["mount", "-t", "tmpfs", "-o", "size=10m", "none", "/data/tight"])
-    earlier = make_snapshot(tight, growing, job="filled")
+    made = tmp_path / "made"
+    made.mkdir(mode=0o700)
+    earlier = tight / make_snapshot(made, growing, job="filled").relative_to(made)
+    subprocess.run(["cp", "-a", f"{made}/.", tight], check=True)
     make_big_files(growing / "more", 6 * MIB, count=6)
     touch = ["/usr/bin/touch", "/data/thawed"]
     lose = "- name: Lose a host\n  ansible.builtin.ping:\n  delegate_to: closed\n"
@@ -411,7 +414,7 @@ def _kill_transfer(hosts: Testbed, root: str) -> None:
 def test_backups_are_shown_live_in_the_terminal(hosts: Testbed, backups: Backups) -> None:
     pytest.importorskip("rich", reason="cannot run here: rich is missing")
     make_big_files(hosts.root("alpha") / "data/src/more", 48 * MIB, count=1)
-    hosts.shape("alpha", "48mbit")
+    hosts.shape("alpha", "20mbit")  # a host is asked every few seconds
     with backups.playbooks.live("longhaul.fleet.backup", backup_jobs=backups.jobs) as terminal:
         assert terminal.wait() == 0, terminal.output
     assert re.findall(r"alpha/data +transfer +\[#+\.*\] +\d+ %", terminal.output), terminal.output

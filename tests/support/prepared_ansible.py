@@ -126,7 +126,7 @@ def serve(requests: socket.socket) -> list[str] | None:
     """Fork for each request; return its arguments in a child, and None in the parent at the end of the requests."""
     statuses: dict[int, tuple[int, int]] = {}  # by pidfd: the process, and where its exit code goes
     while True:
-        ready, _, _ = select.select([requests, *statuses], [], [])
+        ready = select.select([requests, *statuses], [], [])[0]
         for ended in [one for one in ready if one is not requests]:
             pid, status = statuses.pop(ended)
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

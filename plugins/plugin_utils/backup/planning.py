@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from ..fleet.limits import Limits, check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
 from ..fleet.scheduler import pair_of
 from ..fleet.slices import is_automated
+from ..hooks import find_file_problems
 from .job_problems import find_problems
 from .jobs import Run, make_runs, share_bandwidth
 from .state import BackupRecord
@@ -49,10 +50,16 @@ def apply_defaults(jobs: Sequence[Any], defaults: Mapping[str, Any]) -> list[Any
     return [{**defaults, **job} if isinstance(job, Mapping) else job for job in jobs]
 
 
-def plan(options: Mapping[str, Any], variables: Mapping[str, Any], store: Store) -> Plan:
+def plan(
+    options: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    store: Store,
+    load: Callable[[str], object] | None = None,
+) -> Plan:
     """Return the backups that the action was asked for. Raises Refusal and LimitError before anything begins.
 
-    ``options`` are those of the module backup_run, and ``variables`` those of its task. In check mode no hook runs, so
+    ``options`` are those of the module backup_run, and ``variables`` those of its task. ``load`` reads YAML, to look at
+    the files of tasks; None: a call before this one has done that. In check mode no hook runs, so
     no backup has files of tasks then.
     """
     own = options["repository_hosts"]
@@ -69,6 +76,8 @@ def plan(options: Mapping[str, Any], variables: Mapping[str, Any], store: Store)
     for run in runs:
         run["before"] = [*options["before"], *run["before"]]
         run["after"] = [*run["after"], *options["after"]]
+    if load is not None:
+        _refuse_problems(find_file_problems(_hooks_of(runs), options["hook_folder"], load))
     hooked: list[Run] = []
     others: list[Run] = []
     for run in runs:
@@ -87,6 +96,14 @@ def plan(options: Mapping[str, Any], variables: Mapping[str, Any], store: Store)
         limits=limits,
         known=known,
     )
+
+
+def _hooks_of(runs: Sequence[Run]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what to call each hook, and the hook."""
+    for run in runs:
+        for when, hooks in (("before", run["before"]), ("after", run["after"])):
+            for hook in hooks:
+                yield f"job {run['name']}: hook {hook.get('name') or 'without a name'} of {when}", hook
 
 
 def _wait(

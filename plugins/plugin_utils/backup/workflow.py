@@ -127,6 +127,12 @@ class BackupWorkflow:
                     yield from stop_alone(steps[step]())
                 except Stopped as stopped:
                     self._note_failure(step, str(stopped))
+                except OSError as error:  # of the control node
+                    if self._services.continues:  # the backup goes on in the next call, by its state on disk
+                        raise
+                    self._note_failure(step, f"{error.filename} on the control node: {error.strerror}")
+                    if step is Step.RECORD:
+                        self._show(self._make_record())
         finally:
             if self._hosts is not None:
                 self._hosts.close()
@@ -166,10 +172,17 @@ class BackupWorkflow:
         yield from ()
 
     def _record(self) -> Workflow:
-        self.record = make_record(self._run, self.state, self._services.now(), self._before)
-        self._services.store.save(self.record)
-        self._services.report(self.record)
+        record = self._make_record()
+        self._services.store.save(record)
+        self._show(record)
         yield from ()
+
+    def _make_record(self) -> BackupRecord:
+        return make_record(self._run, self.state, self._services.now(), self._before)
+
+    def _show(self, record: BackupRecord) -> None:
+        self.record = record
+        self._services.report(record)
 
     # Hooks
 
@@ -237,8 +250,8 @@ class BackupWorkflow:
         """
         state = self.state
         if self._uncompared is not None:
-            uncompared, self._uncompared = self._uncompared, None
-            yield from self._complete(uncompared)
+            yield from self._complete(self._uncompared)
+            uncompared, self._uncompared = self._uncompared, None  # until then this may be tried again
             if state.said.finish is None or not state.said.finish.differs:
                 return
             state.stage = Stage.TRANSFER

@@ -14,7 +14,6 @@ from ansible.utils.display import Display
 from ..control_node_action import ControlNodeAction, refuse_unwritable
 from ..endpoint import Refusal
 from ..host_runner import ControllerGone, require_controller
-from ..host_text import harmless
 from ..interruption import Interruption
 from .limits import LimitError
 
@@ -32,7 +31,7 @@ class ConductAction(ControlNodeAction):
         refused = refuse_unwritable(*self.place(options)) if write else ""
         if refused:
             return {"failed": True, "msg": refused}
-        say: Say = self._say if not self._task.no_log else lambda _line: None
+        say: Say = (lambda _line: None) if self._task.no_log else Display().display
         with Interruption() as interruption:
             try:
                 return self.conduct(options, say, interruption, write)
@@ -41,10 +40,6 @@ class ConductAction(ControlNodeAction):
                 raise
             except (LimitError, Refusal) as error:
                 return {"failed": True, "msg": str(error)}
-
-    @staticmethod
-    def _say(line: str) -> None:
-        Display().display(harmless(line))
 
     def conduct(
         self, options: Mapping[str, Any], say: Say, interruption: Interruption, write: bool

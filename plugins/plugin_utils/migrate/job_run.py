@@ -257,7 +257,7 @@ class JobRun:
     def _ask(self, do: Callable[[], T]) -> Generator[Any, Any, T]:
         """Wait for the answer of hosts. Raises Stopped."""
         try:
-            return (yield Call(do))  # type: ignore[no-any-return]
+            return (yield Call(do))  # type: ignore[no-any-return]  # what a call gives is what it returns
         except HostFailed as error:
             raise Stopped(str(error), error.unreachable) from error
 

@@ -23,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user
 
 from ..fleet.slices import at_most, explain_missing
 from ..folders import inside
-from ..hooks import find_hook_problem, path_of_tasks
+from ..hooks import find_file_problems, find_hook_problem
 from ..name_list import read_names
 from ..roots import child_name
 from .groups import Group, find_groups, find_left_out
@@ -151,20 +151,7 @@ def _problems_of_files(selection: Selection, options: Mapping[str, Any], load: C
     """Return what is wrong with the files of tasks; ``load`` reads YAML."""
     found = [*_hooks_of(options, "migrate_")]
     found += [(f"job {job['name']}: {called}", hook) for job in selection.jobs for called, hook in _hooks_of(job)]
-    files: dict[str, str] = {}
-    for called, hook in found:
-        if hook.get("tasks"):
-            files.setdefault(path_of_tasks(options["hook_folder"], str(hook["tasks"])), called)
-    problems = []
-    for path, called in files.items():
-        try:
-            tasks = load(path)
-        except Exception as error:  # Ansible raises what it likes for YAML that is none, and for vaults
-            problems.append(f"{called}: {path} cannot be read: {error}")
-            continue
-        if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
-            problems.append(f"{called}: {path} is no list of tasks")
-    return problems
+    return find_file_problems(found, options["hook_folder"], load)
 
 
 def find_problems(

@@ -80,7 +80,8 @@ def test_only_variables_of_the_user_are_returned_unaltered() -> None:
         for path in ACTIONS.glob("[a-z]*.py")
     }
     assert {name: own for name, own in found.items() if own} == {
-        "migrate_run": ("hooks",),
+        "backup_run": ("hooks", "folder", "hook_folder"),
+        "migrate_run": ("hooks", "folder"),
         "restore_run": ("request",),
         "role_variables": ("variables",),
     }

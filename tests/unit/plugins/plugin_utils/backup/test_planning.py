@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,12 @@ def job(name: str, **options: Any) -> dict[str, Any]:
 
 
 def planned(
-    folder: Path, *jobs: Any, hostvars: dict[str, Any] | None = None, write: bool = True, **options: Any
+    folder: Path,
+    *jobs: Any,
+    hostvars: dict[str, Any] | None = None,
+    write: bool = True,
+    load: Callable[[str], object] | None = None,
+    **options: Any,
 ) -> Plan:
     given = {
         "jobs": list(jobs), "defaults": {"repository": {"host": "vault", "path": "/b"}, "keep": {"last": 1}},
@@ -36,7 +42,7 @@ def planned(
         "groups": {"all": ["web", "db", "vault", "store"]},
         "hostvars": {"web": {}, "db": {}, "vault": {}, "store": {}, **(hostvars or {})},
     }
-    return plan(given, variables, Store(str(folder), writes=write))
+    return plan(given, variables, Store(str(folder), writes=write), load)
 
 
 def names(waiting: Any) -> list[str]:
@@ -117,3 +123,26 @@ def test_a_record_that_cannot_be_read_stops_the_run_before_it_begins(tmp_path: P
         Refusal, match=r"a\.json cannot be read: .* is no record of a backup\. Restore it, or remove it"
     ):
         planned(tmp_path, job("a"))
+
+
+def test_files_of_tasks_that_cannot_run_are_told_before_anything_begins(tmp_path: Path):
+    """Else the source would be stopped when that is found, and what is to start it again may be the file."""
+
+    def load(path: str) -> object:
+        if path.endswith("gone.yml"):
+            raise FileNotFoundError(f"there is no {path}, and it says secret")
+        return [{"name": "Stop it"}] if path == "/inventory/stop.yml" else {"stop": "it"}
+
+    job = {"name": "data", "host": "web", "src": "/srv", "before": [{"tasks": "stop.yml"}]}
+    job["after"] = [{"name": "start", "tasks": "gone.yml"}, {"tasks": "/words.yml"}, {"command": ["true"]}]
+    with pytest.raises(Refusal) as refused:
+        planned(tmp_path, job, load=load, hook_folder="/inventory")
+    lines = str(refused.value).splitlines()
+    assert lines[0] == "backup_jobs is not valid, and nothing was done:" and len(lines) == 3
+    assert "job data: hook start of after: /inventory/gone.yml cannot be read: there is no" in lines[1]
+    assert lines[2] == "- job data: hook without a name of after: /words.yml is no list of tasks"
+    job["after"][0]["no_log"] = True
+    with pytest.raises(Refusal) as refused:
+        planned(tmp_path, job, load=load, hook_folder="/inventory")
+    assert "secret" not in str(refused.value) and "gone.yml cannot be read: see no_log" in str(refused.value)
+    assert planned(tmp_path, {**job, "after": []}, load=load, hook_folder="/inventory").hooked

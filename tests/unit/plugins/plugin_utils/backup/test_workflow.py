@@ -78,6 +78,7 @@ class World(Transfers):
         self.paused: list[float] = []
         self.open = 0
         self.differs = False
+        self.compared: list[bool] = []  # whether each finish had to compare both ends
         self.hooks: list[Any] = []
         self.rcs: list[Any] = []  # of hooks, or why one has none
         self.filling: Any = None
@@ -96,6 +97,8 @@ class World(Transfers):
     def snapshots(
         self, wishes: Mapping[str, Mapping[str, Any]], _check: bool, uncompared: Uncompared | None = None
     ) -> Mapping[str, Any]:
+        if "finish" in wishes:
+            self.compared.append(uncompared is not None)
         if uncompared is not None and self.differs:
             self.asked.append(("compare", {}))
             return {"finish": {"differs": True, "changed": False, "warnings": [], "diff": []}}
@@ -513,3 +516,31 @@ def test_the_state_of_another_run_that_lives_is_left_alone(world: World):
     claim(store.claim_path("web/data"), other, "making this backup")
     world.live(run_id="killed", **TASKS)
     assert world.actions == ["list"] and store.read_state("web/data") is None
+
+
+def test_a_claim_that_cannot_be_read_ends_this_backup_alone(world: World):
+    """An error that left the workflow would end all other backups, with their sources stopped."""
+    (world.folder / "state/web/data.json").mkdir(parents=True)
+    world.live(before=[BEFORE], after=[AFTER])
+    assert world.failures == [f"begin: {world.folder}/state/web/data.json on the control node: Is a directory"]
+    assert "hook" not in world.actions
+
+
+def test_a_record_that_cannot_be_written_is_a_failure_of_this_backup_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(_folder: Folder, name: str, _text: str) -> None:
+        raise OSError(28, "No space left on device", name)
+
+    monkeypatch.setattr(Folder, "write", fail)
+    workflow = world.live(before=[BEFORE], after=[AFTER])
+    assert world.failures == ["check: jobs/web/data.json on the control node: No space left on device"]
+    assert workflow.record == world.reports[-1] and len(world.reports) == 1 and world.holder is None
+    assert world.actions.count("hook") == 2
+
+
+def test_a_comparison_whose_host_was_lost_is_made_again(world: World):
+    """It was promised, and the snapshot must not be completed without it."""
+    world.answers["finish"] = [lost("vault"), GOOD["finish"]]
+    world.live(src="/srv/data")
+    assert world.compared == [True, True] and world.failures == []
