@@ -25,7 +25,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.failures import render_failures, sum_up
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder, find_inventory
@@ -100,7 +99,9 @@ class ActionModule(ConductAction):
         path = store.path_of_report() if store.writes else ""
         sick = find_sick(health)
         sick_ids = {one.name for one in sick}
-        for line in [*render_overall([one for one in health if one.id not in sick_ids], path), *render_failures(sick)]:
+        for line in render_overall([one for one in health if one.id not in sick_ids], path):
             say(line)
-        summary = summarize(health, list(made.values()), sick, at, path, check_mode=not store.writes)
-        return {"summary": summary, "problem": sum_up(sick, max(summary["wanted"], len(sick)), path)}
+        return {
+            "summary": summarize(health, list(made.values()), sick, at, path, check_mode=not store.writes),
+            "failures": [one._asdict() for one in sick],
+        }

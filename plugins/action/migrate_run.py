@@ -16,7 +16,6 @@ from ansible_collections.longhaul.fleet.plugins.modules.migrate_run import DOCUM
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import as_json, write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.failures import render_failures, sum_up
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.slices import is_automated
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import put_clean_first
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
@@ -103,10 +102,9 @@ class ActionModule(ConductAction):
         try:
             if options["part"] == "compare":
                 found = tell_found(run.compare(interruption), check_mode=not write)
-                for line in [*found.lines, *render_failures(found.failures)]:
+                for line in found.lines:
                     say(line)
-                problem = sum_up(found.failures, found.summary["jobs"], "")
-                return {"summary": found.summary, "problem": problem}
+                return {"summary": found.summary, "failures": [one._asdict() for one in found.failures]}
             done, hooks = run.run(interruption)
         finally:
             run.close()
@@ -155,8 +153,7 @@ class ActionModule(ConductAction):
                 f"{why} Not switched over: {', '.join(waiting)}. To switch over, in the change window, run the same "
                 "command again with -e migrate_phase=cutover"
             )
-        failures = find_failures(records)
-        for line in render_failures(failures):
-            say(line)
-        summary = summarize(records, phase, not write, now_text(), options["started_by"], path)
-        return {"summary": summary, "problem": sum_up(failures, len(records), path)}
+        return {
+            "summary": summarize(records, phase, not write, now_text(), options["started_by"], path),
+            "failures": [one._asdict() for one in find_failures(records)],
+        }

@@ -160,11 +160,12 @@ summary:
   returned: O(part=report)
   type: dict
   sample: {}
-problem:
-  description: One sentence on the backups that have a problem, which was shown; empty if none has.
+failures:
+  description: What has a problem. Each has C(name), C(what) became of it, the C(reason), and what to do C(next).
   returned: O(part=report)
-  type: str
-  sample: ""
+  type: list
+  elements: dict
+  sample: []
 folder:
   description: The folder of the reports, the claims and the records on the control node.
   returned: success

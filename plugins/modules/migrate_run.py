@@ -208,9 +208,10 @@ summary:
   returned: O(part=report) and O(part=compare)
   type: dict
   sample: {}
-problem:
-  description: One sentence on the jobs that failed, whose reasons were shown; empty if none did.
+failures:
+  description: The jobs that failed, each with C(name), C(what), C(reason) and C(next).
   returned: O(part=report) and O(part=compare)
-  type: str
-  sample: ""
+  type: list
+  elements: dict
+  sample: []
 """

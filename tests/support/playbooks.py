@@ -20,7 +20,6 @@ from .prepared_ansible import Forked, Prepared
 from .terminal import Terminal
 
 SUPPORT = Path(__file__).parent
-_REPORTING = ("Write the report of all jobs", "Report how the backups are", "Compare the trees of all jobs")  # tasks
 
 
 class TaskResult(NamedTuple):
@@ -60,9 +59,8 @@ class Run(NamedTuple):
         """Return a message with the lines that it says are above it."""
         if "listed above" not in message:
             return message
-        before = self.output.partition(message)[0].split("\nTASK [")
-        task = next(one for one in reversed(before) if any(f"{name}] " in one for name in _REPORTING))
-        return re.split(r"^(?:ok|changed): ", task.partition("\n")[2], maxsplit=1, flags=re.MULTILINE)[0] + message
+        task = next(one for one in self.output.split("\nTASK [") if message in one)
+        return re.split(r"^(?:\[ERROR\]|fatal): ", task, maxsplit=1, flags=re.MULTILINE)[0] + message
 
     def expect_success(self) -> Run:
         """Return the run itself, if nothing failed."""

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
 
@@ -37,6 +37,15 @@ class Kept(TypedDict):
     next: str
 
 
+def read_failures(given: Sequence[Mapping[str, Any]]) -> list[Failed]:
+    """Return failures that a task was given as dictionaries; of two with one name the last."""
+    found = {
+        str(one["name"]): Failed(*(str(one.get(key) or "") for key in ("name", "what", "reason", "next")))
+        for one in given
+    }
+    return list(found.values())
+
+
 def render_failures(failures: Sequence[Failed]) -> list[str]:
     """Return the lines about all failures, each with its reason and what to do."""
     lines: list[str] = []
@@ -51,9 +60,7 @@ def render_failures(failures: Sequence[Failed]) -> list[str]:
 
 
 def sum_up(failures: Sequence[Failed], total: int, report: str) -> str:
-    """Return one sentence on all failures, empty if there are none. ``report`` is its path, empty if there is none."""
-    if not failures:
-        return ""
+    """Return one sentence on all failures. ``report`` is the path of the report, empty if there is none."""
     names = [one.name for one in failures]
     left = len(names) - _MOST_NAMES
     named = ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")

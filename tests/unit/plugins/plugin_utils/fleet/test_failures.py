@@ -11,6 +11,7 @@ import json
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.failures import (
     Failed,
     keep_failures,
+    read_failures,
     render_failures,
     sum_up,
 )
@@ -32,6 +33,10 @@ def test_each_is_shown_with_its_reason_and_what_to_do() -> None:
     ]
 
 
+def test_of_two_with_one_name_the_last_counts() -> None:
+    assert read_failures([{"name": "data", "what": "failed", "reason": "a"}, FULL._asdict()]) == [FULL]
+
+
 def test_more_than_a_terminal_shows_are_counted() -> None:
     lines = render_failures(many(1000))
     assert 390 < len(lines) <= 401 and lines[-1] == "... and 867 more, which are in the report"
@@ -45,7 +50,6 @@ def test_one_failure_is_shown_whole_whatever_its_length() -> None:
 def test_one_sentence_sums_them_up() -> None:
     said = sum_up([FULL], 3, "/srv/report.md")
     assert said == "1 of 3 jobs failed: data. Why, and what to do, is listed above and in /srv/report.md"
-    assert not sum_up([], 3, "/srv/report.md")
     assert "n9 and 990 more" in sum_up(many(1000), 2000, "") and "report" not in sum_up(many(2), 2, "")
 
 
