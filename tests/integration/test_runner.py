@@ -165,6 +165,7 @@ def test_a_backup_and_a_restore(hosts: Testbed, data: PrivateData) -> None:
     assert refused.rc and "Nothing was done" in refused.output and "restore_report_dir" in refused.output
 
 
+@pytest.mark.long
 def test_what_is_published_of_a_part_of_the_jobs(hosts: Testbed, data: PrivateData) -> None:
     """By the names of destinations or of jobs, as the fields of a template have them: each is one text."""
     refusal.add_hosts(data.folder / "inventory/hosts.yml", {"new1": ("beta", {}), "new2": ("beta", {})})
@@ -186,6 +187,7 @@ def test_what_is_published_of_a_part_of_the_jobs(hosts: Testbed, data: PrivateDa
     assert refused.rc and "Type --limit 'localhost,new1'" in refused.output and refused.stats == {}
 
 
+@pytest.mark.long
 def test_tuning(hosts: Testbed, data: PrivateData) -> None:
     asked = {"tune_pairs": [{"src_host": "alpha", "dest_host": "beta"}], "tune_measure_mib": 8}
     before = refusal.everything(hosts)
