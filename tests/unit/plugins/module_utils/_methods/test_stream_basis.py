@@ -234,8 +234,8 @@ def test_a_rerun_resumes_a_file_that_began_with_an_older_one(tmp_path, victim, k
             with image.path.open("r+b") as file:  # so that it takes its time
                 file.seek(16 * MIB)
                 file.write(noise(9, 32 * MIB))
-            pair = make_pair(image.trees, link_dest=[str(image.old)], bwlimit=8 * MIB)
-            safe = cut_down(pair, victim, 24 * MIB)
+            pair = make_pair(image.trees, link_dest=[str(image.old)], bwlimit=4 * MIB)
+            safe = cut_down(pair, victim, 20 * MIB)
             assert 0 < safe < SIZE
             data = next(path for path in partial_folder(pair).iterdir() if path.suffix != ".ranges")
             with data.open("r+b") as file:  # what no line says may be anything
