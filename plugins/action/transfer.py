@@ -13,7 +13,12 @@ from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENT
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes, show_changes
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import (
+    TransferError,
+    shorten_changes,
+    show_changes,
+    summary_line,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.trust import decide_trust
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
@@ -34,10 +39,13 @@ class ActionModule(PairAction):
         hosts = {runner.name: runner.variables for runner in (source, dest)}
         options = {**options, "trust": decide_trust(options["trust"], hosts)}
         try:
-            result = Session(source, dest, options, check, say, self.interruption, Memory()).run()
+            session = Session(source, dest, options, check, say, self.interruption, Memory())
+            result = session.run()
         except TransferError as error:
             if error.details is not None and not self._task.diff:
                 shorten_changes(error.details)
             raise
+        if not self._task.no_log:
+            say(summary_line(session.label, result, check))
         show_changes(result, self._task.diff)
         return result

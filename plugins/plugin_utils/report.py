@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import MAX_DELETED, Outcome
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.record import UNOWNED, UNTRUSTED
 
@@ -22,6 +22,7 @@ from .plan import PRESERVE, Plan
 from .result import Result
 from .status import Status
 from .trust import FULL, NONE
+from .units import format_bytes, format_size
 
 _SHORT = 160  # characters of a path in a message
 _PRINTED = 20  # changes in a result without diff mode
@@ -118,6 +119,30 @@ def _only_unstable(status: Status, outcome: Outcome) -> bool:
     if status.failure or outcome.failure:
         return False
     return 0 < outcome.errors_total == outcome.errors_unstable
+
+
+def summary_line(label: str, result: Result, check: bool) -> str:
+    """Return the line that ends a transfer of ``label``; ``check``: it is predicted."""
+    counts = [
+        (result["files_created"], "new"),
+        (result["files_updated"], "updated"),
+        (result["attributes_changed"], "with other attributes"),
+        (result["files_deleted"], "deleted"),
+    ]
+    changes = ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing to change"
+    size = format_size(result["bytes_total"], result["bytes_apparent"])
+    tree = f"{label}: {entries_text(result['files_total'])}, {size}; {changes}"
+    if check:
+        content = result["bytes_content"]
+        return f"{tree} (check mode){f'; {format_bytes(content)} to send' if content else ''}"
+    if result["state"] == "running":
+        return f"{label}: transfer {result['transfer_id']} goes on, on the hosts. Run the task again to wait for it"
+    how = f"{result['method']}, {'encrypted' if result['encrypted'] else 'not encrypted'}"
+    sent = f"sent {format_bytes(result['bytes_sent'])} in {result['phases'].get('transfer', 0.0):.1f} s ({how})"
+    moving = result.get("unstable", 0)
+    but = f" but for {entries_text(moving)} that changed at the source" if moving else ""
+    verified = "" if result["verified"] == "none" else f"; compared by {result['verified']}: identical{but}"
+    return f"{tree}; {sent}{verified}"
 
 
 def shorten_changes(result: Result) -> None:

@@ -167,7 +167,7 @@ class Session:
         self._interruption = interruption
         self._phases: dict[str, float] = {}
         self._names = (source.name, dest.name)
-        self._label = " -> ".join(self._names)
+        self.label = " -> ".join(self._names)
         self._owners: Owners | None = None  # set if a count was needed
         self._ready: Peer = {}  # what the serving end of the last plan said
         self.id = transfer_id(source.name, options["src"], dest.name, options["dest"])
@@ -345,7 +345,7 @@ class Session:
             return None
         if self._counts_owners(plan) or not may_begin(plan, ends["dest"]):
             return None
-        self._interruption.in_transfer(self.id, self._label, self._names, certain=False)
+        self._interruption.in_transfer(self.id, self.label, self._names, certain=False)
         server = _other(plan.driver)
         with self._phase("connect"):
             secrets, serve = self._serve_step(plan, ends[server])
@@ -435,7 +435,7 @@ class Session:
                 f"this transfer is running already (process {pid} on {self._runners[side].name}), and {what}. "
                 "Wait for its end, run the task with the same options to attach to it, or end that process"
             )
-        self._say(f"{self._label}: attached to the running transfer {self.id}")
+        self._say(f"{self.label}: attached to the running transfer {self.id}")
         return self._plan_of_job(source, dest, side)
 
     def _ended_driver(self, source: Endpoint, dest: Endpoint) -> str:
@@ -483,7 +483,7 @@ class Session:
         status = self._transfer(plan, source, dest, begun)
         if not status.unreachable or self._options["connect"] != "auto" or plan.driver == "dest":
             return plan, status
-        self._say(f"{self._label}: {status.failure}. Trying the other direction")
+        self._say(f"{self.label}: {status.failure}. Trying the other direction")
         self._stop(plan, succeeded=False, clear=True)
         try:
             other = self._make_plan(source, dest, pull=True, avoid=avoid)
@@ -497,7 +497,7 @@ class Session:
 
     def _fall_back(self, plan: Plan, status: Status, source: Endpoint, dest: Endpoint) -> tuple[Plan, Status]:
         """Use a method that needs no port but ssh's, since that of the chosen one cannot be reached."""
-        self._say(f"{self._label}: {status.failure}. Trying without a port of its own")
+        self._say(f"{self.label}: {status.failure}. Trying without a port of its own")
         self._stop(plan, succeeded=False, clear=True)
         avoid = dict.fromkeys(OWN_PORT, status.failure)
         try:
@@ -532,7 +532,7 @@ class Session:
         ends = {"source": source, "dest": dest}
         plan = self._with_owners(plan)
         driver, server = plan.driver, _other(plan.driver)
-        self._interruption.in_transfer(self.id, self._label, self._names, certain=False)
+        self._interruption.in_transfer(self.id, self.label, self._names, certain=False)
         try:
             with self._phase("connect"):
                 secrets, serve = self._serve_step(plan, ends[server])
@@ -585,7 +585,7 @@ class Session:
                     plan.roots.source,
                     plan.settings,
                     self._say,
-                    self._label,
+                    self.label,
                     self._options["timeout"],
                 )
         return replace(plan, settings={**plan.settings, "numeric_ids": True, "owner_map": self._owners.table})
@@ -629,15 +629,15 @@ class Session:
         return parse_status(said)
 
     def _watch_driver(self, plan: Plan) -> Status:
-        self._interruption.in_transfer(self.id, self._label, self._names)
+        self._interruption.in_transfer(self.id, self.label, self._names)
         with self._phase("transfer"):
             runner = self._runners[plan.driver]
-            return watch(runner, self._folder(plan.driver), self._label, self._say, self._options["timeout"])
+            return watch(runner, self._folder(plan.driver), self.label, self._say, self._options["timeout"])
 
     # The end
 
     def _conclude(self, plan: Plan, source: Endpoint, dest: Endpoint, status: Status, attached: bool) -> Result:
-        self._interruption.after_transfer(self._label)
+        self._interruption.after_transfer(self.label)
         failure = self._failure(plan, status)
         if failure:
             raise TransferError(failure, self._shape(plan, status, "failed"), may_pass=_may_pass(status))
@@ -704,7 +704,7 @@ class Session:
     def _hand_to_rsync(self, plan: Plan, paths: list[str], source: Endpoint, dest: Endpoint, result: Result) -> None:
         """Let rsync bring the files that stream left to it, and add that to the result."""
         left = counted(len(paths), "file", "files")
-        self._say(f"{self._label}: content moved in {left}, so rsync sends that")
+        self._say(f"{self.label}: content moved in {left}, so rsync sends that")
         with self._phase("finish"):
             self._stop(plan, succeeded=True, clear=True)
         try:
@@ -722,7 +722,7 @@ class Session:
         status = self._start_plan(replace(plan, short=False), source, dest)
         if status.alive:
             status = self._watch_driver(plan)
-        self._interruption.after_transfer(self._label)
+        self._interruption.after_transfer(self.label)
         failure = self._failure(plan, status)
         if failure:
             raise TransferError(failure)
@@ -753,7 +753,7 @@ class Session:
         return [steps.stop(folder), comparison.quick_digest_step(side, self._after(plan, side))]
 
     def _comparison(self, plan: Plan) -> Comparison:
-        return comparison_of(plan, self._runners, self._options, self._label, self._compares_rounded, self._kept_mounts)
+        return comparison_of(plan, self._runners, self._options, self.label, self._compares_rounded, self._kept_mounts)
 
     def _after(self, plan: Plan, side: str) -> list[Step]:
         """Return the steps with which all ends on a host.
@@ -807,7 +807,7 @@ class Session:
             comparison=self._comparison(plan),
             before={side: [steps.stop(self._folder(side))] for side in self._runners},
             after={side: self._after(plan, side) for side in self._runners},
-            label=self._label,
+            label=self.label,
             say=self._say,
             phase=self._phase,
             send_again=lambda again: self._send_again(again, source, dest),

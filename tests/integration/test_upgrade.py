@@ -87,12 +87,41 @@ def test_a_migration_in_the_middle_of_its_first_copy(
 
 
 @pytest.mark.long
-def test_a_migration_in_the_middle_of_its_switch(
+def test_a_migration_in_the_middle_of_its_last_pass(
     hosts: Testbed, migration: Migration, control_node: ControlNode
+) -> None:
+    """The control node died while the source was stopped: the pass is taken up, and the job is switched over."""
+    grow = {"host": "source", "command": ["/bin/sh", "-c", f"head -c {32 * MIB} /dev/urandom > /data/src/grown"]}
+    migration.jobs[0].update(before_cutover=[STOP, grow], after_cutover=[START_NEW], cutover_failed=[START_OLD])
+    migration.run(migrate_phase="sync")
+    hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
+    hosts.shape("alpha", SLOW)
+    running = migration.start(migrate_phase="cutover")
+    wait_for(lambda: arrives(hosts.root("beta") / "data/dest", 4 * MIB), seconds=120)
+    running.kill()
+    running.wait()
+    assert not test_migrate.serves(hosts, "alpha")
+    control_node.upgrade()
+    hosts.shape("alpha", None)
+
+    migration.run(migrate_phase="cutover")
+    assert not test_migrate.serves(hosts, "alpha") and test_migrate.serves(hosts, "beta")
+    hosts.exec("beta", ["/usr/local/bin/app", "stop"])
+    assert migration.report()["switch"]["done"]
+    assert test_migrate.changed(migration.run()) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["command", "tasks"])
+def test_a_migration_in_the_middle_of_its_switch(
+    hosts: Testbed, migration: Migration, control_node: ControlNode, kind: str
 ) -> None:
     """A hook of the switch failed: those that ran before it are not run again."""
     mark = {"host": "dest", "command": ["/bin/sh", "-c", "echo once >> /data/marks"]}
-    fails = {"host": "dest", "command": ["/bin/ls", "/data/mended"]}
+    look = ["/bin/ls", "/data/mended"]
+    task = [{"name": "Look", "ansible.builtin.command": {"argv": look}, "changed_when": False}]
+    (migration.playbooks.inventory.parent / "look.yml").write_text(json.dumps(task), encoding="utf-8")
+    fails = {"host": "dest", **({"command": look} if kind == "command" else {"tasks": "look.yml"})}
     migration.jobs[0].update(before_cutover=[STOP], after_cutover=[mark, fails], cutover_failed=[START_OLD])
     hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
     migration.run_into_failure(migrate_phase="cutover")

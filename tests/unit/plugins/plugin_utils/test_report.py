@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import shape_result, shorten_changes, with_earlier
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import (
+    shape_result,
+    shorten_changes,
+    summary_line,
+    with_earlier,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
 
@@ -111,3 +116,18 @@ def test_of_a_transfer_that_runs_the_progress_is_told():
     progress.bytes_apparent, progress.bytes_total, progress.bytes_done, progress.bytes_sent = 3000, 100, 60, 20
     found = result("stream", None, progress=progress)
     assert [found[f"bytes_{name}"] for name in ("apparent", "total", "content", "sent")] == [3000, 100, 60, 20]
+
+
+def test_a_transfer_ends_in_one_line():
+    outcome = Outcome(files_total=9, files_created=2, files_deleted=1, bytes_total=2**20, bytes_apparent=2**21)
+    outcome.bytes_content = outcome.bytes_sent = 2**19
+    done = {**result("stream", outcome), "verified": "checksum", "phases": {"transfer": 1.25}}
+    tree = "old -> new: 9 entries, 1.0 MiB (2.0 MiB with holes); 2 new, 1 deleted"
+    assert summary_line("old -> new", done, check=False) == (
+        f"{tree}; sent 512.0 KiB in 1.2 s (stream, encrypted); compared by checksum: identical"
+    )
+    assert summary_line("old -> new", done, check=True) == f"{tree} (check mode); 512.0 KiB to send"
+    assert "identical but for 1 entry that changed" in summary_line("", {**done, "unstable": 1}, check=False)
+    same = {**done, "files_created": 0, "files_deleted": 0, "bytes_content": 0}
+    assert summary_line("", same, check=True).endswith("; nothing to change (check mode)")
+    assert "Run the task again" in summary_line("", {**done, "state": "running"}, check=False)
