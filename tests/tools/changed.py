@@ -58,6 +58,11 @@ def changed_files(base: str) -> list[str]:
     return sorted({name for name in names if (REPOSITORY / name).is_file()})
 
 
+def subjects_since(base: str) -> list[str]:
+    """Return the subjects of the commits since ``base``, without merges."""
+    return _git("log", "--no-merges", "--format=%s", f"{base}..HEAD")
+
+
 def python_files() -> list[str]:
     """Return the project's Python files, those that git does not know yet included."""
     found = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py")
