@@ -112,6 +112,7 @@ def test_an_unreadable_folder_deletes_nothing(hosts: Testbed, playbooks: Playboo
         assert not (transfer.dest / "open/file").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("methods", PAIRS)
 def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods, delete=True)
@@ -139,6 +140,7 @@ def test_deletions_have_limits(hosts: Testbed, playbooks: Playbooks, methods: tu
         transfer.expect_identical()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("methods", PAIRS)
 def test_other_types_in_the_way(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods)

@@ -129,6 +129,7 @@ def test_what_is_no_longer_as_remembered_is_planned_anew(hosts: Testbed, playboo
     assert_same(hosts)
 
 
+@pytest.mark.long
 def test_a_running_transfer_is_attached_to_although_the_pair_is_remembered(
     hosts: Testbed, playbooks: Playbooks
 ) -> None:
@@ -188,6 +189,7 @@ def staged(ran: Run) -> Counter[str]:
     return Counter(re.findall(r"^<([^>]*)> PUT ", ran.output, re.MULTILINE))
 
 
+@pytest.mark.long
 def test_pipelining_is_used_where_nobody_says_anything(hosts: Testbed, playbooks: Playbooks) -> None:
     small_tree(hosts)
     unset(hosts, playbooks)

@@ -87,6 +87,7 @@ def test_a_link_that_is_cut_for_longer_than_one_connection_lasts(hosts: Testbed,
     assert transfers[0].traffic() - begun < 1.05 * once + 2 * IN_FLIGHT * len(transfers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("methods", PAIRS)
 def test_a_link_that_is_cut_for_good(hosts: Testbed, playbooks: Playbooks, methods: tuple[str, ...]) -> None:
     transfers = several(hosts, playbooks, methods, timeout=TIMEOUT, verify="none")

@@ -52,6 +52,7 @@ def elsewhere(migration: Migration, tmp_path: Path) -> Elsewhere:
     return Elsewhere(migration, tmp_path / "elsewhere")
 
 
+@pytest.mark.long
 def test_two_pairs_are_watched_from_elsewhere_while_they_run(
     hosts: Testbed, migration: Migration, elsewhere: Elsewhere
 ) -> None:

@@ -117,6 +117,7 @@ def test_bbr_that_is_remembered_is_given_up_where_only_a_full_queue_loses_packet
     assert json.loads(known.read_text())["congestion"] == ""
 
 
+@pytest.mark.long
 def test_connections_that_are_remembered_are_given_up_where_they_fill_the_line(
     playbooks: Playbooks, hosts: Testbed
 ) -> None:

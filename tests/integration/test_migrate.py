@@ -286,6 +286,7 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
     assert "changed=0" in compared.output
 
 
+@pytest.mark.long
 def test_without_a_phase_it_stops_before_the_cutover_and_says_how_to_switch(
     hosts: Testbed, migration: Migration
 ) -> None:
@@ -533,6 +534,7 @@ def test_a_mistake_in_the_variables(
     assert refusal.everything(hosts) == before and not migration.folder.exists()
 
 
+@pytest.mark.long
 def test_a_sparse_image_that_is_larger_than_its_new_disk(hosts: Testbed, migration: Migration, tmp_path: Path) -> None:
     """Neither the preflight nor the transfer asks for room for holes, and no figure of the report has them."""
     source = hosts.root("alpha") / "data" / "images"

@@ -78,6 +78,7 @@ def state_of(migration: Migration) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
+@pytest.mark.long
 def test_what_a_lease_costs_a_run_that_finds_nothing_to_do(hosts: Testbed, migration: Migration) -> None:
     for _number in range(2):  # from then on it is known what the hosts have
         migration.run(migrate_phase="sync")
@@ -142,6 +143,7 @@ def test_another_control_node_waits_and_goes_on_where_the_first_was_killed(
     assert lease(hosts)["holder"] == holder["holder"] and lease(hosts)["released"]
 
 
+@pytest.mark.long
 def test_after_the_first_hook_only_a_person_decides(hosts: Testbed, migration: Migration, other: Migration) -> None:
     source, dest = trees(hosts)
     hanging = hook("stop", more=UNTIL_GO)

@@ -64,6 +64,7 @@ def test_a_live_database_reaches_the_cutover(hosts: Testbed, migration: Migratio
     program.unlink()
 
 
+@pytest.mark.long
 def test_passes_take_as_long_as_their_transfers(hosts: Testbed, migration: Migration) -> None:
     """Nobody waits for a transfer of a migration, so its time is what it says itself."""
     source, dest = trees(hosts)

@@ -108,6 +108,7 @@ def _expect_idle(bed: Testbed) -> None:
     wait_for(lambda: not any(bed.processes(host) for host in bed.hosts), seconds=5)
 
 
+@pytest.mark.long
 @pytest.mark.smoke
 def test_jumbo_frames_on_a_pair(pair: Testbed, playbooks: Playbooks) -> None:
     pair.set_wire_mtu(9000)

@@ -67,6 +67,7 @@ def _data(hosts: Testbed, tmp_path: Path) -> Iterator[PrivateData]:
     made.end()
 
 
+@pytest.mark.long
 def test_a_migration_with_an_empty_home_and_an_inventory_that_cannot_be_written(
     hosts: Testbed, data: PrivateData
 ) -> None:
