@@ -587,7 +587,8 @@ confinement:
     - C(no_new_privs), no program that ran there could gain rights, as a setuid program does; C(capabilities), root had
       lost the capabilities that the transfer does not need; C(landlock_write), files could only be written below the
       destination directory and in the folder of the transfer's state; C(landlock_read), files could only be read below
-      the source directory and where programs and their settings are; C(chroot) and C(confine_root), the rsync of the
+      the source directory and where programs and their settings are; C(landlock_scope), signals and connections to
+      abstract Unix sockets reached only what the transfer itself had started; C(chroot) and C(confine_root), the rsync of the
       listening side could reach nothing but the directory.
     - A list is empty if a side could not be confined, and on the connecting side, for methods that use ssh, if the
       system's ssh configuration runs programs (C(Match exec), C(KnownHostsCommand)), which may need any right.
@@ -603,8 +604,8 @@ confinement:
       type: list
       elements: str
   sample:
-    source: [no_new_privs, capabilities, landlock_write, landlock_read]
-    dest: [no_new_privs, capabilities, landlock_write]
+    source: [no_new_privs, capabilities, landlock_write, landlock_read, landlock_scope]
+    dest: [no_new_privs, capabilities, landlock_write, landlock_scope]
 preserved:
   description: Attributes that were preserved, as in O(preserve).
   returned: success

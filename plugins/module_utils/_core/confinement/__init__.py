@@ -5,7 +5,7 @@
 """What a process of a transfer gives up before the peer can say anything to it: defence in depth, on Linux alone.
 
 * ``capabilities``: which of root's capabilities it keeps. Pure.
-* ``landlock``: which files it may still write, and at a source read. Pure.
+* ``landlock``: which files it may still write, and at a source read, and whom it may send signals. Pure.
 * ``plan``: both, for a process of a transfer. Pure.
 * ``kernel``: the system calls.
 * ``confine``: give it up; the entry point.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import threading
 
-from . import capabilities
+from . import capabilities, landlock
 from .kernel import kernel
-from .plan import CAPABILITIES, MEASURES, NO_NEW_PRIVS, READS, WRITES, Plan
+from .plan import CAPABILITIES, MEASURES, NO_NEW_PRIVS, READS, SCOPE, WRITES, Plan
 
 
 class Confinement:
@@ -24,8 +24,13 @@ class Confinement:
         self._kernel = kernel()
         self._plan = plan
         self._rules = -1
-        if self._kernel is not None and plan.files is not None:
-            self._rules = self._kernel.make_ruleset(plan.files)
+        self._in_force: list[str] = []  # by the rules
+        if self._kernel is not None:
+            files = plan.files or landlock.anywhere()
+            self._rules = self._kernel.make_ruleset(files)
+            self._in_force += [WRITES] if files.writes else []
+            self._in_force += [READS] if files.reads else []
+            self._in_force += [SCOPE] if landlock.scopes_of(self._kernel.landlock_version()) else []
 
     def apply(self) -> list[str]:
         """Confine this process and what it starts from now on; return what is in force.
@@ -38,14 +43,11 @@ class Confinement:
         if self._kernel.no_new_privs():
             found.append(NO_NEW_PRIVS)
         # Last what may be needed for the others: where no_new_privs is withheld, Landlock needs a capability.
-        files = self._plan.files
         is_held = self._rules >= 0 and self._kernel.restrict(self._rules)
         kept = self._plan.capabilities
         if kept is not None and os.geteuid() == 0 and self._kernel.keep_capabilities(capabilities.mask(kept)):
             found.append(CAPABILITIES)
-        if is_held and files is not None:
-            found += [WRITES, READS] if files.reads else [WRITES]
-        return found
+        return found + self._in_force if is_held else found
 
     def find_out(self) -> list[str]:
         """Return what will be in force in children, by trying it in one."""

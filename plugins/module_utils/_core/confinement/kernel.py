@@ -15,7 +15,7 @@ import stat
 import struct
 import sys
 
-from .landlock import OF_FILES, OLDEST, Ruleset, Where, for_version
+from .landlock import OF_FILES, OLDEST, Ruleset, Where, for_version, scopes_of
 
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24  # <linux/prctl.h>
 _CAPABILITY_VERSION_3 = 0x20080522  # <linux/capability.h>
@@ -64,12 +64,15 @@ class Kernel:
         return found if found >= OLDEST else 0
 
     def make_ruleset(self, rules: Ruleset) -> int:
-        """Return a descriptor of the rules; -1 where they cannot be made."""
+        """Return a descriptor of the rules, and of all scopes; -1 where they cannot be made, or restrict nothing."""
         version = self.landlock_version()
-        if not version:
+        handled, scopes = for_version(rules.handled, version), scopes_of(version)
+        if not version or not handled | scopes:
             return -1
-        handled = ctypes.c_uint64(for_version(rules.handled, version))
-        fd = int(self._syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0)))
+        # Files, ports, scopes: a kernel refuses what it does not know, so an older one gets the first alone.
+        data = struct.pack("=QQQ", handled, 0, scopes) if scopes else struct.pack("=Q", handled)
+        asked = ctypes.create_string_buffer(data, len(data))
+        fd = int(self._syscall(_CREATE_RULESET, asked, ctypes.c_size_t(len(data)), ctypes.c_uint32(0)))
         if fd < 0:
             return -1
         for where, rights in rules.allowed:

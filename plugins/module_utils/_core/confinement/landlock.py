@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which files a process of a transfer may still write, and at a source still read, as rules of Landlock. Pure.
+"""List what a process of a transfer may still write, at a source still read, and reach, as rules of Landlock. Pure.
 
 Landlock restricts what is opened, made, moved and removed from then on; what is open stays so. It restricts neither
-chmod, chown and utime nor extended attributes, wherever a file is.
+chmod, chown and utime nor extended attributes, wherever a file is. It has no right for connecting to a socket that has
+a path (/run/docker.sock): such sockets stay within reach of everyone whom their modes let connect, so of root.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ MAKE_SYM, REFER, TRUNCATE = 1 << 12, 1 << 13, 1 << 14
 OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE  # what a rule for something that is no directory may have
 OLDEST = 2  # version 1 refuses every move and link from one directory to another
 _TRUNCATES = 3  # the first version that knows TRUNCATE
+
+# Of processes and Unix sockets: no signal to a process, and no connection to an abstract socket, that is not confined
+# by the same rules. What the process itself starts is.
+ABSTRACT_SOCKETS, SIGNALS = 1 << 0, 1 << 1
+SCOPES = ABSTRACT_SOCKETS | SIGNALS
+_SCOPES_SINCE = 6  # the first version that knows them
 
 READ = READ_FILE | READ_DIR
 DEVICES = MAKE_CHAR | MAKE_BLOCK
@@ -56,6 +63,16 @@ class Ruleset:
     def reads(self) -> bool:
         """Whether reading is restricted, too."""
         return bool(self.handled & READ)
+
+    @property
+    def writes(self) -> bool:
+        """Whether writing is restricted."""
+        return bool(self.handled & ALL_WRITE)
+
+
+def anywhere() -> Ruleset:
+    """Return the rules for a process whose files are not restricted; scopes need rules, too."""
+    return Ruleset(0, (), ())
 
 
 def writing(
@@ -100,6 +117,11 @@ def unpacking(folder: int) -> Ruleset:
 def for_version(rights: int, version: int) -> int:
     """Return the rights that a version of Landlock knows."""
     return rights if version >= _TRUNCATES else rights & ~TRUNCATE
+
+
+def scopes_of(version: int) -> int:
+    """Return the scopes that a version of Landlock knows."""
+    return SCOPES if version >= _SCOPES_SINCE else 0
 
 
 def _is_outside(path: str) -> bool:

@@ -16,12 +16,13 @@ from . import capabilities, landlock
 
 # As the result names what is in force.
 NO_NEW_PRIVS, CAPABILITIES, WRITES, READS = "no_new_privs", "capabilities", "landlock_write", "landlock_read"
-MEASURES = (NO_NEW_PRIVS, CAPABILITIES, WRITES, READS)
+SCOPE = "landlock_scope"
+MEASURES = (NO_NEW_PRIVS, CAPABILITIES, WRITES, READS, SCOPE)
 _MEMORY = "/dev/shm"
 
 
 class Plan:
-    """What is given up, beside the chance to gain rights by running a program (no_new_privs).
+    """What is given up, beside the chance to gain rights by running a program and what scopes withhold.
 
     ``capabilities`` are kept, ``files`` may still be written and read; None: all, as before.
     """

@@ -11,6 +11,7 @@ import shutil
 import sys
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement import landlock
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.kernel import kernel
 from ansible_collections.longhaul.fleet.tests.support import hard_tree
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
@@ -54,6 +55,7 @@ def expected(side: str) -> list[str]:
     found = ["no_new_privs", *(["capabilities"] if IS_ROOT else [])]
     if calls is not None and calls.landlock_version():
         found += ["landlock_write", *(["landlock_read"] if side == "source" else [])]
+        found += ["landlock_scope"] if landlock.scopes_of(calls.landlock_version()) else []
     return found
 
 

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement import landlock
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.kernel import kernel
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.plan import MEASURES
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, PACKAGE
@@ -132,6 +133,33 @@ def test_a_destination_writes_nothing_outside(place):
     assert sorted(os.listdir(place.outside)) == ["file"] and (place.outside / "file").read_text() == "text"
 
 
+@pytest.mark.parametrize(("side", "changes"), [("source", {}), ("dest", {"link_dest": ["/older"]})])
+def test_processes_and_abstract_sockets_outside_are_out_of_reach(place, side, changes):
+    if not landlock.scopes_of(getattr(kernel(), "landlock_version", lambda: 0)()):
+        pytest.skip("cannot run here: this kernel has no Landlock of version 6 or newer")
+    first = """
+before = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL)
+listener, address = socket.socket(socket.AF_UNIX), chr(0) + 'longhaul-test-%d' % os.getpid()
+listener.bind(address)
+listener.listen()
+"""
+    tries = {
+        "signal": "os.kill(before.pid, 0)",
+        "socket": "socket.socket(socket.AF_UNIX).connect(address)",
+        "own process": "own = subprocess.Popen(['sleep', '9']); own.terminate(); own.wait()",
+        "own socket": "own = socket.socket(socket.AF_UNIX); own.bind(address + '2'); own.listen(); "
+        "socket.socket(socket.AF_UNIX).connect(address + '2')",
+    }
+    found = place.run(side, tries, first, **changes)
+    assert found.pop("in force")[-1] == "landlock_scope"
+    assert found == {
+        "signal": "PermissionError",
+        "socket": "PermissionError",
+        "own process": "done",
+        "own socket": "done",
+    }
+
+
 def test_a_destination_does_all_it_has_to_do(place):
     found = place.run("dest", OWN_WRITES)
     assert "no_new_privs" in found.pop("in force")
@@ -168,7 +196,7 @@ def test_a_source_reads_nothing_outside_and_writes_nothing(place):
         "a program": "subprocess.run(['cat', '{outside}/file'], check=True, stderr=subprocess.DEVNULL)",
     }
     found = place.run("source", tries)
-    assert found.pop("in force")[-2:] == ["landlock_write", "landlock_read"]
+    assert [one for one in found.pop("in force") if one != "landlock_scope"][-2:] == ["landlock_write", "landlock_read"]
     assert "done" not in found.values(), found
 
 
@@ -289,11 +317,13 @@ assert libc.prctl(22, 2, program, 0, 0) == 0
 """
     expected = {
         "landlock": ["no_new_privs", "capabilities"],
-        "capset": ["no_new_privs", "landlock_write"],
+        "capset": ["no_new_privs", "landlock_write", "landlock_scope"],
         "all": [],
     }[withheld]
     calls = kernel()
     has = {"no_new_privs", *(["capabilities"] if os.geteuid() == 0 else [])}
-    has |= {"landlock_write"} if calls is not None and calls.landlock_version() else set()
+    version = calls.landlock_version() if calls is not None else 0
+    has |= {"landlock_write"} if version else set()
+    has |= {"landlock_scope"} if landlock.scopes_of(version) else set()
     found = place.run("dest", {"write": "open('{root}/new', 'x')"}, first)
     assert found == {"in force": [name for name in MEASURES if name in has and name in expected], "write": "done"}
