@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 import time
+from typing import Iterable
 
 from ..._core.context import Context
 from ..._core.outcome import Outcome
@@ -75,7 +76,7 @@ class Applier(FileApplier):
             self._claims.see(found)
         return found
 
-    def has_all_names(self, found: Entry, others: list[Entry]) -> bool:
+    def has_all_names(self, found: Entry, others: Iterable[Entry]) -> bool:
         """Return whether a file has no name but that of ``found`` and, as far as they are its names, ``others``."""
         shared = 1
         for other in others:

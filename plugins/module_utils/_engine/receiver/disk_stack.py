@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Put off what must come last without holding it in memory: a stack in a file.
+"""Keep what must wait without holding it in memory: a stack in a file, and records by their place in a file.
 
 The metadata of directories is set when all below them is done, deepest first. Directories are met parents first, so
 taking them back in the reverse order does it. Eight bytes a directory stay in memory.
@@ -11,18 +11,29 @@ taking them back in the reverse order does it. Eight bytes a directory stay in m
 from __future__ import annotations
 
 import array
+import io
 import os
-from typing import Iterator
+import struct
+from typing import BinaryIO, Iterator, cast
+
+_LENGTH = struct.Struct("<I")
+_IN_MEMORY = 8 << 20  # bytes of records: most trees have fewer
+
+
+def _open_private(folder: str) -> BinaryIO:
+    """Open a new file in a private folder, without a name, so that it goes when it is closed."""
+    path = os.path.join(folder, "spool")
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.fdopen(os.open(path, flags, 0o600), "w+b")
+    os.unlink(path)
+    return cast("BinaryIO", file)
 
 
 class DiskStack:
     """Records that are read back last one first, in a file in a private folder that goes when this goes."""
 
     def __init__(self, folder: str) -> None:
-        path = os.path.join(folder, "spool")
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._file = os.fdopen(os.open(path, flags, 0o600), "w+b")
-        os.unlink(path)
+        self._file = _open_private(folder)
         self._offsets = array.array("Q", [0])
 
     def __len__(self) -> int:
@@ -42,6 +53,48 @@ class DiskStack:
             yield self._file.read(end - start)
         self._file.seek(0)
         self._file.truncate()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class RecordFile:
+    """Records that are read by their places: in memory as long as they are few, then in a file in a private folder."""
+
+    def __init__(self, folder: str, in_memory: int = _IN_MEMORY) -> None:
+        self._folder, self._in_memory = folder, in_memory
+        self._file: BinaryIO = io.BytesIO()
+        self._end = 0
+        self._is_on_disk = False
+
+    def put(self, record: bytes) -> int:
+        """Keep a record and return its place. Raises OSError if the disk takes no more."""
+        if not self._is_on_disk and self._end + len(record) > self._in_memory:
+            self._move_to_disk()
+        place = self._end
+        self._file.seek(place)
+        self._file.write(_LENGTH.pack(len(record)) + record)
+        self._end = self._file.tell()
+        return place
+
+    def get(self, place: int) -> bytes:
+        """Return the record at a place."""
+        self._file.seek(place)
+        return self._file.read(*_LENGTH.unpack(self._file.read(_LENGTH.size)))
+
+    def _move_to_disk(self) -> None:
+        file = _open_private(self._folder)
+        self._file.seek(0)
+        file.write(self._file.read())
+        self._file.close()
+        self._file, self._is_on_disk = file, True
+
+    def clear(self) -> None:
+        """Forget all records; nobody asks for one any more."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._end = 0
 
     def close(self) -> None:
         """Close the file."""

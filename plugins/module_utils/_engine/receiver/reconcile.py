@@ -75,7 +75,7 @@ class Reconciler:
         self._keeps_links = "hardlinks" in settings["preserve"]
         self._kept = {REGULAR, SYMLINK, *special_types(settings["preserve"])}  # of what is no directory
         self._has_snapshots = bool(settings["link_dest"])
-        self._links = LinkBook()
+        self._links = LinkBook(context.folder)
         self._extras = Extras(context, root)
         self._obstacles = Obstacles(self._extras, settings.get("only") is not None, self._check)
         self._staged: set[tuple[int, bytes]] = set()  # files that wait until what is in their places is deleted
@@ -405,6 +405,7 @@ class Reconciler:
     def close(self) -> None:
         """Close what is open, and remove what still waits."""
         self._link_dest.close()
+        self._links.close()
         for stage, staged in self._staged:
             with contextlib.suppress(OSError):
                 os.unlink(staged, dir_fd=stage)

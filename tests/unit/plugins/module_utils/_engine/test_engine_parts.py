@@ -10,6 +10,7 @@ import contextlib
 import os
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -85,17 +86,41 @@ def test_a_slow_scan_is_sent_in_small_batches():
     ]
 
 
-def test_links_wait_for_the_first_name_and_groups_are_forgotten():
-    book = LinkBook()
+def test_links_wait_for_the_first_name_and_groups_are_forgotten(tmp_path: Path):
+    book = LinkBook(str(tmp_path))
     first, second, third = (entry(name, ino=5, nlink=3) for name in (b"1", b"2", b"3"))
     assert book.meet(entry(b"x")) is None and book.meet(first) is None
     early = book.meet(second)
     assert early is not None and not early.is_ready
-    assert book.orphans() == [second]
+    assert list(book.orphans()) == list(book.waiting(first)) == [second] and not book.has_all_names(first)
     assert [(link.entry, link.leader) for link in book.done(first, True)] == [(second, b"1")]
     late = book.meet(third)
     assert late is not None and late.is_ready and late.leader == b"1" and late.is_new
-    assert book.orphans() == [] and not book._groups
+    assert list(book.orphans()) == [] and book.has_all_names(first) and book.meet(third) is None
+    book.close()
+
+
+@pytest.mark.parametrize("is_placed", [False, True])
+def test_names_whose_file_is_never_complete_take_little_memory(tmp_path: Path, is_placed: bool):
+    """One file without its first name, or many of which a name is outside of the tree."""
+    book, count = LinkBook(str(tmp_path)), 40_000
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            name = b"%d/" % number + b"x" * 200 + b"/" + b"y" * 200
+            one = entry(name, ino=number if is_placed else 5, nlink=2 if is_placed else count + 1)
+            assert (book.meet(one) is None) == (is_placed or not number)
+            if is_placed:
+                assert not list(book.done(one, True))
+        used, _most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 150 * count  # the names alone have 400 bytes each
+    last = entry(b"last", ino=count - 1 if is_placed else 5, nlink=2 if is_placed else count + 1)
+    follower = book.meet(last)
+    assert follower is not None and follower.leader.startswith(b"%d/" % (count - 1 if is_placed else 0))
+    assert len(list(book.orphans())) == (0 if is_placed else count)
+    book.close()
 
 
 def test_a_spool_gives_back_the_last_first(tmp_path: Path):
