@@ -35,7 +35,9 @@ options:
     type: str
     version_added: 0.2.0
   address:
-    description: Address of the other host, IPv4 or IPv6.
+    description:
+      - Address of the other host, IPv4 or IPv6. A name is looked up on the host that sends, and its first address is used,
+        as ssh does.
     type: str
     required: true
   mtu:
@@ -132,10 +134,23 @@ received:
 """
 
 import ipaddress
+import socket
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import LARGEST, SMALLEST_IPV4, SMALLEST_IPV6
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import NoPing, test_path
+
+
+def find_address(named: str) -> str:
+    """Return an address, or the first one of a name. Raises ValueError if there is none."""
+    try:
+        return str(ipaddress.ip_address(named))
+    except ValueError:
+        pass
+    try:
+        return str(socket.getaddrinfo(named, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"{named!r} is no address, and this host finds none for it: {error}") from None
 
 
 def main() -> None:
@@ -154,10 +169,10 @@ def main() -> None:
     )
     address, mtu, count = (module.params[name] for name in ("address", "mtu", "count"))
     try:
-        version = ipaddress.ip_address(address).version
+        address = find_address(address)
     except ValueError as error:
-        module.fail_json(msg=f"nic_path_info: {error}; give an address, since a name may stand for several")
-    least = SMALLEST_IPV6 if version == 6 else SMALLEST_IPV4
+        module.fail_json(msg=f"nic_path_info: {error}. Correct the name, or give an address")
+    least = SMALLEST_IPV6 if ":" in address else SMALLEST_IPV4
     if mtu is not None and not least <= mtu <= LARGEST:
         module.fail_json(msg=f"nic_path_info: mtu is {mtu}; it must be from {least} to {LARGEST}")
     if count < 1:

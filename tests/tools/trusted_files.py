@@ -27,9 +27,6 @@ from jinja2 import nodes
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Files whose tasks may ask another host, and why.
 EXCEPTIONS: Mapping[str, str] = {
-    "roles/tune/tasks/direction.yml": "its answers go into a report alone, facts of it to the host itself",
-    "roles/tune/tasks/measure_pair.yml": "its answers go into a report alone, facts of it to the host itself",
-    "roles/tune/tasks/send.yml": "its answers go into a report alone, facts of it to the host itself",
     "playbooks/migrate.yml": "a marker of the control node",
     "playbooks/verify.yml": "a marker of the control node",
     "roles/backup/tasks/hook.yml": "tasks of the user's own, whose facts go to their host",

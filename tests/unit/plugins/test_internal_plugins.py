@@ -14,6 +14,7 @@ import yaml
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
 PUBLIC = {
+    "modules/benchmark",
     "modules/fleet_status",
     "modules/network_checkpoint",
     "modules/nic_info",
