@@ -155,6 +155,7 @@ options:
         fails.
       - An entry that is replaced by another one is not counted as deleted, but the contents of a replaced directory
         are.
+      - Without it, nothing is deleted for an empty source, and O(delete) is refused if O(dest) is the root directory.
     type: int
   filter:
     description:

@@ -29,7 +29,7 @@ from .link_warnings import link_warnings
 from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
 from .options import wanted_ports
 from .owners import Table, owner_table, refuse_lost_map
-from .roots import Roots, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
+from .roots import Roots, refuse_deleting_root, refuse_empty_source, refuse_nesting, refuse_unusable, resolve_roots
 from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
 from .trust import FULL, NONE, refuse_trusting_method
@@ -134,6 +134,8 @@ def make_plan(
     refuse_nesting(source, dest, roots, options["delete"])
     keeps_holes = options["preserve"] is None or "sparse" in options["preserve"]
     refuse_unusable(source, dest, roots, bool(rules) or _has_links(options, dest), keeps_holes)
+    if options["delete"] and roots.only is None:
+        refuse_deleting_root(roots.dest, options["max_delete"])
     if options["delete"] and not rules:
         refuse_empty_source(source, dest, roots, options["max_delete"])
     unfit = {**_ruled_out(options, source, dest), **(avoid or {})}

@@ -37,7 +37,7 @@ _PATH: Mapping[str, type] = {
     **dict.fromkeys(("empty", "existing_is_directory", "readable", "writable"), bool),
 }
 _MAYBE_PATH: Mapping[str, type] = {
-    **dict.fromkeys(("reason", "no_way"), str),
+    **dict.fromkeys(("reason", "no_way", "device_path"), str),
     **dict.fromkeys(("free_bytes", "free_inodes"), int),
     "read_only": bool,
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 
 from .endpoint import Endpoint, Refusal
-from .folders import inside
+from .folders import inside, within
 from .units import format_bytes
 
 if TYPE_CHECKING:
@@ -136,6 +136,32 @@ def refuse_nesting(source: Endpoint, dest: Endpoint, roots: Roots, delete: bool)
         raise Refusal(
             f"the source {roots.source} lies inside the destination {roots.dest}, and delete would remove it there. "
             "Choose another destination, or leave delete out"
+        )
+    if roots.only is None:
+        _refuse_bind_mount(source.probe["path"].get("device_path", ""), roots, delete)
+
+
+def _refuse_bind_mount(source: str, roots: Roots, delete: bool) -> None:
+    """Refuse two roots that are one folder under two names, or one inside the other.
+
+    ``source`` is the path of the source on its device.
+    """
+    dest = roots.target.get("device_path", "")
+    if not source or not dest or not (within(dest, source) or (inside(source, dest) and delete)):
+        return
+    raise Refusal(
+        f"{roots.source} and {roots.dest} show the same folder, or one shows a part of the other: a bind mount gives "
+        "it a second name (`findmnt` lists them). A copy would contain itself, or delete what it copies. Choose "
+        "another destination, or name the folders by their paths without the bind mount"
+    )
+
+
+def refuse_deleting_root(dest: str, max_delete: int | None) -> None:
+    """Refuse to delete all that a host's root folder has beside the source, unless a limit allows it."""
+    if dest == "/" and max_delete is None:
+        raise Refusal(
+            "dest is / and delete is set, so all of the system that the source does not have would be deleted. An "
+            "empty variable in front of a slash is the usual cause: correct dest. Where it is meant, set max_delete"
         )
 
 

@@ -23,6 +23,7 @@ from .report import TransferError, verified_fields
 from .result import Result
 from .wording import CHANGED_SINCE
 
+_FAR_NS = 2**31 * 10**9  # in which several file systems keep times
 _NAMED = 3  # differences in a message
 
 
@@ -180,10 +181,25 @@ def _differs(found: Compared, rounds: int, result: Result, method: str) -> Trans
             f"{linked!r} shares its file with other names at the destination than at the source, and rsync leaves it "
             f"so: run the transfer once with method: stream, or remove that name at the destination. {advice}"
         )
+    far = _find_far_time(found)
+    if far:
+        advice = (
+            f"{far!r} has a time at the source that the file system of the destination cannot store, before 1901 or "
+            f"after 2038: give it another time at the source (touch). {advice}"
+        )
     return TransferError(
         f"the transfer ended, but {_different(found)}, {_named(found)}{again}. {advice}",
         result,
     )
+
+
+def _find_far_time(found: Compared) -> str:
+    """Return the path of an entry of which only the time differs, at the source beyond what 32 bits of seconds hold."""
+    for one in found.differences:
+        time = (one.get("source") or {}).get("mtime") if one["fields"] == ["mtime"] else None
+        if isinstance(time, int) and not -_FAR_NS <= time < _FAR_NS:
+            return one["path"]
+    return ""
 
 
 def _not_repaired(found: Compared, error: TransferError, result: Result) -> TransferError:

@@ -21,6 +21,7 @@ class Mount(NamedTuple):
     """One line of mountinfo."""
 
     device: str  # major:minor
+    root: str  # the path in the file system that is mounted; "/" unless it is a bind mount or a subvolume
     point: str
     kind: str  # of the file system
     options: frozenset[str]  # of the mount point, and of the file system
@@ -33,7 +34,8 @@ def parse_mounts(mountinfo: str) -> Iterator[Mount]:
         if len(words) < 6 or "-" not in words[6:]:
             continue
         kind = words[words.index("-", 6) + 1]
-        yield Mount(words[2], unescaped(words[4]), kind, frozenset(words[5].split(",") + words[-1].split(",")))
+        options = frozenset(words[5].split(",") + words[-1].split(","))
+        yield Mount(words[2], unescaped(words[3]), unescaped(words[4]), kind, options)
 
 
 def unescaped(point: str) -> str:
@@ -44,6 +46,30 @@ def unescaped(point: str) -> str:
 def is_on(path: str, point: str) -> bool:
     """Whether an absolute path is a mount point, or inside it."""
     return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def path_on_device(mounts: Iterable[Mount], path: str) -> str:
+    """Return the device of a path and the path in its file system, which all bind mounts of a folder share.
+
+    ``path`` is absolute and without symbolic links; it need not exist. Empty if no mount is known.
+    """
+    around: Mount | None = None
+    for mount in mounts:
+        if is_on(path, mount.point) and (around is None or len(mount.point) >= len(around.point)):
+            around = mount
+    if around is None:
+        return ""
+    below = os.path.relpath(path, around.point)
+    return f"{around.device}:{os.path.normpath(os.path.join(around.root, below))}"
+
+
+def device_path(path: str) -> str:
+    """Return :func:`path_on_device`, as far as the system says it."""
+    try:
+        with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as stream:
+            return path_on_device(parse_mounts(stream.read()), path)
+    except OSError:
+        return ""
 
 
 def most_places(mounts: Iterable[Mount], root: str) -> int:

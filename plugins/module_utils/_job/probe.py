@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Mapping, Sequence
 
 from .._core.boot import boot_id
 from .._core.errors import TransferFailed
+from .._core.mounts import device_path
 from .._core.subprocesses import find_program, run_command
 from .._methods.detect_programs import SSH_METHODS, look_at_programs
 from .._model.entry import REGULAR
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
         reason: str  # why it is unreachable, not followed, or cannot be listed
         no_way: str  # see there
+        device_path: str  # of ``real``, see there
         free_bytes: int
         free_inodes: int  # -1: this file system has no such limit
         read_only: bool
@@ -300,6 +302,8 @@ def _describe_place(path: str, place: ResolvedPath) -> PathFacts:
     }
     if place.error is not None:
         found["reason"] = place.error.strerror or str(place.error)
+    if kind in ("directory", "missing"):
+        found["device_path"] = device_path(found["real"])
     if kind == "missing":
         found["no_way"] = no_way(path)
     if kind == "directory":

@@ -292,7 +292,10 @@ class _Work:
         if not EARLIEST_NS <= wanted <= LATEST_NS and not self.problems:
             stored = self.inode.status().st_mtime_ns
             if stored // 10**9 != wanted // 10**9:
-                self.problems.append(f"time {wanted // 10**9} (since 1970) not set: the file system cannot store it")
+                self.problems.append(
+                    f"time {wanted // 10**9} (since 1970) not set: the file system cannot store it; give it another "
+                    "time at the source (touch)"
+                )
 
     def _try(self, what: str, call: Callable[[], None]) -> None:
         try:

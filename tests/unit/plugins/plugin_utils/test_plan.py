@@ -621,3 +621,36 @@ def test_users_of_the_serving_host_may_not_connect(variables, machine, allowed):
     to_end = end("dest", at=path(real="/srv/other"), variables=variables, connection="local")
     made = plan(from_end, to_end, dest="/srv/other")
     assert made.serve["allow"] == allowed
+
+
+@pytest.mark.parametrize(
+    ("source", "dest", "delete", "is_refused"),
+    [
+        ("8:1:/a", "8:1:/a", False, True),
+        ("8:1:/a", "8:1:/a/b", False, True),
+        ("8:1:/a/b", "8:1:/a", True, True),
+        ("8:1:/a/b", "8:1:/a", False, False),
+        ("8:1:/a", "8:1:/ab", True, False),
+        ("8:1:/a", "8:2:/a", True, False),
+        ("8:1:/a", "", True, False),
+        ("", "", True, False),
+    ],
+)
+def test_a_bind_mount_does_not_hide_that_a_copy_would_contain_itself(source, dest, delete, is_refused):
+    one = end("source", name="one", at=path(real="/one", empty=False, device_path=source))
+    two = end("dest", name="one", at=path(real="/two", device_path=dest))
+    if not is_refused:
+        plan(one, two, delete=delete)
+        return
+    with pytest.raises(Refusal, match="/one and /two show the same folder"):
+        plan(one, two, delete=delete)
+    plan(one, end("dest", at=path(real="/two", device_path=dest)), delete=delete)  # another machine
+
+
+def test_a_root_folder_is_emptied_only_up_to_a_limit():
+    dest = end("dest", at=path(real="/", empty=False))
+    given = {"dest": "/", "exclude": ["*.tmp"]}
+    with pytest.raises(Refusal, match="dest is / and delete is set"):
+        plan(end("source", at=path(empty=False)), dest, delete=True, **given)
+    plan(end("source", at=path(empty=False)), dest, delete=True, max_delete=10, **given)
+    plan(end("source", at=path(empty=False)), dest, delete=False, **given)

@@ -244,6 +244,18 @@ def test_one_other_difference_is_still_a_failure(tmp_path, extra):
     assert "warnings" not in failed.value.details
 
 
+@pytest.mark.parametrize(("year", "is_far"), [(2_200_000_000, True), (2_000_000_000, False)])
+def test_a_time_that_the_destination_cannot_store_is_not_taken_for_a_change(tmp_path, year, is_far):
+    case = Case(tmp_path, verify="size")
+    os.utime(case.source / "b", (1, year))
+    os.utime(case.dest / "b", (1, 2**31 - 1))
+    with pytest.raises(TransferError) as failed:
+        case.run()
+    assert (
+        "'b' has a time at the source that the file system of the destination cannot" in str(failed.value)
+    ) == is_far
+
+
 def test_a_repair_that_fails_is_said_with_what_differs(tmp_path):
     case = Case(tmp_path)
     case.spoil("b")

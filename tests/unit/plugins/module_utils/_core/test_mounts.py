@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import mounts
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.mounts import most_places, parse_mounts
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.mounts import (
+    most_places,
+    parse_mounts,
+    path_on_device,
+)
 
 TABLE = r"""
 22 1 8:1 / / rw - ext4 /dev/sda1 rw
@@ -31,6 +35,26 @@ TABLE = r"""
 )
 def test_how_often_a_file_can_be_in_a_tree(root, count):
     assert most_places(parse_mounts(TABLE), root) == count
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", "8:1:/"),
+        ("/home/x", "8:1:/home/x"),
+        ("/srv", "8:2:/"),
+        ("/srv/tree/a", "8:2:/tree/a"),
+        ("/srv/tree/b", "8:2:/a"),  # a bind mount of /srv/a
+        ("/srv/tree/b/new/one", "8:2:/a/new/one"),
+        ("/srv/a/new/one", "8:2:/a/new/one"),
+        ("/srv/treetop", "8:2:/a"),
+        ("/srv/tree/other/q/y", "8:3:/p/y"),
+        ("/srv/with blank/y", "8:1:/x/y"),
+    ],
+)
+def test_a_folder_and_its_bind_mounts_have_one_path_on_the_device(path, expected):
+    assert path_on_device(parse_mounts(TABLE), path) == expected
+    assert path_on_device([], path) == ""
 
 
 def test_what_the_system_does_not_say_counts_as_one_place():
