@@ -84,9 +84,11 @@ import base64
 import contextlib
 import hashlib
 import importlib
+import json
 import os
 import pwd
 import stat
+import subprocess
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
@@ -122,6 +124,38 @@ def is_kept(path: str) -> bool:
     return hashlib.sha224(content[:-SEAL]).hexdigest().encode() == content[-SEAL:]
 
 
+# Does the steps in a Python of its own: see in_utf8.
+CHILD = """
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+commands = importlib.import_module("longhaul._job.commands")
+asked = json.load(sys.stdin)
+try:
+    told = {"results": commands.run_steps(asked["steps"], commands.Given(asked["secrets"], sys.argv[1]))}
+except commands.StateError as error:
+    told = {"msg": str(error)}
+print(json.dumps(told))
+"""
+
+
+def in_utf8(module: AnsibleModule, archive: str) -> list[object]:
+    """Return the results of the steps, done by a Python that takes names of files for UTF-8, as jobs do.
+
+    With LANG=de_DE.ISO-8859-1 this one would look for other names than the user wrote, and cannot change that.
+    """
+    asked = json.dumps({"steps": module.params["steps"], "secrets": module.params["secrets"]})
+    argv = [sys.executable, "-X", "utf8", "-c", CHILD, archive]
+    done = subprocess.run(argv, input=asked.encode("ascii"), stdout=subprocess.PIPE, check=False)
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        module.fail_json(msg=f"Python ended with {done.returncode} and no answer; it says why in module_stderr")
+    if "msg" in told:
+        module.fail_json(msg=told["msg"])
+    results: list[object] = told["results"]
+    return results
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -146,10 +180,13 @@ def main() -> None:
             file.write(packed)
     sys.path.insert(0, archive)
     commands = importlib.import_module("longhaul._job.commands")
-    try:
-        results = commands.run_steps(module.params["steps"], commands.Given(module.params["secrets"], archive))
-    except commands.StateError as error:
-        module.fail_json(msg=str(error))
+    if sys.getfilesystemencoding() == "utf-8":
+        try:
+            results = commands.run_steps(module.params["steps"], commands.Given(module.params["secrets"], archive))
+        except commands.StateError as error:
+            module.fail_json(msg=str(error))
+    else:
+        results = in_utf8(module, archive)
     if kept and archive != kept:
         with contextlib.suppress(OSError):  # it is quicker with it, and works without
             importlib.import_module("longhaul._job.bytecode_cache").keep(archive, kept)

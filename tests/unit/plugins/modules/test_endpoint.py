@@ -2,12 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which kept engine is run: one of this user, whole, and that no other user can have written."""
+"""Which kept engine is run (one of this user, whole, that no other user can have written), and by which Python."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import bytecode_cache
@@ -71,3 +75,66 @@ def test_what_another_user_can_have_written_is_not_used(kept: Path, tmp_path: Pa
 def test_what_belongs_to_another_user_is_not_used(kept: Path, of: str) -> None:
     os.chown(kept if of == "file" else kept.parent, 12345, -1)
     assert not endpoint.is_kept(str(kept))
+
+
+COMMANDS = """
+import os
+from collections import namedtuple
+class StateError(Exception): pass
+Given = namedtuple("Given", "secrets archive")
+def run_steps(steps, given):
+    if steps[0].get("fails"):
+        raise StateError("no " + steps[0]["path"])
+    return [os.fsencode(step["path"]).hex() + given.secrets["key"] for step in steps]
+"""
+
+
+class Module:
+    """A module as far as main uses one."""
+
+    tmpdir = ""
+
+    def __init__(self, steps: list[dict[str, object]]) -> None:
+        self.params = {"steps": steps, "secrets": {"key": "s"}, "digest": "0" * 56, "engine": None}
+        self.said: list[Any] = []
+
+    def _end(self, **told: object) -> None:
+        self.said.append(told)
+        raise SystemExit
+
+    exit_json = fail_json = _end
+
+
+@pytest.fixture(name="no_engine")
+def _no_engine():
+    """Take the package of the engine out of this process, before the test and after it."""
+    _forget_engine()
+    yield
+    _forget_engine()
+
+
+def _forget_engine() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "longhaul"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "iso8859-1"])
+@pytest.mark.usefixtures("no_engine")
+def test_names_are_utf8_whatever_the_locale_of_the_host_says(monkeypatch, tmp_path: Path, encoding: str) -> None:
+    archive = tmp_path / "engine"
+    (archive / "longhaul/_job").mkdir(parents=True)
+    (archive / "longhaul/_job/commands.py").write_text(COMMANDS)
+    for name, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
+        monkeypatch.setenv(name, value)  # in which a new Python takes names for ASCII
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(endpoint, "kept_name", lambda digest: str(archive))
+    monkeypatch.setattr(endpoint, "is_kept", lambda path: True)
+    monkeypatch.setattr(endpoint, "sys", SimpleNamespace(**vars(sys)))
+    endpoint.sys.getfilesystemencoding = lambda: encoding
+    for step in ({"path": "B\u00fccher"}, {"path": "B\u00fccher", "fails": True}):
+        module = Module([step])
+        monkeypatch.setattr(endpoint, "AnsibleModule", lambda module=module, **spec: module)
+        with pytest.raises(SystemExit):
+            endpoint.main()
+        expected = {"msg": "no B\u00fccher"} if "fails" in step else {"results": ["42c3bc63686572s"]}
+        assert json.loads(json.dumps(module.said[0])).items() >= expected.items()
