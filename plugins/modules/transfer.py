@@ -301,6 +301,9 @@ options:
         could write to these directories, too.
       - Except with V(rsync) and V(rsyncd), symlinks and special files are created, not linked, and a correct file that
         is in O(dest) already is left alone.
+      - A file is identical if its size, modification time and attributes are. From a snapshot into one that
+        M(longhaul.fleet.snapshot) has begun, the change time (ctime) at the source must be the same as well, or the
+        contents are compared; not with V(rsync) and V(rsyncd).
     type: list
     elements: str
   link_dest_exclude:

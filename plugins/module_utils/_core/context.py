@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Mapping, cast
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, cast
 
 from .json_shape import as_object, list_of, member, number
 from .settings import Settings, check_time_units
@@ -136,6 +136,13 @@ class Progress:
         return cast(ProgressData, dict(vars(self), bytes_done=done))
 
 
+class ChangeTimeFiles(NamedTuple):
+    """Open files with change times of a source, see _tree/change_times.py; -1 stands for none."""
+
+    own: int  # beside the destination's tree
+    older: list[int]  # beside each of Context.older
+
+
 class Context:
     """One side of one transfer: where it is, what it does, and what it may use."""
 
@@ -157,6 +164,7 @@ class Context:
         self.root = root  # absolute and real; the contents of the source's root arrive in the destination's
         self.root_fd = -1  # the same, where the job has opened it: see top
         self.older_fds: list[int] | None = None  # of link_dest, where the job has opened them: see older
+        self.change_times: ChangeTimeFiles | None = None  # of the destination, if it is a snapshot
         self.settings = settings
         self.folder = folder  # this job's own folder, 0700
         self.peer: Peer = {} if peer is None else peer  # for the driving end
@@ -173,6 +181,14 @@ class Context:
     def top(self) -> bytes | int:
         """The root as walks and ``Root`` take it: open, so that nobody can exchange it, or its path."""
         return self.root_fd if self.root_fd >= 0 else self.root
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The descriptors that a process of this job needs to work in the tree, beside those of the staging folders."""
+        fds = [self.root_fd, *(self.older_fds or [])]
+        if self.change_times is not None:
+            fds += [self.change_times.own, *self.change_times.older]
+        return tuple(fd for fd in fds if fd >= 0)
 
     @property
     def older(self) -> list[bytes | int]:

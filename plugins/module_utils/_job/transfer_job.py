@@ -16,13 +16,14 @@ import time
 from typing import Any, Callable, Iterator
 
 from .._core import time_accounting
-from .._core.context import Context, Server
+from .._core.context import ChangeTimeFiles, Context, Server
 from .._core.errors import StagingLeft, TransferFailed, TransferPaused, staging_left
 from .._core.host_name import numeric_address, plain
 from .._core.outcome import Outcome
 from .._core.settings import parse_settings
 from .._methods import registry
 from .._model.ticket import PAUSED
+from .._snapshot import names
 from .._tree.held_root import Probed, open_held
 from .._tree.resolve import resolve
 from .confine_job import confine_job
@@ -177,7 +178,8 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                 ) from error
             else:
                 learn_file_systems(context)
-            yield
+            with hold_change_times(context):
+                yield
             return
         succeeded = functools.partial(os.path.exists, folder.file("succeeded"))
         with _root(context, probed, succeeded):
@@ -186,13 +188,59 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
                 try:
                     owner_check.require_owners(context)
                     learn_file_systems(context)
-                    yield
+                    with hold_change_times(context):
+                        yield
                 finally:
                     left = staged.settle(context.settings["partial"] and not succeeded())
                     if left:
                         context.log(left)
                 if left and succeeded():
                     raise staging_left(left)
+
+
+@contextlib.contextmanager
+def hold_change_times(context: Context) -> Iterator[None]:
+    """Open the files with the source's change times, while this job may still open what is outside of the root."""
+    older = [
+        _open_beside(fd, names.change_times_of(path), os.O_RDONLY)
+        for fd, path in zip(context.older_fds or [], context.settings["link_dest"])
+        if fd >= 0
+    ]
+    place = names.change_times_of(os.fsdecode(context.root)) if context.root_fd >= 0 else None
+    own = _open_beside(context.root_fd, place, os.O_RDONLY if context.settings["check"] else os.O_RDWR | os.O_CREAT)
+    if max(own, *older, -1) >= 0:
+        context.change_times = ChangeTimeFiles(own, older)
+    try:
+        yield
+    finally:
+        context.change_times = None
+        for fd in (own, *older):
+            if fd >= 0:
+                os.close(fd)
+
+
+def _open_beside(tree_fd: int, place: tuple[int, str] | None, flags: int) -> int:
+    """Open the file of a tree that ``place`` names in the folder of its snapshot; -1 if there is none."""
+    if place is None:
+        return -1
+    levels, name = place
+    try:
+        folder = os.open("/".join([".."] * levels), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=tree_fd)
+    except FileNotFoundError:
+        return -1
+    try:
+        if flags & os.O_CREAT:
+            os.stat(names.FACTS, dir_fd=folder, follow_symlinks=False)  # else it is no snapshot that was begun
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    except FileNotFoundError:
+        return -1
+    except OSError as error:
+        raise TransferFailed(
+            f"{name} in the folder of the snapshot cannot be opened: {error.strerror}. It keeps the change times of "
+            "the source's files: move it away if it is none of the collection's, and look into the log of the disk"
+        ) from error
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager

@@ -63,6 +63,11 @@ def join(parent: bytes, name: bytes) -> bytes:
     return parent + b"/" + name if parent else name
 
 
+def order(path: bytes) -> bytes:
+    """Return the sort key of a path in walk order: a directory right before its contents, names in byte order."""
+    return path.replace(b"/", b"\0")
+
+
 def escape(path: bytes) -> str:
     r"""Return a path as printable text in the way of rsync: what cannot be printed becomes ``\#ooo`` (octal).
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Iterator
 
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from .._model.entry_codec import ManifestError
-from .._model.paths import escape
+from .._model.paths import escape, order
 from .._tree.content_hash import with_contents
 from .._tree.dirfd import Root
 from .._tree.holes import count_holes
@@ -29,7 +29,7 @@ from .._tree.record import Record
 from .._tree.walk import walk
 from .errors import Refused
 from .facts import Figures
-from .manifest import ManifestWriter, order
+from .manifest import ManifestWriter
 from .repository import Snapshot
 
 if TYPE_CHECKING:

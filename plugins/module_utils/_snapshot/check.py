@@ -18,7 +18,7 @@ from typing import Any, Iterator
 
 from .._model.entry import DIRECTORY, Entry
 from .._model.entry_codec import ManifestError
-from .._model.paths import escape, join
+from .._model.paths import escape, join, order
 from .._tree.dirfd import Root
 from .._tree.record import FIELDS, Describer, Record
 from .._tree.time_units import units_of
@@ -26,7 +26,6 @@ from .._tree.walk import OnError, walk
 from . import names
 from .errors import Refused
 from .facts import Finding
-from .manifest import order
 from .repository import Series, Snapshot
 from .subset import WHOLE, Below
 

@@ -22,11 +22,12 @@ from typing import Iterator
 from .._core.files import BUFFER
 from .._model.entry import REGULAR
 from .._model.entry_codec import ManifestError
+from .._model.paths import order
 from .._tree.content_hash import hash_file
 from .._tree.dirfd import Root
 from .._tree.record import Record
 from .check import STRUCTURE, Problem, Report, is_file
-from .manifest import ManifestReader, order
+from .manifest import ManifestReader
 from .repository import Snapshot
 from .subset import Below, Subset
 

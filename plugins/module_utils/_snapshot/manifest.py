@@ -14,7 +14,7 @@ cut short are all found.
 length of the hashes (4 bytes), for each record the length of its hash (1 byte) and the hash, and then the entries as
 ``_model/entry_codec.py`` packs them. ``E``, the last frame, is JSON: the totals. Numbers are little endian.
 
-Records come in the order of a walk, which is that of :func:`order`; the first is the root.
+Records come in the order of a walk, which is that of ``paths.order``; the first is the root.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .._core.files import ALGORITHMS
 from .._core.json_shape import WrongShape, as_object, member
 from .._model.entry import Entry
 from .._model.entry_codec import RECORD_LIMIT, Decoder, ManifestError, encode
+from .._model.paths import order
 from .._tree.record import Record
 
 MAGIC = b"LHSNAP1\n"
@@ -41,11 +42,6 @@ _LENGTH = struct.Struct("<I")
 _FULL = 1 << 20  # bytes of records after which a frame is written
 _LIMIT = 2 * RECORD_LIMIT  # bytes of a payload
 _COMPRESSION = 1  # the fastest: names compress well enough
-
-
-def order(path: bytes) -> bytes:
-    """Return the sort key of a path in walk order: a directory right before its contents, names in byte order."""
-    return path.replace(b"/", b"\0")
 
 
 class About(NamedTuple):

@@ -11,7 +11,7 @@ what begins with a dot is not meant for people, and what is set aside waits for 
 
 from __future__ import annotations
 
-import calendar
+import hashlib
 import re
 import time
 from typing import Collection
@@ -32,6 +32,7 @@ DATA = "data"
 MANIFEST = "manifest"
 FACTS = "snapshot.json"
 CHECKED = "checked.json"
+CHANGE_TIMES = "change-times"  # of the source's files; of a part of the tree, the name has its hash
 NEW_SUFFIX = ".new"  # of a file that is written before it takes its place
 
 COMPLETE, ASIDE, REMOVING = "complete", "aside", "removing"
@@ -55,6 +56,8 @@ def time_of(name: str) -> int | None:
     """Return the time of a complete snapshot's name, in seconds since 1970; None if it is no such name."""
     if not _NAME.fullmatch(name) or not name.isascii():
         return None
+    import calendar  # which takes a while, and a transfer needs none of it
+
     try:
         seconds = calendar.timegm(time.strptime(name, _FORMAT))
         return seconds if name_of(seconds) == name else None  # not one with a 61st second
@@ -77,6 +80,21 @@ def kind_of(name: str) -> str:
 def once_accepted(name: str) -> str:
     """Return the name that a snapshot has once it is no longer set aside; any other name as it is."""
     return name[len(ASIDE_PREFIX) :] if name.startswith(ASIDE_PREFIX) else name
+
+
+def change_times_of(path: str) -> tuple[int, str] | None:
+    """Return where the change times of a tree are: how many folders above it, and the name.
+
+    ``path`` is that of the tree of a snapshot, or of a folder in it that one transfer fills. None for any other.
+    """
+    above, _slash, last = path.rpartition("/")
+    for levels, tree, part in ((1, path, ""), (2, above, last)):
+        snapshot, _slash, name = tree.rpartition("/")
+        folder = snapshot.rpartition("/")[2]
+        if name == DATA and (folder == UNFINISHED or _NAME.fullmatch(once_accepted(folder))):
+            digest = hashlib.blake2b(part.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+            return levels, f"{CHANGE_TIMES}-{digest}" if part else CHANGE_TIMES
+    return None
 
 
 def next_time(now: int, taken: Collection[int], newest: int | None) -> int:

@@ -21,6 +21,7 @@ from ..._core.files import hash_and_close
 from ..._model.entry import DIRECTORY, REGULAR, SYMLINK, WHOLE_BYTES, Entry, special_types
 from ..._model.paths import unescape
 from ..._model.time_units import TimeUnits
+from ..._tree.change_times import CHANGED, UNKNOWN, KnownChanges
 from ..._tree.compare import ATTRIBUTES, NONE, Verdict
 from ..._tree.dirfd import InTheWay, Root
 from ..content import bundles
@@ -81,6 +82,8 @@ class Reconciler:
         self._staged: set[tuple[int, bytes]] = set()  # files that wait until what is in their places is deleted
         self._put_off_changes: dict[object, _PutOff] = {}  # by the identity of the source's file
         self._link_dest = LinkDest(context.older, _paths(settings.get("link_dest_exclude")), applier)
+        files = context.change_times
+        self._changes = None if files is None else KnownChanges(files.own, files.older, not self._check)
 
     def meet(self, work: OpenShard, index: int, entry: Entry, is_opaque: bool) -> None:
         """Deal with one entry: at once, or later where its content must be compared or must be sent.
@@ -90,7 +93,11 @@ class Reconciler:
         first = work.shard.attempt == 1
         level = self._extras.see(entry) if first else None
         is_new = level is not None and level.is_new
-        if self._by_time and not is_new and self._is_unchanged(entry):
+        change = UNKNOWN
+        if self._changes is not None and entry.type == REGULAR:
+            # What comes again changed while it was read.
+            change = self._changes.compare(entry) if first else CHANGED
+        if self._by_time and not is_new and change != CHANGED and self._is_unchanged(entry):
             work.matched += entry.size if entry.size <= WHOLE_BYTES else entry.content
             work.accounted += 1
             return
@@ -122,7 +129,9 @@ class Reconciler:
             self._special(entry, found)
             work.accounted += 1
             return
-        self._meet_file(work, index, entry, found)
+        if self._changes is not None and change == UNKNOWN and not _may_stay(entry, found):
+            self._changes.keep(entry)
+        self._meet_file(work, index, entry, found, change)
 
     def _is_unchanged(self, entry: Entry) -> bool:
         """Whether an entry is a file of one name that is all right already."""
@@ -189,7 +198,7 @@ class Reconciler:
         except InTheWay:
             self._obstacles.hold(entry.path)
 
-    def _meet_file(self, work: OpenShard, index: int, entry: Entry, found: Entry | None) -> None:
+    def _meet_file(self, work: OpenShard, index: int, entry: Entry, found: Entry | None, change: str) -> None:
         if found is not None and found.type == DIRECTORY:
             self._hold(entry)
         if found is not None and self._applier.would_lend(entry, found):
@@ -200,7 +209,7 @@ class Reconciler:
             self._want(work, index, None, verdict, None)
             return
         if found is not None and found.type == REGULAR:
-            in_doubt = found.size == entry.size and self._is_in_doubt(entry, found)
+            in_doubt = found.size == entry.size and (change == CHANGED or self._is_in_doubt(entry, found))
             is_kept = verdict.action in (NONE, ATTRIBUTES)
             if (in_doubt or is_kept) and self._applier.disowns(entry, found):
                 self._meet_file_of_another(work, index, entry, found)
@@ -213,7 +222,7 @@ class Reconciler:
                 self._keep(work, entry, found, verdict)
                 return
         candidate = self._candidate(entry, found)
-        if candidate is not None and self._must_compare(entry, candidate):
+        if candidate is not None and (change == CHANGED or self._must_compare(entry, candidate)):
             work.found[index], work.candidates[index] = found, candidate
             work.hashed.append(index)
             return
@@ -262,7 +271,11 @@ class Reconciler:
     def _must_compare(self, entry: Entry, candidate: tuple[Root, Entry]) -> bool:
         """Return whether only its content says if an older file is the right one, whose owner may be another one."""
         root, older = candidate
-        return self._is_in_doubt(entry, older, self._link_dest.times[root]) or self._applier.disowns(entry, older)
+        return (
+            (self._changes is not None and self._changes.has_changed(self._link_dest.roots.index(root), entry))
+            or self._is_in_doubt(entry, older, self._link_dest.times[root])
+            or self._applier.disowns(entry, older)
+        )
 
     def compare(self, work: OpenShard, index: int, source_sum: str | None) -> None:
         """Decide on a file of ``work.hashed``, whose hash in the source is known now. Raises OSError or ValueError."""
@@ -404,11 +417,18 @@ class Reconciler:
 
     def close(self) -> None:
         """Close what is open, and remove what still waits."""
+        if self._changes is not None:
+            self._changes.close()
         self._link_dest.close()
         self._links.close()
         for stage, staged in self._staged:
             with contextlib.suppress(OSError):
                 os.unlink(staged, dir_fd=stage)
+
+
+def _may_stay(entry: Entry, found: Entry | None) -> bool:
+    """Return whether size and time let what is there stay, by which its content may be an older one."""
+    return found is not None and found.type == REGULAR and (found.size, found.mtime_ns) == (entry.size, entry.mtime_ns)
 
 
 def _hash(root: Root, there: Entry) -> str:

@@ -30,8 +30,7 @@ class Conversation:
     def __init__(self, context: Context, mover: Mover, lists: ShardLists) -> None:
         self._context, self._mover, self._lists = context, mover, lists
         writes = context.side == "dest" and not context.settings["check"]
-        held = (context.root_fd,) if context.root_fd >= 0 else ()
-        self.keeps = (*held, lists.fd, *(open_staging(context).descriptors if writes else ()))
+        self.keeps = (*context.held, lists.fd, *(open_staging(context).descriptors if writes else ()))
 
     def __call__(self, stdin: int, stdout: int) -> int:
         try:

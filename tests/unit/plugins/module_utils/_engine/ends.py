@@ -249,8 +249,12 @@ def main(request_path: str, result_path: str) -> int:
     writes = request["side"] == "dest" and not request["settings"]["check"]
     if writes:
         context.serve["leftover"] = open_staging(context).prepare()
+    held = contextlib.ExitStack()
     if request["side"] == "dest":
+        job = importlib.import_module(f"{package}._job.transfer_job")
+        context.older_fds = job.hold_older(context.settings["link_dest"])
         importlib.import_module(f"{package}._tree.time_units").learn_file_systems(context)
+        held.enter_context(job.hold_change_times(context))
     succeeded = Path(request["folder"], SUCCEEDED)
     confinement = importlib.import_module(f"{package}._job.confine_job").confine_job(context)  # as a job does
     try:
@@ -272,6 +276,7 @@ def main(request_path: str, result_path: str) -> int:
     finally:
         progress = {**context.progress.as_dict(), "counted": context.progress.bytes_done}
         _write(os.path.join(request["folder"], "progress.json"), progress)
+        held.close()
         if writes:
             left = open_staging(context).settle(request["settings"]["partial"] and not succeeded.exists())
             context.log(left or "the staging folder is settled")

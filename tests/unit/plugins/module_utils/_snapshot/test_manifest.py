@@ -13,12 +13,12 @@ import tracemalloc
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry_codec import ManifestError
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.paths import order
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import manifest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.manifest import (
     About,
     ManifestReader,
     ManifestWriter,
-    order,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
 from hypothesis import given, settings
