@@ -47,7 +47,7 @@ options:
         the tree belongs and which trees its files can be linked to. Files that an interrupted run had linked to an
         older snapshot are unlinked, so that the transfer cannot change that one; they are linked again at no cost.
       - V(finish) reads the new files, writes the manifest, syncs everything to the disk, gives the snapshot its name,
-        and points C(latest) to it. A snapshot that lost more than O(shrink_limit) is set aside instead.
+        and points C(latest) to it. A snapshot beyond O(shrink_limit) or O(change_limit) is set aside instead.
       - V(list) lists the snapshots.
       - V(prune) removes the complete snapshots that O(keep) does not keep, and remains of earlier removals. It fails
         while a snapshot is set aside. A snapshot from which a restore reads is left to the next prune.
@@ -93,9 +93,22 @@ options:
       - With O(action=finish), maximum percentage of the previous snapshot's files that may be missing. If more are
         missing, the snapshot is set aside, C(latest) stays, and nothing is pruned until the snapshot is accepted or
         discarded. V(100) allows everything.
-      - The next run is again compared with the last complete snapshot.
+      - So is a snapshot with that many files fewer than the most in the seven complete ones before, back to the last one
+        that was accepted, also if these were pruned meanwhile.
+      - A first snapshot without any file is refused, since most likely a file system is not mounted; not with V(100).
+      - The next run is again compared with the last complete snapshot, and links to the one that was set aside, too.
     type: float
     default: 50
+  change_limit:
+    description:
+      - With O(action=finish), maximum percentage of the previous snapshot's files that may have other contents. If more have, the
+        snapshot is set aside as with O(shrink_limit).
+      - What is usual for the job is allowed. Up to twice the largest share in the seven snapshots before, back to the last
+        one that was accepted, is no reason, and with fewer than three such shares nothing is judged.
+      - V(100) allows everything.
+    type: float
+    default: 50
+    version_added: 0.2.0
   expected_entries:
     description:
       - With O(action=finish), number of entries that the tree must have, from
@@ -288,14 +301,14 @@ path:
   type: str
   sample: /srv/backup/web1/data/.unfinished/data
 link_dest:
-  description: Trees whose unchanged files can be linked to. Empty for the first snapshot, and if nothing says what the contents of the
-    files before must be (RV(base)) or too many of them are damaged.
+  description: Trees whose unchanged files can be linked to, that of a newer snapshot that was set aside before that of RV(base). Empty
+    for the first snapshot, and if nothing says what the contents of the files before must be or too many of them are damaged.
   returned: with O(action=begin)
   type: list
   elements: str
   sample: [/srv/backup/web1/data/2026-11-20T173002Z/data]
 link_dest_exclude:
-  description: Paths in it of files that are known to be damaged, for O(longhaul.fleet.transfer#module:link_dest_exclude).
+  description: Paths in them of files that are known to be damaged, for O(longhaul.fleet.transfer#module:link_dest_exclude).
   returned: with O(action=begin)
   type: list
   elements: str
@@ -364,6 +377,14 @@ figures:
       description: The files that a check had found damaged in the previous snapshot, and that the source sent again.
       type: int
       sample: 0
+    changed:
+      description: Regular files that the previous snapshot has with other contents.
+      type: int
+      sample: 12
+    files_before:
+      description: Regular files in the previous snapshot.
+      type: int
+      sample: 49980
 snapshots:
   description: The snapshots, the oldest first, then the unfinished one.
   returned: with O(action=list)
@@ -380,7 +401,7 @@ snapshots:
       sample: /srv/backup/web1/data/2026-11-21T173009Z/data
     state:
       description:
-        - V(complete); V(aside), if it lost a suspicious number of files; V(unfinished); or V(removing), if its removal
+        - V(complete); V(aside), if suspiciously much is gone or has changed; V(unfinished); or V(removing), if its removal
           was interrupted or postponed.
       type: str
       sample: complete
@@ -578,6 +599,7 @@ def main() -> None:
             "run": {"type": "str"},
             "ended_run": {"type": "str"},
             "shrink_limit": {"type": "float", "default": DEFAULTS["shrink_limit"]},
+            "change_limit": {"type": "float", "default": DEFAULTS["change_limit"]},
             "expected_entries": {"type": "int"},
             "expected_bytes": {"type": "int"},
             "keep": {

@@ -282,6 +282,10 @@ def test_a_source_that_lost_much_is_set_aside_and_nothing_is_pruned(hosts: Testb
     assert (entry["state"], entry["removed"], entry["snapshots"]) == ("aside", [], 1)
     assert (loser["state"], len(loser["removed"]), loser["snapshots"]) == ("ok", 1, 1)
     assert os.readlink(kept.parents[1] / "latest") == kept.parent.name
+    backups.run_into_failure()  # the next night is set aside, too, and links to what was
+    entry, _loser = backups.health().values()
+    (transfer,) = entry["transfers"]
+    assert (entry["state"], transfer["bytes_sent"], entry["figures"]["new_files"]) == ("aside", 0, 0)
 
 
 @pytest.mark.long

@@ -27,6 +27,7 @@ from .predicted_states import States
 from .prune import prune
 from .quarantine import accept, discard
 from .repository import Series
+from .suspicion import Limits
 
 if TYPE_CHECKING:
     from .build_manifest import Beside
@@ -36,6 +37,7 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     **dict.fromkeys(("run", "ended_run", "expected_entries", "expected_bytes", "keep", "snapshots", "name")),
     "rsnapshot_root": None,
     "shrink_limit": 50.0,
+    "change_limit": 50.0,
     "timezone": "UTC",
     "lazy": False,
     "control_time": None,
@@ -160,7 +162,7 @@ class _Actions:
             self._series,
             self._options["run"],
             self._now,
-            shrink_limit=self._options["shrink_limit"],
+            limits=Limits(self._options["shrink_limit"], self._options["change_limit"]),
             expected_entries=self._options["expected_entries"],
             expected_bytes=self._options["expected_bytes"],
             beside=self._beside,

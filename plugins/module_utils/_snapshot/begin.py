@@ -19,7 +19,7 @@ from .._model.paths import escape
 from . import names
 from .atomic_io import write_json
 from .break_hardlinks import break_hardlinks
-from .damage import Damage, known_damage
+from .damage import known_damage
 from .errors import Refused
 from .facts import RSNAPSHOT, TRANSFER, Facts
 from .repository import Series
@@ -33,8 +33,8 @@ class Begun(NamedTuple):
     resumed: bool
     base: str  # the name of the snapshot before; empty for the first
     path: str  # where the tree belongs
-    link_dest: list[str]  # the tree of the snapshot before
-    link_dest_exclude: list[str]  # paths in it, escaped, that are known to be damaged
+    link_dest: list[str]  # trees that files may be linked to, the newest first
+    link_dest_exclude: list[str]  # paths in them, escaped, that are known to be damaged
     finished: bool = False  # this run finished its snapshot already, and there is nothing to transfer
 
 
@@ -80,17 +80,33 @@ def begin(
     if old and (old.run == run or holder is not None) and old.time not in taken:
         at = old.time
     base, is_basis = _base_of(series, at, complete)
-    facts = Facts(series.host, series.job, TRANSFER, run, at, "" if base is None else names.name_of(base))
+    aside = _aside_base_of(series, at, base)
+    base_name = "" if base is None else names.name_of(base)
+    facts = Facts(series.host, series.job, TRANSFER, run, at, base_name, aside_base=aside)
     changed = settled or facts != old
     if not check:
         changed |= _write(series, facts, old, holder is not None)
     elif resumed:
         changed |= _touch(series, old, holder is not None, check=True)
-    damage = known_damage(series, facts.base) if facts.base else Damage()
-    is_basis = is_basis and not damage.is_everywhere
-    link_dest = [os.path.join(series.path, facts.base, names.DATA)] if is_basis else []
-    exclude = sorted(map(escape, damage.paths)) if is_basis else []
-    return Begun(changed, names.name_of(at), resumed, facts.base, path, link_dest, exclude)
+    link_dest, damaged = [], set[bytes]()
+    for name in ([aside] if aside else []) + ([facts.base] if is_basis else []):
+        damage = known_damage(series, name)
+        if not damage.is_everywhere:
+            link_dest.append(os.path.join(series.path, name, names.DATA))
+            damaged |= damage.paths
+    return Begun(changed, names.name_of(at), resumed, facts.base, path, link_dest, sorted(map(escape, damaged)))
+
+
+def _aside_base_of(series: Series, at: int, base: int | None) -> str:
+    """Return the newest snapshot before ``at`` that was set aside after ``base``; empty if there is none.
+
+    The source has most likely still what it had then. Nothing is judged by it.
+    """
+    for other in reversed(series.times(names.ASIDE)):
+        name = names.name_of(other, names.ASIDE)
+        if (base or 0) < other < at and _is_vouched_for(series, name):
+            return name
+    return ""
 
 
 def _base_of(series: Series, at: int, complete: list[int]) -> tuple[int | None, bool]:

@@ -17,7 +17,7 @@ import errno
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 from .._model.entry import DIRECTORY, REGULAR, SYMLINK, Entry
 from .._model.entry_codec import ManifestError
@@ -65,6 +65,9 @@ class Totals:
     before: int = 0  # names of the snapshot before that are no directories
     unreadable: int = 0  # files whose contents this user may not read, so they have no hash
     healed: int = 0  # files of the snapshot before that are known to be damaged, and that were sent again
+    changed: int = 0  # regular files that the snapshot before has with other contents
+    files_before: int = 0  # regular files of the snapshot before
+    folders: int = 0
     unreadable_paths: list[str] = field(default_factory=list)
 
     def figures(self) -> Figures:
@@ -72,17 +75,17 @@ class Totals:
         return Figures(*(getattr(self, name) for name in Figures._fields))
 
 
-class Before:
-    """The snapshot before, as a stream beside the walk of the new one. Close it when done."""
+class OlderTree:
+    """An older snapshot, as a stream beside the walk of the new one. Close it when done."""
 
-    def __init__(self, snapshot: Snapshot | None, algorithm: str, totals: Totals, new: Root) -> None:
+    def __init__(self, snapshot: Snapshot | None, algorithm: str, passed: Callable[[Record], None]) -> None:
+        """``passed`` is told of the records that the walk has nothing beside. None stands for an empty snapshot."""
         self._stack = contextlib.ExitStack()
-        self._totals, self._new = totals, new
+        self._passed = passed
         self._root: Root | None = None
         self._records: Iterator[Record] = iter(())
         self._same_algorithm = False
         self._at: Record | None = None
-        self._groups: OrderedDict[tuple[int, int], int] = OrderedDict()  # new files -> names still to come
         self.problem = ""  # why the rest of its manifest cannot be used
         if snapshot is not None:
             try:
@@ -100,41 +103,38 @@ class Before:
         """Close its files."""
         self._stack.close()
 
-    def known(self, entry: Entry) -> bytes:
-        """Return the hash of the next entry's contents if it need not be read; count new and missing ones."""
-        record = self._meet(entry)
-        if entry.type != REGULAR:
-            return b""
-        if record is not None and self._is_linked(entry, record):
-            return record.content if self._same_algorithm else b""
-        if self._is_first_name(entry):
-            self._totals.new_files += 1
-            self._totals.new_bytes += count_holes(self._new, entry).content
-        return b""
-
-    def finish(self) -> None:
-        """Count the rest as gone."""
-        while self._at is not None:
-            self._pass(self._at)
-
-    def _meet(self, entry: Entry) -> Record | None:
-        """Go on to the place of the entry; give what was at its path, if that is no directory."""
+    def find(self, entry: Entry) -> Record | None:
+        """Go on to the place of an entry, and return the record of its path."""
         key = order(entry.path)
         while self._at is not None and order(self._at.entry.path) < key:
-            self._pass(self._at)
+            self._passed(self._at)
+            self._next()
         record = self._at
         if record is None or record.entry.path != entry.path:
             return None
-        self._totals.before += record.entry.type != DIRECTORY
-        self._totals.gone += record.entry.type != DIRECTORY and entry.type == DIRECTORY
         self._next()
-        return record if record.entry.type == REGULAR else None
+        return record
 
-    def _pass(self, record: Record) -> None:
-        counts = record.entry.type != DIRECTORY
-        self._totals.before += counts
-        self._totals.gone += counts
-        self._next()
+    def finish(self) -> None:
+        """Go on to the end."""
+        while self._at is not None:
+            self._passed(self._at)
+            self._next()
+
+    def is_linked(self, entry: Entry, record: Record) -> bool:
+        """Whether the file is the very one that the snapshot has at this path, and as it was written down."""
+        old = record.entry
+        if self._root is None or entry.nlink < 2 or (old.size, old.mtime_ns) != (entry.size, entry.mtime_ns):
+            return False
+        try:
+            there = self._root.lstat(entry.path)
+        except OSError:
+            return False
+        return there is not None and (there.dev, there.ino) == (entry.dev, entry.ino)
+
+    def hash_of(self, record: Record) -> bytes:
+        """Return the hash of a record, empty if the new manifest has hashes of another algorithm."""
+        return record.content if self._same_algorithm else b""
 
     def _next(self) -> None:
         try:
@@ -145,16 +145,75 @@ class Before:
     def _fail(self, error: Exception) -> None:
         self.problem, self._at, self._records = str(error), None, iter(())
 
-    def _is_linked(self, entry: Entry, record: Record) -> bool:
-        """Whether the file is the very one that the snapshot before has at this path, and as it was written down."""
-        old = record.entry
-        if self._root is None or entry.nlink < 2 or (old.size, old.mtime_ns) != (entry.size, entry.mtime_ns):
-            return False
-        try:
-            there = self._root.lstat(entry.path)
-        except OSError:
-            return False
-        return there is not None and (there.dev, there.ino) == (entry.dev, entry.ino)
+
+class Before:
+    """The snapshot before, and a newer one that was set aside, beside the walk of the new one. Close it when done.
+
+    Files may be linked to both. What is gone and what has changed is counted against the snapshot before alone.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot | None, aside: Snapshot | None, algorithm: str, totals: Totals, new: Root
+    ) -> None:
+        self._totals, self._new = totals, new
+        self._base = OlderTree(snapshot, algorithm, self._count_gone)
+        self._aside = OlderTree(aside, algorithm, lambda record: None) if aside is not None else None
+        self._groups: OrderedDict[tuple[int, int], int] = OrderedDict()  # new files -> names still to come
+        self._unread: dict[bytes, bytes] = {}  # paths whose contents are being read -> what they had been before
+
+    @property
+    def problem(self) -> str:
+        """Why the rest of the manifest of the snapshot before cannot be used."""
+        return self._base.problem
+
+    def close(self) -> None:
+        """Close all files."""
+        self._base.close()
+        if self._aside is not None:
+            self._aside.close()
+
+    def known(self, entry: Entry) -> bytes:
+        """Return the hash of the next entry's contents if it need not be read; count new and missing ones."""
+        record = self._meet(entry)
+        if entry.type != REGULAR:
+            return b""
+        if record is not None and self._base.is_linked(entry, record):
+            return self._base.hash_of(record)
+        if record is not None:
+            self._unread[entry.path] = self._base.hash_of(record)
+        found = self._aside.find(entry) if self._aside is not None else None
+        if self._aside is not None and found is not None and self._aside.is_linked(entry, found):
+            return self._aside.hash_of(found)
+        if self._is_first_name(entry):
+            self._totals.new_files += 1
+            self._totals.new_bytes += count_holes(self._new, entry).content
+        return b""
+
+    def read(self, entry: Entry, content: bytes) -> None:
+        """Count an entry whose contents are known now, if they have changed."""
+        before = self._unread.pop(entry.path, b"")
+        self._totals.changed += bool(before and content and before != content)
+
+    def finish(self) -> None:
+        """Count the rest as gone."""
+        self._base.finish()
+
+    def _meet(self, entry: Entry) -> Record | None:
+        """Go on to the place of the entry; give what was at its path, if that is a regular file."""
+        record = self._base.find(entry)
+        if record is None:
+            return None
+        self._count_before(record)
+        self._totals.gone += record.entry.type != DIRECTORY and entry.type == DIRECTORY
+        return record if record.entry.type == REGULAR else None
+
+    def _count_gone(self, record: Record) -> None:
+        self._count_before(record)
+        self._totals.gone += record.entry.type != DIRECTORY
+
+    def _count_before(self, record: Record) -> None:
+        self._totals.before += record.entry.type != DIRECTORY
+        self._totals.files_before += record.entry.type == REGULAR
 
     def _is_first_name(self, entry: Entry) -> bool:
         """Whether no name of this new file came before."""
@@ -185,24 +244,27 @@ def build_manifest(
     algorithm: str,
     writer: ManifestWriter | None,
     beside: Beside | None = None,
+    aside: Snapshot | None = None,
 ) -> tuple[Totals, str]:
     """Walk a tree that nothing writes to; give its totals, and why the manifest of the snapshot before is of no use.
 
     With a ``writer`` all contents that are not known yet are read, and the manifest is written. Without one the figures
-    alone are found. ``beside`` is given each entry that is written. Raises Refused if something cannot be read, for
-    then the snapshot is not whole.
+    alone are found, but for what has changed. ``beside`` is given each entry that is written. ``aside`` is a snapshot
+    that was set aside, to which files may be linked as well. Raises Refused if something cannot be read, for then the
+    snapshot is not whole.
     """
 
     def fail(path: bytes, error: OSError) -> None:
         raise _broken(path, error)
 
     totals, tree = Totals(), Root(data_fd)
-    older = Before(before, algorithm, totals, tree)
+    older = Before(before, aside, algorithm, totals, tree)
     try:
         entries = walk(data_fd, xattrs=True, on_error=fail)
         if writer is None:
             for entry in entries:
                 older.known(entry)
+                older.read(entry, b"")
                 _count(totals, entry)
         else:
             for entry, content in with_contents(entries, data_fd, algorithm, known=older.known):
@@ -214,6 +276,7 @@ def build_manifest(
                         totals.unreadable_paths.append(escape(entry.path))
                     content = b""
                 _count(totals, entry)
+                older.read(entry, content)
                 writer.add(entry, content)
                 if beside is not None:
                     beside.add(entry)
@@ -229,6 +292,8 @@ def _count(totals: Totals, entry: Entry) -> None:
     if entry.type == REGULAR:
         totals.files += 1
         totals.bytes += entry.size
+    elif entry.type == DIRECTORY:
+        totals.folders += 1
     elif entry.type == SYMLINK:
         totals.link_bytes += entry.size
 

@@ -32,10 +32,21 @@ class Figures(NamedTuple):
     before: int | None = None
     unreadable: int | None = None
     healed: int | None = None
+    changed: int | None = None
+    files_before: int | None = None
 
     def dump(self) -> dict[str, int]:
         """Return what is known, for JSON."""
         return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Past(NamedTuple):
+    """A complete snapshot that may have been pruned since, as later ones are judged by it."""
+
+    name: str
+    files: int  # regular ones
+    changed: int | None = None  # as Figures has it; None if there was nothing to compare with
+    files_before: int | None = None
 
 
 class Facts(NamedTuple):
@@ -52,11 +63,15 @@ class Facts(NamedTuple):
     aside: str | None = None  # why it was set aside; empty if it is complete
     algorithm: str | None = None  # of the content hashes
     figures: Figures = Figures()
+    aside_base: str = ""  # the name of a newer snapshot than base, set aside, that files are linked to as well
+    past: tuple[Past, ...] = ()  # this one and those before, the newest first, back to the last that was accepted
 
     def dump(self) -> dict[str, Any]:
         """Return the facts as ``snapshot.json`` holds them."""
         values = {"format": FORMAT, **self._asdict(), **self.figures.dump()}
         del values["figures"]
+        values["past"] = [one._asdict() for one in self.past] or None
+        values["aside_base"] = self.aside_base or None
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -122,7 +137,14 @@ def parse_facts(value: object) -> Facts:
         optional(values, "aside", str),
         optional(values, "algorithm", str),
         Figures(*(optional(values, name, int) for name in Figures._fields)),
+        optional(values, "aside_base", str) or "",
+        tuple(map(_parse_past, list_of(values.get("past", []), "past", dict))),
     )
+
+
+def _parse_past(values: Mapping[str, Any]) -> Past:
+    name, files = member(values, "name", str), member(values, "files", int)
+    return Past(name, files, optional(values, "changed", int), optional(values, "files_before", int))
 
 
 def parse_checked(value: object) -> Checked:

@@ -25,10 +25,10 @@ from .begin import finished_by, unfinished_facts
 from .build_manifest import Totals, build_manifest
 from .damage import Damage, file_at, known_damage
 from .errors import Differs, Refused
-from .facts import DAMAGED, Checked, Facts, Finding
+from .facts import DAMAGED, Checked, Facts, Finding, Past
 from .manifest import About, ManifestWriter
 from .repository import Series, Snapshot
-from .shrink_guard import suspicion
+from .suspicion import ALL_ALLOWED, Limits, remember, suspicion
 
 if TYPE_CHECKING:
     from .build_manifest import Beside
@@ -51,7 +51,7 @@ def finish(
     run: str,
     now: int,
     *,
-    shrink_limit: float = 100,
+    limits: Limits = ALL_ALLOWED,
     expected_entries: int | None = None,
     expected_bytes: int | None = None,
     beside: Beside | None = None,
@@ -69,22 +69,35 @@ def finish(
         return _finished_before(series, run, now, facts, check)
     with contextlib.ExitStack() as stack:
         unfinished = stack.enter_context(series.snapshot(names.UNFINISHED))
-        before = _before(series, facts, stack)
-        damage = known_damage(series, facts.base) if before is not None else Damage()
-        algorithm = _algorithm(before)
+        before, aside_base = (_open_older(series, name, stack) for name in (facts.base, facts.aside_base))
+        damages = [(older, known_damage(series, older.name)) for older in (before, aside_base) if older is not None]
+        algorithm = _algorithm(before or aside_base)
+        trees = Trees(unfinished, before, aside_base, algorithm)
         if check:
-            totals, problem = _take(unfinished, before, algorithm, None)
+            totals, problem = trees.take(None)
         else:
             series.step("sync")
             sync_file_system(unfinished.fd)
             series.step("manifest")
-            totals, problem = _write_manifest(series, unfinished, before, algorithm, beside)
+            totals, problem = _write_manifest(series, trees, beside)
         _reconcile(totals, expected_entries, expected_bytes)
-        healed, linked = _without(unfinished, before, damage)
-        totals.healed = totals.new_files if damage.is_everywhere else len(healed)
-        aside = suspicion(totals.gone, totals.before, shrink_limit)
+        if totals.entries == totals.folders and limits.shrink < 100 and not series.times():
+            raise _empty()
+        healed, linked = _compare_damaged(unfinished, damages)
+        is_healed = any(older is before and damage.is_everywhere for older, damage in damages)
+        totals.healed = totals.new_files if is_healed else len(healed)
         at = names.next_time(facts.time, series.all_times(), None)
-        complete = facts._replace(time=at, algorithm=algorithm, finished=now, aside=aside, figures=totals.figures())
+        past = _past_of(before)
+        figures = totals.figures()
+        aside = suspicion(figures, past, limits)
+        complete = facts._replace(
+            time=at,
+            algorithm=algorithm,
+            finished=now,
+            aside=aside,
+            figures=figures,
+            past=remember(names.name_of(at), figures, past),
+        )
         name = names.name_of(at, names.ASIDE if aside else names.COMPLETE)
         if not check:
             series.step("facts")
@@ -115,27 +128,45 @@ def _finished_before(series: Series, run: str, now: int, facts: Facts | None, ch
     raise Refused(f"there is no unfinished snapshot of this run in {series.path}: begin one first")
 
 
-def _before(series: Series, facts: Facts, stack: contextlib.ExitStack) -> Snapshot | None:
-    if names.time_of(facts.base) is None:
-        return None
-    try:
-        return stack.enter_context(series.snapshot(facts.base))
-    except FileNotFoundError:
-        return None
+def _empty() -> Refused:
+    return Refused(
+        "the source has no files, and there is no earlier snapshot. Most likely a file system is not mounted there, "
+        "the path is wrong, or rules exclude everything, so nothing was completed. Correct that, and run it again. If "
+        "an empty source is right, set shrink_limit to 100 for this job"
+    )
 
 
-def _without(unfinished: Snapshot, before: Snapshot | None, damage: Damage) -> tuple[list[str], list[str]]:
+def _open_older(series: Series, name: str, stack: contextlib.ExitStack) -> Snapshot | None:
+    """Open a snapshot of which the facts know, which may have been accepted meanwhile, or discarded."""
+    for place in dict.fromkeys((name, names.once_accepted(name))):
+        if names.kind_of(place):
+            with contextlib.suppress(FileNotFoundError):
+                return stack.enter_context(series.snapshot(place))
+    return None
+
+
+def _past_of(before: Snapshot | None) -> tuple[Past, ...]:
+    """Return what later snapshots are judged by; of versions before 0.2.0 that is the snapshot before alone."""
+    with contextlib.suppress(Refused, OSError):
+        facts = before.facts() if before is not None else None
+        if before is not None and facts is not None:
+            return facts.past or remember(before.name, facts.figures, ())
+    return ()
+
+
+def _compare_damaged(unfinished: Snapshot, damages: list[tuple[Snapshot, Damage]]) -> tuple[list[str], list[str]]:
     """Return the paths of known damage whose files are others than before, and those that are the same files."""
-    healed: list[str] = []
-    linked: list[str] = []
-    if before is not None and damage.paths:
-        with unfinished.tree() as new, before.tree() as old:
-            for path in sorted(damage.paths):
-                now, then = file_at(new, path), file_at(old, path)
-                if now is not None:
-                    is_same = then is not None and (now.dev, now.ino) == (then.dev, then.ino)
-                    (linked if is_same else healed).append(escape(path))
-    return healed, linked
+    healed: set[str] = set()
+    linked: set[str] = set()
+    for older, damage in damages:
+        if damage.paths:
+            with unfinished.tree() as new, older.tree() as old:
+                for path in damage.paths:
+                    now, then = file_at(new, path), file_at(old, path)
+                    if now is not None:
+                        is_same = then is not None and (now.dev, now.ino) == (then.dev, then.ino)
+                        (linked if is_same else healed).add(escape(path))
+    return sorted(healed - linked), sorted(linked)
 
 
 def _algorithm(before: Snapshot | None) -> str:
@@ -146,26 +177,27 @@ def _algorithm(before: Snapshot | None) -> str:
     return common_algorithm(speeds())
 
 
-def _take(
-    unfinished: Snapshot,
-    before: Snapshot | None,
-    algorithm: str,
-    writer: ManifestWriter | None,
-    beside: Beside | None = None,
-) -> tuple[Totals, str]:
-    data_fd = unfinished.open_data()
-    try:
-        return build_manifest(data_fd, before, algorithm, writer, beside)
-    finally:
-        os.close(data_fd)
+class Trees(NamedTuple):
+    """The snapshot that is finished, and the older ones that its files may be linked to."""
+
+    unfinished: Snapshot
+    before: Snapshot | None
+    aside: Snapshot | None
+    algorithm: str
+
+    def take(self, writer: ManifestWriter | None, beside: Beside | None = None) -> tuple[Totals, str]:
+        """Read the tree, as ``build_manifest`` does."""
+        data_fd = self.unfinished.open_data()
+        try:
+            return build_manifest(data_fd, self.before, self.algorithm, writer, beside, self.aside)
+        finally:
+            os.close(data_fd)
 
 
-def _write_manifest(
-    series: Series, unfinished: Snapshot, before: Snapshot | None, algorithm: str, beside: Beside | None
-) -> tuple[Totals, str]:
-    with replacing(unfinished.fd, names.MANIFEST) as file:
-        writer = ManifestWriter(file, About(algorithm, series.host, series.job))
-        totals, problem = _take(unfinished, before, algorithm, writer, beside)
+def _write_manifest(series: Series, trees: Trees, beside: Beside | None) -> tuple[Totals, str]:
+    with replacing(trees.unfinished.fd, names.MANIFEST) as file:
+        writer = ManifestWriter(file, About(trees.algorithm, series.host, series.job))
+        totals, problem = trees.take(writer, beside)
         if beside is not None and not beside.is_equal:
             raise Differs
         writer.finish({"entries": totals.entries, "files": totals.files, "bytes": totals.bytes})

@@ -20,7 +20,7 @@ from .errors import Refused
 
 # In the folder of a job
 UNFINISHED = ".unfinished"  # the one that is being written
-ASIDE_PREFIX = "aside-"  # before the time: complete, but it lost so much that somebody must look first
+ASIDE_PREFIX = "aside-"  # before the time: complete, but so much is gone or has changed that somebody must look first
 REMOVING_PREFIX = ".removing-"  # before the time: what is left of one that is being removed
 LATEST = "latest"  # a symlink to the newest complete snapshot
 NEW_LATEST = ".latest-new"

@@ -56,9 +56,9 @@ def prune(
     aside = series.named(names.ASIDE)
     if aside:
         raise Refused(
-            f"{series.path} has a snapshot that was set aside because it lost suspiciously much: {aside[-1]}. Until "
-            "somebody has decided about it, the snapshots before may be the only good ones, so none is pruned. "
-            "Compare it with them, then accept or discard it"
+            f"{series.path} has a snapshot that was set aside, since suspiciously much is gone or has changed: "
+            f"{aside[-1]}. Until somebody has decided about it, the snapshots before may be the only good ones, so "
+            "none is pruned. Compare it with them, then accept or discard it"
         )
     settled = series.settle(now, check)
     leftovers = series.named(names.REMOVING)

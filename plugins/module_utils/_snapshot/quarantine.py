@@ -29,7 +29,8 @@ def accept(series: Series, name: str, now: int, *, check: bool = False) -> bool:
         with series.snapshot(names.ASIDE_PREFIX + final) as snapshot:
             facts = snapshot.facts()
             series.step("facts")
-            write_json(snapshot.fd, names.FACTS, facts._replace(aside="").dump())
+            accepted = facts._replace(aside="", past=facts.past[:1])  # what was before it says nothing any more
+            write_json(snapshot.fd, names.FACTS, accepted.dump())
         series.step("rename")
         series.rename(names.ASIDE_PREFIX + final, final)
         series.step("settle")

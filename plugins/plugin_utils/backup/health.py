@@ -105,7 +105,7 @@ def _judge_one(run: Run, record: BackupRecord | None, wanted: bool, made: bool, 
 SICK = {FAILED: "failed", ASIDE: "was set aside", STALE: "is stale"}
 _NEXT = {
     FAILED: "Fix what is named, and run it again: -e backup_only={id}",
-    ASIDE: "Look at what is missing, and accept or discard the snapshot.",
+    ASIDE: "Look at what is missing or has changed, and accept or discard the snapshot.",
     STALE: "Find out why it did not run, and run it: -e backup_only={id}",
 }
 

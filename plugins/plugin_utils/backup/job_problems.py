@@ -151,11 +151,12 @@ def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
         parse_rate(str(job.get("bwlimit") or 0))
     except ValueError as error:
         found.append(f"bwlimit: {error}")
-    try:
-        if not 0 <= float(job.get("shrink_limit", 50)) <= 100:
-            raise ValueError
-    except (TypeError, ValueError):
-        found.append(f"shrink_limit is {job['shrink_limit']}: give per cent, from 0 to 100")
+    for limit in ("shrink_limit", "change_limit"):
+        try:
+            if not 0 <= float(job.get(limit, 50)) <= 100:
+                raise ValueError
+        except (TypeError, ValueError):
+            found.append(f"{limit} is {job[limit]}: give per cent, from 0 to 100")
     return found
 
 

@@ -82,6 +82,7 @@ class Run(TypedDict):
     keep: dict[str, object]  # the policy, as longhaul.fleet.snapshot takes it
     timezone: str
     shrink_limit: float  # percent
+    change_limit: float  # percent
     check_subset: str  # empty: nothing is checked
     check_level: str
     stale_after: int | None  # seconds
@@ -170,6 +171,7 @@ def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
         "keep": dict(job["keep"]),
         "timezone": job.get("timezone") or "UTC",
         "shrink_limit": float(job.get("shrink_limit", 50)),
+        "change_limit": float(job.get("change_limit", 50)),
         "check_subset": job.get("check_subset") or "",
         "check_level": job.get("check_level") or "contents",
         "stale_after": policy.span(job.get("stale_after") or "", "stale_after"),

@@ -333,6 +333,6 @@ def _tell_aside(waiting: Sequence[ListedSnapshot]) -> str:
         return ""
     last = waiting[-1]
     return (
-        f"{last.name} lost suspiciously much ({last.reason}). Until somebody has compared it with the one before and "
-        "accepted or discarded it (longhaul.fleet.snapshot, action accept or discard), nothing is pruned"
+        f"{last.name} is suspicious: {last.reason}. Until somebody has compared it with the one before and accepted or "
+        "discarded it (longhaul.fleet.snapshot, action accept or discard), nothing is pruned"
     )

@@ -265,7 +265,8 @@ class BackupWorkflow:
         expected = expect(state.transfers, len(run["sources"]), run["verify"], self._check)
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
         known = {name: count for name, count in counted.items() if count >= 0}
-        options = {"run": state.claim, "shrink_limit": run["shrink_limit"], **known}
+        limits = {"shrink_limit": run["shrink_limit"], "change_limit": run["change_limit"]}
+        options = {"run": state.claim, **limits, **known}
         yield from self._snapshots(uncompared, finish=options, list={}, prune=self._prune_options)
 
     def _prune(self) -> Workflow:

@@ -230,7 +230,7 @@ def test_an_error_of_the_file_system_is_no_traceback(host):
     (host.bench.folder / "latest" / "precious").touch()
     begun = host.run("begin", run="one")
     assert not begun.get("failed")
-    found = host.run("finish", run="one")
+    found = host.run("finish", run="one", shrink_limit=100)
     assert found["failed"]
     assert "cannot be worked on" in found["msg"]
     assert (host.bench.folder / "latest" / "precious").exists()

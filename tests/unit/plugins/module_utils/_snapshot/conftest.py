@@ -15,6 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import na
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin import begin
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import Limits
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import content_hash
 
 DAY = 86400
@@ -52,7 +53,7 @@ class Bench:
         os.utime(new, (mtime, mtime))
         os.replace(new, place)
 
-    def backup(self, run=None, exclude=True, **options):
+    def backup(self, run=None, exclude=True, shrink_limit=100, change_limit=100, **options):
         """Make a whole snapshot at ``now``, and let a day pass; gives what finish said.
 
         Without ``exclude`` the transfer is not told what it must not link.
@@ -63,7 +64,7 @@ class Bench:
             if not begun.finished:
                 transfer(self.source, begun.path, begun.link_dest, begun.link_dest_exclude if exclude else ())
             series.step("transferred")
-            done = finish(series, run, self.now, **options)
+            done = finish(series, run, self.now, limits=Limits(shrink_limit, change_limit), **options)
         self.now += DAY
         return done
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names, subset
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
-from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.shrink_guard import suspicion
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import Figures
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.suspicion import Limits, suspicion
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,7 +153,7 @@ def test_shares_that_are_none_are_refused(text):
     ],
 )
 def test_what_shrank_more_than_the_limit_is_suspicious(gone, before, limit, suspicious):
-    text = suspicion(gone, before, limit)
+    text = suspicion(Figures(gone=gone, before=before), (), Limits(limit))
     assert bool(text) == suspicious
     if suspicious:
         assert f"({gone} of {before})" in text

@@ -84,6 +84,7 @@ def test_good_jobs_have_no_problem(jobs):
         ([job(check_subset="7")], ["the subset '7'"]),
         ([job(bwlimit="fast")], ["bwlimit", "'fast' is no rate"]),
         ([job(shrink_limit=101)], ["shrink_limit is 101"]),
+        ([job(change_limit="most")], ["change_limit is most"]),
         (
             [job(method="rsync")],
             ["trust is none, and method rsync would have to reach the older copies", "set trust: full"],
@@ -126,7 +127,8 @@ def test_a_run_has_what_its_tasks_need():
     (run,) = make_runs([job(src="/srv/data/", compress="none", bwlimit="1k")], GROUPS)
     assert run["sources"] == [{"src": "/srv/data/", "part": ""}]
     assert run["transfer"] == {"compress": "none", "trust": "none", "connect": "pull", "bwlimit": "1k"}
-    assert (run["id"], run["verify"], run["stale_after"], run["shrink_limit"]) == ("web1/data", "size", 0, 50)
+    assert (run["id"], run["verify"], run["stale_after"]) == ("web1/data", "size", 0)
+    assert (run["shrink_limit"], run["change_limit"]) == (50, 50)
 
 
 def test_a_job_may_trust_its_hosts():

@@ -220,7 +220,12 @@ def test_a_backup_is_made_as_a_whole_and_written_down(world: World):
     asked = dict(world.asked)
     assert asked["begin"] == {"run": life.state.claim}
     # Both paths and the folder that holds them.
-    assert asked["finish"] == {"run": life.state.claim, "shrink_limit": 50.0, "expected_entries": 7}
+    assert asked["finish"] == {
+        "run": life.state.claim,
+        "shrink_limit": 50.0,
+        "change_limit": 50.0,
+        "expected_entries": 7,
+    }
     assert asked["prune"] == {"keep": {"last": 2}, "timezone": "UTC", "control_time": 1767225601}
     record = json.loads((world.folder / "jobs/web/data.json").read_text())
     assert record == world.reports[0].dump() and record["snapshot"] == COMPLETE["name"] and record["check"]["sound"]
@@ -263,7 +268,7 @@ def test_while_a_snapshot_is_set_aside_nothing_is_pruned(world: World):
     world.answers["list"] = {"snapshots": [COMPLETE, ASIDE]}
     world.live()
     assert "prune" not in world.actions and "check" in world.actions
-    assert world.reports[0].aside.startswith("aside-2026 lost suspiciously much")
+    assert world.reports[0].aside.startswith("aside-2026 is suspicious")
 
 
 def test_a_transfer_that_fails_leaves_the_snapshot_unfinished(world: World):
