@@ -15,6 +15,7 @@ from typing import Any
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.backup_run import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import find_sick, judge, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.job_problems import refuse_jobs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.planning import apply_defaults, plan
@@ -25,6 +26,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.slices import is_automated
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder, find_inventory
@@ -39,6 +41,12 @@ class ActionModule(ConductAction):
 
     documentation = DOCUMENTATION
     users_own = ("hooks", "folder", "hook_folder")  # paths and names of the user's, which the role uses
+
+    def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
+        """Return what is wrong with the variables of the role, before any host is asked."""
+        if given.get("part") != "begin":
+            return super().refuse(given, variables)
+        return refuse_jobs(given, variables["groups"], is_automated(variables), variables)
 
     def act(self, options: Mapping[str, Any], *, write: bool) -> Mapping[str, object]:
         """Do the part that the options name. The first one finds the folders, before any task of a hook runs."""

@@ -47,6 +47,12 @@ class ActionModule(ConductAction):
     users_own = ("hooks", "folder")  # paths and names of the user's, which the role uses
     folder_name = "longhaul-migrate"
 
+    def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
+        """Return what is wrong with the variables of the role, before any host is asked."""
+        if given.get("part") != "check":
+            return super().refuse(given, variables)
+        return refuse_jobs(given, variables["groups"]["all"], is_automated(variables), variables)
+
     def conduct(
         self, options: Mapping[str, Any], say: Say, interruption: Interruption, write: bool
     ) -> Mapping[str, object]:
@@ -57,8 +63,9 @@ class ActionModule(ConductAction):
             "started_by": started_by(self.variables),
             "run_id": options["run_id"] or f"{now_text()}-{secrets.token_hex(8)}",
         }
-        if options["part"] == "check":
-            return self._check(options)
+        if options["part"] == "check":  # what is wrong was told before
+            hosts = list(dict.fromkeys(str(job["dest_host"]) for job in select_jobs(options).jobs))
+            return {"hosts": put_clean_first(hosts, self.variables, "migrate")}
         if options["part"] == "report":
             return self._report(options, say, write)
         store = Store(options["folder"], writes=False)
@@ -79,15 +86,6 @@ class ActionModule(ConductAction):
     def place(self, options: Mapping[str, Any]) -> tuple[str, str]:
         """Return the folder of states and reports."""
         return options["folder"], "migrate_report_dir"
-
-    def _check(self, options: Mapping[str, Any]) -> Mapping[str, object]:
-        """Check the list of jobs before any host is asked, and return the hosts that the jobs go to."""
-        inventory = self.variables["groups"]["all"]
-        refused = refuse_jobs(options, inventory, is_automated(self.variables))
-        if refused:
-            return {"failed": True, "msg": refused}
-        hosts = list(dict.fromkeys(str(job["dest_host"]) for job in select_jobs(options).jobs))
-        return {"hosts": put_clean_first(hosts, self.variables, "migrate")}
 
     def _run(
         self, options: Mapping[str, Any], selection: Selection, say: Say, interruption: Interruption, write: bool

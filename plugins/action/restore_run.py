@@ -23,6 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request imp
     RestoreOptions,
     RestoreRequest,
     complete_request,
+    refuse_variables_of_restore,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.workflow import RestoreWorkflow
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder
@@ -40,6 +41,12 @@ class ActionModule(PairAction):
     roles = ("restore", "backup")
     users_own = ("request",)
     summary: Mapping[str, object] = {}
+
+    def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
+        """Return what is wrong with the variables of the role, unless they have made a request before."""
+        if given.get("request"):
+            return super().refuse(given, variables)
+        return refuse_variables_of_restore(given, variables["groups"], variables)
 
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Complete the request, and restore if this is the host that receives the files."""

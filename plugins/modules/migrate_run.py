@@ -34,6 +34,10 @@ options:
     type: str
     choices: [check, begin, continue, report, compare]
     required: true
+  playbook:
+    description: Name of the playbook of the collection that uses the role, for its advice. Empty in a play of a user's own.
+    type: str
+    default: ""
   folder:
     description: The folder of the reports and the states on the control node. Empty as C(migrate_report_dir) may be.
     type: path

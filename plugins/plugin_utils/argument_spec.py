@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypedDict, cast
 
 import yaml
@@ -18,6 +19,7 @@ from .endpoint import Refusal
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
 _FRAGMENTS = "ansible_collections.longhaul.fleet.plugins.doc_fragments"
+_ROLES = Path(__file__).resolve().parents[2] / "roles"
 _COPIED = ("type", "elements", "default", "choices", "required", "no_log", "aliases")
 
 
@@ -76,6 +78,13 @@ def documented_options(documentation: str) -> Mapping[str, Documented]:
         found = import_module(f"{_FRAGMENTS}.{file}").ModuleDocFragment
         options.update(_load(getattr(found, (part or "documentation").upper())).get("options", {}))
     return {**options, **parsed["options"]}
+
+
+@functools.lru_cache(maxsize=None)
+def spec_of_role(role: str) -> Spec:
+    """Return the argument spec of a role: the variables of all its entry points."""
+    parsed = _load((_ROLES / role / "meta/argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    return {name: option for entry in parsed.values() for name, option in entry.get("options", {}).items()}
 
 
 def returned_names(returned: str) -> list[str]:

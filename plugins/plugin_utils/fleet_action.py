@@ -22,6 +22,7 @@ from ansible.utils.display import Display
 from .ansible_process import end_orphan, watch_for_end
 from .argument_spec import spec_from_documentation
 from .host_text import harmless, harmless_data
+from .mistakes import check_options, list_problems
 
 _WARNINGS = ("warning", "deprecated")  # of the display
 
@@ -37,6 +38,15 @@ class FleetAction(ActionBase):
     mutually_exclusive: tuple[tuple[str, ...], ...] = ()
     users_own: tuple[str, ...] = ()  # members of the result that a later task uses: no host has a word in them
 
+    def refuse(self, given: Mapping[str, Any], variables: Mapping[str, Any]) -> str:  # noqa: ARG002 - for roles
+        """Return what is wrong with the options as the user wrote them, and what to do; empty if nothing is.
+
+        ``variables`` are the task's.
+        """
+        name = str(self._task.action)
+        found = check_options(given, spec_from_documentation(self.documentation), f"ansible-doc {name}").problems
+        return list_problems(f"The options of {name} are not valid, and nothing was done", found)
+
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
         """Do what the validated options say, and return what goes into the result. ``variables`` are the task's."""
         raise NotImplementedError
@@ -47,6 +57,9 @@ class FleetAction(ActionBase):
         result: dict[str, object] = super().run(tmp, task_vars)
         try:
             with _harmless_words():
+                refused = self.refuse(self._task.args, task_vars or {})
+                if refused:
+                    return {**result, "failed": True, "msg": harmless(refused)}
                 _validation, options = self.validate_argument_spec(
                     argument_spec=spec_from_documentation(self.documentation),
                     mutually_exclusive=self.mutually_exclusive,

@@ -100,6 +100,8 @@ def find_hook_problem(written: Mapping[str, Any]) -> str:
     kinds = [kind for kind in ("command", "module", "tasks") if written.get(kind)]
     if len(kinds) != 1:
         return f"has {' and '.join(kinds) or 'nothing to run'}: give one of command, module and tasks"
+    if isinstance(written.get("command"), str):
+        return f"has a command that is one text. Write a list{_as_words(written)}"
     if written.get("args") and "module" not in kinds:
         return "has args, which belong to a module. Give the arguments of a command in command"
     if kinds != ["module"]:
@@ -118,6 +120,16 @@ def find_hook_problem(written: Mapping[str, Any]) -> str:
             "tasks, a file of tasks"
         )
     return ""
+
+
+def _as_words(hook: Mapping[str, Any]) -> str:
+    """Return the command of a hook that is one text as the list that it should be, empty if it may not be told."""
+    if is_hidden(hook):
+        return ""
+    try:
+        return f": [{', '.join(shlex.split(hook['command']))}]"
+    except ValueError:  # a quotation mark too few
+        return ""
 
 
 def path_of_tasks(folder: str, tasks: str) -> str:

@@ -520,7 +520,7 @@ def test_what_stands_in_the_way_is_told_together_and_nothing_is_written(hosts: T
         ({"migrate_jobs": []}, ["There are no jobs", "src_host: old.example.com", "-e @jobs.yml"]),
         ({"migrate_phase": "seeed"}, ["migrate_phase is seeed", "seed, sync, rehearse, cutover"]),
         *rarely(({"migrate_defaults": {"exclued": ["*.tmp"]}}, ["exclued", "exclude"])),
-        *rarely(({"migrate_only": "small, daat"}, ["names daat", "no such job"])),
+        *rarely(({"migrate_only": "data, daat"}, ["names daat", "no such job"])),
         ({"migrate_jobs": [Migration.job("data", dest_host="gamma")]}, ["gamma", "inventory"]),
     ],
     ids=["no jobs", "no such phase", "typo in an option", "no such job", "no such host"],

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,16 +16,67 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import po
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
 
+from ..argument_spec import Spec, spec_of_role
 from ..endpoint import Refusal
 from ..fleet.slices import at_most, explain_missing
 from ..folders import goes_back, within
 from ..hooks import find_hook_problem, is_hidden
+from ..mistakes import check_jobs, check_options, find_misspelt, refuse_variables
 from ..name_list import read_names
 from ..trust import NONE, refuse_trusting_method
 from .jobs import Groups, clients, given_paths, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")
 _HOOK_KINDS = ("command", "module", "tasks")
+_ROLE, _GUIDE = "backup", "ansible-doc -t role longhaul.fleet.backup"
+_NEEDED = ("name", "host", "src", "repository", "keep")
+_NO_JOBS = """\
+There are no jobs: backup_jobs is not set. Write a file jobs.yml, for example
+
+backup_jobs:
+  - name: data
+    hosts: [web1.example.com, web2.example.com]
+    src: /srv/data
+    repository: {host: vault.example.com, path: /srv/backup}
+    keep: {daily: 7, weekly: 5, monthly: 12}
+
+and run: ansible-playbook longhaul.fleet.backup -i INVENTORY -e @jobs.yml"""
+
+
+def refuse_jobs(
+    options: Mapping[str, Any],
+    groups: Groups,
+    automated: bool = False,
+    variables: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Return all that is wrong with the variables of the role as the user wrote them, and what to do; empty: nothing.
+
+    ``options`` are those of the action, as Ansible has templated them. For ``automated`` see find_problems, and
+    ``variables`` are all that there are.
+    """
+    spec, jobs = spec_of_role(_ROLE), options["jobs"]
+    given = {f"{_ROLE}_{name}": value for name, value in options.items() if f"{_ROLE}_{name}" in spec}
+    problems = find_misspelt(variables, spec, given)
+    listed = isinstance(jobs, Sequence) and not isinstance(jobs, str)
+    if not jobs and not options.get("repository_hosts") and not problems:
+        return _NO_JOBS
+    if listed or not jobs:
+        given.pop("backup_jobs")  # checked below, each with its name
+    checked = check_options(given, spec, _GUIDE)
+    values: dict[str, Any] = {name: checked.values.get(name, option.get("default")) for name, option in spec.items()}
+    hooks = {f"backup_{when}": values[f"backup_{when}"] for when in ("before", "after")}
+    problems += checked.problems
+    if listed:
+        problems += find_problems(
+            jobs,
+            groups,
+            values["backup_only"],
+            automated,
+            hooks,
+            values["backup_defaults"],
+            spec["backup_jobs"]["options"],
+        )
+    return refuse_variables(_ROLE, problems)
 
 
 def find_problems(
@@ -34,27 +85,29 @@ def find_problems(
     only: Sequence[str] = (),
     automated: bool = False,
     hooks: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    spec: Spec | None = None,
 ) -> list[str]:
     """Return a sentence for each problem of the jobs: what is missing, unknown, there twice or in another's way.
 
     ``automated`` says whether AWX, an automation controller or ansible-runner started the run. ``hooks`` are those of
-    all jobs, by their variable.
+    all jobs, by their variable, and ``defaults`` are the options for all jobs. ``spec`` is that of a job,
+    None if it was checked before.
     """
     found = [problem for name, those in hooks.items() for problem in _problems_of_hooks(name, those, groups)]
     seen: dict[str, int] = {}
-    for number, job in enumerate(jobs, 1):
-        if not isinstance(job, Mapping):
-            found.append(f"job number {number}: it is no dictionary with name, host, src, repository and keep")
-            continue
-        called = f"job {job['name']}" if job.get("name") else f"job number {number}"
-        own = [problem for look in _LOOKS for problem in look(job, groups)]
+    named: set[str] = set()
+    for number, one in enumerate(check_jobs(jobs, spec, _NEEDED, _GUIDE), 1):
+        job, own = {**defaults, **one.checked.values}, [*one.checked.problems]
+        named.update(_hosts(job, groups))
+        for look, about in _LOOKS.items():
+            own += look(job, groups) if not one.checked.wrong & {*about} else []
         for host in clients(job, groups) if not own else ():
             other = seen.setdefault(f"{host}/{job['name']}", number)
             if other != number:
                 own.append(f"job number {other} has this name on {host}, too, and both would write to one folder")
-        found += [f"{called}: {problem}" for problem in own]
+        found += one.tell(own)
     known = {word for run in seen for word in (run, *run.split("/", 1))}
-    named = {host for job in jobs if isinstance(job, Mapping) for host in _hosts(job, groups)}
     return [
         *at_most(found),
         *(
@@ -137,14 +190,15 @@ def _about_paths(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     return found
 
 
-def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
+def _about_keep(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     keep = job.get("keep")
-    found = []
     if keep is not None and not isinstance(keep, Mapping):
-        found.append("keep is no dictionary such as {daily: 7, weekly: 5, monthly: 12}")
-    else:
-        found += _refused(policy.parse, keep or {})
-    found += _refused(policy.span, str(job.get("stale_after") or ""), "stale_after")
+        return ["keep is no dictionary such as {daily: 7, weekly: 5, monthly: 12}"]
+    return _refused(policy.parse, keep or {})
+
+
+def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
+    found = _refused(policy.span, str(job.get("stale_after") or ""), "stale_after")
     if job.get("check_subset"):
         found += _refused(subset.parse, str(job["check_subset"]))
     try:
@@ -190,7 +244,16 @@ def _about_trust(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     return []
 
 
-_LOOKS = (_about_hosts, _about_repository, _about_paths, _about_figures, _about_hooks, _about_trust)
+# With the options whose mistakes leave nothing to look at; where a mistake is told, there is no second word about it.
+_LOOKS: Mapping[Callable[[Mapping[str, Any], Groups], list[str]], tuple[str, ...]] = {
+    _about_hosts: ("name", "host", "hosts"),
+    _about_repository: ("repository",),
+    _about_paths: ("src",),
+    _about_keep: ("keep",),
+    _about_figures: (),
+    _about_hooks: (),
+    _about_trust: (),
+}
 
 
 def _refused(look: Any, *arguments: Any) -> list[str]:

@@ -154,7 +154,8 @@ def _rate(of_host: str, of_job: str, at_once: int) -> str:
 def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     """Return the run of a job for a host. Its bandwidth is what the job says."""
     transfer = {key: job[key] for key in TRANSFER if job.get(key) is not None}
-    rules = list(job.get("filter") or [])
+    given = job.get("filter") or []
+    rules = given.split(",") if isinstance(given, str) else list(given)  # as Ansible reads a text for a list
     if rules or job.get("include") or job.get("exclude"):
         transfer["filter"] = [NOTHING_PROTECTED, *rules]
     transfer.setdefault("trust", NONE)

@@ -14,25 +14,13 @@ from ..endpoint import Refusal
 from ..fleet.limits import Limits, check_pairs, parse_limits
 from ..fleet.queue import Waiting, rank
 from ..fleet.scheduler import pair_of
-from ..fleet.slices import is_automated
 from ..hooks import find_file_problems
-from .job_problems import find_problems
+from ..mistakes import refuse_variables
 from .jobs import Run, make_runs, share_bandwidth
 from .state import BackupRecord
 from .store import Store
 
 _LIMITS = "fleet_limits"
-_NO_JOBS = """\
-There are no jobs: backup_jobs is not set. Write a file jobs.yml, for example
-
-backup_jobs:
-  - name: data
-    hosts: [web1.example.com, web2.example.com]
-    src: /srv/data
-    repository: {host: vault.example.com, path: /srv/backup}
-    keep: {daily: 7, weekly: 5, monthly: 12}
-
-and run: ansible-playbook longhaul.fleet.backup -i INVENTORY -e @jobs.yml"""
 
 
 class Plan(NamedTuple):
@@ -64,10 +52,6 @@ def plan(
     """
     own = options["repository_hosts"]
     jobs, groups = apply_defaults(options["jobs"], options["defaults"]), variables["groups"]
-    if not jobs and not own:
-        raise Refusal(_NO_JOBS)
-    of_all = {f"backup_{when}": options[when] for when in ("before", "after")}
-    _refuse_problems(find_problems(jobs, groups, options["only"], is_automated(variables), of_all))
     runs = [
         run
         for run in make_runs(jobs, groups, options["only"], options["direction"])
@@ -77,7 +61,9 @@ def plan(
         run["before"] = [*options["before"], *run["before"]]
         run["after"] = [*run["after"], *options["after"]]
     if load is not None:
-        _refuse_problems(find_file_problems(_hooks_of(runs), options["hook_folder"], load))
+        problems = find_file_problems(_hooks_of(runs), options["hook_folder"], load)
+        if problems:
+            raise Refusal(refuse_variables("backup", problems))
     hooked: list[Run] = []
     others: list[Run] = []
     for run in runs:
@@ -118,9 +104,3 @@ def _wait(
         Waiting(rank(run["priority"], seconds.get(run["id"]) or longest, number), run["id"], pairs[run["id"]])
         for number, run in enumerate(runs)
     )
-
-
-def _refuse_problems(problems: Sequence[str]) -> None:
-    """Tell all that is wrong with the jobs at once. Raises Refusal."""
-    if problems:
-        raise Refusal("backup_jobs is not valid, and nothing was done:" + "".join(f"\n- {one}" for one in problems))

@@ -21,9 +21,11 @@ from typing import Any, NamedTuple
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
 
+from ..argument_spec import Spec, spec_of_role
 from ..fleet.slices import at_most, explain_missing
 from ..folders import inside
 from ..hooks import find_file_problems, find_hook_problem
+from ..mistakes import check_jobs, check_options, find_misspelt, list_problems, refuse_variables
 from ..name_list import read_names
 from ..roots import child_name
 from .groups import Group, find_groups, find_left_out
@@ -32,6 +34,19 @@ from .state import BACK, BEFORE, FAILED, HOOKS, MigrationState
 
 Job = Mapping[str, Any]
 REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
+_ROLE, _GUIDE = "migrate", "ansible-doc -t role longhaul.fleet.migrate"
+_VARIABLES = {"folder": "report_dir"}  # of the role, for options of the action that have another name
+_NO_JOBS = """\
+There are no jobs: migrate_jobs is not set. Write a file jobs.yml, for example
+
+migrate_jobs:
+  - name: data
+    src_host: old.example.com
+    src: /srv/data/
+    dest_host: new.example.com
+    dest: /srv/data
+
+and run: ansible-playbook longhaul.fleet.PLAYBOOK -i INVENTORY -e @jobs.yml"""
 HOSTS = ("src_host", "dest_host")
 _SIDES = ("source", "dest", "localhost")  # what a hook may have as host besides those of the inventory
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
@@ -70,40 +85,61 @@ def select_jobs(options: Mapping[str, Any], states: Iterable[MigrationState] | N
     return Selection([{**defaults, **job} for job in jobs if not only or job["name"] in only], groups, problems)
 
 
-def refuse_jobs(options: Mapping[str, Any], hosts: Iterable[str], automated: bool) -> str:
-    """Return why nothing can be done with the list of jobs as the user wrote it, and what to do; empty if it can.
+def refuse_jobs(
+    options: Mapping[str, Any],
+    hosts: Iterable[str],
+    automated: bool,
+    variables: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Return all that is wrong with the variables of the role as the user wrote them, and what to do; empty: nothing.
 
-    ``hosts`` are those of the inventory, and for ``automated`` see find_problems.
+    ``options`` are those of the action, as Ansible has templated them. ``hosts`` are those of the inventory, for
+    ``automated`` see find_problems, and ``variables`` are all that there are.
     """
-    jobs = options["jobs"]
-    phases = [one.value for one in Phase]
-    if options["phase"] not in phases:
-        return f"migrate_phase is {options['phase']}; it can be {', '.join(phases)}"
-    phase, back = Phase(options["phase"]), read_names(options["back"])
+    spec, jobs = spec_of_role(_ROLE), options["jobs"]
+    given = {f"{_ROLE}_{_VARIABLES.get(name, name)}": value for name, value in options.items()}
+    given = {name: value for name, value in given.items() if name in spec}
+    problems = find_misspelt(variables, spec, given)
+    listed = isinstance(jobs, Sequence) and not isinstance(jobs, str)
+    if not jobs and options.get("playbook") and not problems:
+        return _NO_JOBS.replace("PLAYBOOK", str(options["playbook"]))
+    if listed or not jobs:
+        given.pop("migrate_jobs")  # checked below, each with its name
+    if not variables.get("migrate_limits") and "migrate_limits" in given:
+        spec, given["fleet_limits"] = {**spec, "fleet_limits": spec["migrate_limits"]}, given.pop("migrate_limits")
+    checked = check_options(given, spec, _GUIDE)
+    problems += checked.problems
+    values: dict[str, Any] = {name: checked.values.get(name, option.get("default")) for name, option in spec.items()}
+    phase, back = Phase(values["migrate_phase"]), read_names(values["migrate_back"])
     if back and phase not in (Phase.PREFLIGHT, Phase.SEED, Phase.SYNC):
-        return (
+        problems.append(
             "migrate_back copies what the new host has, and switches nothing over: leave out "
             f"migrate_phase={phase.value}, or set it to preflight, seed or sync"
         )
     known = frozenset(hosts)
-    selected = find_back(jobs, back, options["defaults"]) if back else None
-    problems = [
-        *_problems_of_hooks(options, known, "migrate_"),
-        *find_problems(
+    problems += _problems_of_hooks({kind: values[f"migrate_{kind}"] for kind in HOOKS}, known, "migrate_")
+    selected: Back | None = None
+    if listed and back:
+        checks = list(check_jobs(jobs, spec["migrate_jobs"]["options"], REQUIRED, _GUIDE))
+        problems += at_most([problem for one in checks for problem in one.tell(one.checked.problems)])
+        if not problems:
+            selected = find_back([one.checked.values for one in checks], back, values["migrate_defaults"])
+    if listed and (selected or not back):
+        problems += find_problems(
             selected.jobs if selected else jobs,
             known,
-            options["defaults"],
-            only=[] if back else read_names(options["only"]),
-            agreed=read_agreed(options["allow_delete"]),
+            values["migrate_defaults"],
+            only=[] if back else read_names(values["migrate_only"]),
+            agreed=read_agreed(values["migrate_allow_delete"]),
             rehearses=phase is Phase.REHEARSE,
-            stops=bool(options[BEFORE]),
-            revives=bool(options[FAILED]),
+            stops=bool(values["migrate_before_cutover"]),
+            revives=bool(values["migrate_cutover_failed"]),
             automated=automated,
-        ),
-    ]
+            spec=None if selected else spec["migrate_jobs"]["options"],
+        )
     if selected and (problems or not selected.jobs):  # else the run names them, with what the states of its jobs say
         problems = selected.problems + problems
-    return _listed("migrate_jobs is not valid, and nothing was done", problems)
+    return refuse_variables(_ROLE, problems)
 
 
 def refuse_selection(selection: Selection, options: Mapping[str, Any], load: Callable[[str], object]) -> str:
@@ -114,17 +150,13 @@ def refuse_selection(selection: Selection, options: Mapping[str, Any], load: Cal
     problems = selection.problems + _problems_of_files(selection, options, load)
     if Phase(options["phase"]) in (Phase.REHEARSE, Phase.CUTOVER):
         problems += find_left_out(selection.groups, options["play_hosts"], read_names(options["only"]))
-    return _listed("Nothing was done", problems)
+    return list_problems("Nothing was done", problems)
 
 
 def read_agreed(given: object) -> list[str]:
     """Return the jobs whose first copy may delete, as the user named them; ``true`` stands for all."""
     names = ["true" if name == "True" else name for name in read_names(given)]
     return [name for name in names if name not in ("False", "false")]
-
-
-def _listed(what: str, problems: Sequence[str]) -> str:
-    return "".join([f"{what}:", *(f"\n- {one}" for one in problems)]) if problems else ""
 
 
 def _hooks_of(lists: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -164,22 +196,24 @@ def find_problems(
     stops: bool = False,
     revives: bool = False,
     automated: bool = False,
+    spec: Spec | None = None,
 ) -> list[str]:
     """Return a sentence for each problem: what is missing, unknown, there twice, or would destroy another's work.
 
     ``defaults`` count for all jobs. ``only`` and ``agreed`` name jobs: those that run, and those that may delete.
     A run that ``rehearses`` must bring back what it stops; ``stops`` and ``revives`` say whether hooks for all jobs do.
-    ``automated`` says whether AWX, an automation controller or ansible-runner started it.
+    ``automated`` says whether AWX, an automation controller or ansible-runner started it. ``spec`` is that of a job,
+    None if it was checked before.
     """
     known, others, only = frozenset(hosts), _Others(), list(only)
     problems, names, named = [], set(), set()
-    for number, written in enumerate(jobs, 1):
-        job = {**defaults, **written}  # a plain one: each look at a container of Ansible's is a template
-        called = f"job {job['name']}" if job.get("name") else f"job number {number}"
-        found = _problems_of_one(job, known) or others.conflicts(job)
-        if rehearses and (not only or str(job.get("name")) in only):
+    for one in check_jobs(jobs, spec, REQUIRED, _GUIDE):
+        job = {**defaults, **one.checked.values}
+        found = one.checked.problems + _problems_of_one(job, known, one.checked.wrong) or others.conflicts(job)
+        is_told = one.checked.wrong & {BEFORE, FAILED}
+        if rehearses and not is_told and (not only or str(job.get("name")) in only):
             found = found + _problems_of_rehearsal(job, stops, revives)
-        problems += [f"{called}: {problem}" for problem in found]
+        problems += one.tell(found)
         others.add(job)
         names.add(job.get("name", ""))
         named |= {str(job[key]) for key in HOSTS if job.get(key)}
@@ -211,8 +245,9 @@ def arrival(job: Mapping[str, Any]) -> str:
     return os.path.normpath(dest if src.endswith("/") else os.path.join(dest, child_name(src)))
 
 
-def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[str]:
-    problems = [f"{key} is missing" for key in REQUIRED if not job.get(key)]
+def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str], wrong: AbstractSet[str]) -> list[str]:
+    """Return what is wrong with a job besides what was told of the ``wrong`` options, which it does not have."""
+    problems = [f"{key} is missing" for key in REQUIRED if not job.get(key) and key not in wrong]
     if job.get("name") and not NAME.match(str(job["name"])):
         problems.append("its name may have letters, digits, dots, dashes and underscores; files are named after it")
     if job.get("cutover_group") and not NAME.match(str(job["cutover_group"])):
@@ -225,7 +260,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[st
             problems.append(f"{key} {job[key]} is not an absolute path")
     problems += _problems_of_rsync_opts(job.get("rsync_opts") or [])
     problems += _problems_of_hooks(job, hosts)
-    if problems or job["src_host"] != job["dest_host"]:
+    if problems or wrong & {*REQUIRED} or job["src_host"] != job["dest_host"]:
         return problems
     origin, target = os.path.normpath(str(job["src"])), arrival(job)
     if origin == target:
@@ -235,9 +270,9 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str]) -> list[st
     return problems
 
 
-def _problems_of_rsync_opts(options: Sequence[str]) -> list[str]:
+def _problems_of_rsync_opts(options: Sequence[str] | str) -> list[str]:
     problems = []
-    for option in map(str, options):
+    for option in map(str, options.split(",") if isinstance(options, str) else options):
         try:
             check_user_options([option])
         except TransferFailed as error:

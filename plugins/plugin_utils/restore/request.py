@@ -7,19 +7,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
 
-from ..argument_spec import spec_from_documentation
+from ..argument_spec import spec_from_documentation, spec_of_role
 from ..backup.jobs import clients
 from ..backup.jobs import sources as backup_sources
 from ..endpoint import Refusal
 from ..folders import goes_back, within
+from ..mistakes import check_jobs, check_options, find_misspelt
 from ..trust import NONE, refuse_trusting_method
 
+_GUIDE = "ansible-doc -t role longhaul.fleet.restore"
+_VARIABLES = {"client": "from", "folder": "report_dir"}  # for options of the action that have another name
+_READ = ("host", "src", "repository")  # of a job of the backup, besides its name
 # Options of a transfer that have a variable of their own here, or no use.
 NOT_TO_CHOOSE = {
     "src_host",
@@ -74,11 +78,51 @@ class RestoreRequest:
     origin: str  # their path on the client; empty: unknown
 
 
+def refuse_variables_of_restore(
+    options: Mapping[str, Any], groups: Mapping[str, Sequence[str]], variables: Mapping[str, Any]
+) -> str:
+    """Return all that is wrong with the variables of the role as the user wrote them, and what to do; empty: nothing.
+
+    ``options`` are those of the action, as Ansible has templated them, and ``variables`` are all that there are. Of the
+    jobs of the backup only mistakes count that hide something from a restore: it must be possible with what is left.
+    """
+    spec = spec_of_role("restore")
+    names = {f"restore_{_VARIABLES.get(name, name)}": name for name in options}
+    given = {name: options[option] for name, option in names.items() if name in spec}
+    checked = check_options(given, spec, _GUIDE)
+    problems = [*find_misspelt(variables, spec, given), *checked.problems]
+    jobs = options.get("jobs") or []
+    if isinstance(jobs, str) or not isinstance(jobs, Sequence):
+        problems.append("backup_jobs is no list of jobs")
+        jobs = []
+    spec_of_job, written = spec_of_role("backup")["backup_jobs"]["options"], []
+    for job in check_jobs(jobs, spec_of_job, ("name", *_READ), _GUIDE):
+        written.append(job.checked.values)
+        if job.checked.wrong & {"name", "hosts", *_READ}:
+            problems += [f"backup_jobs: {problem}" for problem in job.tell(job.checked.problems)]
+    if not problems:
+        return ""
+    values = {names[name]: checked.values.get(name, spec[name].get("default")) for name in given}
+    defaults = options.get("defaults")
+    jobs = [{**(defaults if isinstance(defaults, Mapping) else {}), **job} for job in written]
+    try:
+        complete_request(RestoreOptions.parse(values), jobs, groups, problems)
+    except Refusal as refusal:
+        return str(refusal)
+    return ""
+
+
 def complete_request(
-    given: RestoreOptions, jobs: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
+    given: RestoreOptions,
+    jobs: Sequence[Mapping[str, Any]],
+    groups: Mapping[str, Sequence[str]],
+    found: Iterable[str] = (),
 ) -> RestoreRequest:
-    """Return the request, completed from the jobs of the backup. Raise Refusal with a sentence for each problem."""
-    problems: list[str] = []
+    """Return the request, completed from the jobs of the backup.
+
+    Raises Refusal with a sentence for each problem, those that were ``found`` before included.
+    """
+    problems = list(found)
     client, name, fitting = _job(given, jobs, groups, problems)
     repository: Any = given.repository or next((job["repository"] for job in fitting if job.get("repository")), {})
     if not isinstance(repository, Mapping) or not repository.get("host") or not repository.get("path"):
@@ -98,13 +142,7 @@ def complete_request(
         problems.append(f"restore_dest {dest} is not an absolute path")
     if goes_back(dest):
         problems.append(f"restore_dest {dest} has '..' in it, and could be anywhere: name the folder itself")
-    known = set(spec_from_documentation(DOCUMENTATION_OF_TRANSFER)) - NOT_TO_CHOOSE
-    unknown = sorted(set(given.transfer) - known)
-    if unknown:
-        problems.append(
-            f"restore_transfer has {', '.join(unknown)}, which is no option of a transfer, or one that a restore sets "
-            "itself"
-        )
+    problems += _about_transfer(given.transfer)
     problems += _about_trust(given.transfer)
     if given.delete and not given.over:
         problems.append("restore_delete removes what is not in the snapshot, which takes restore_over=true, too")
@@ -148,6 +186,15 @@ def _job(
             f"backup_jobs has no job {name or '(any)'} of {host or '(any host)'}; it has {', '.join(known)}"
         )
     return host, name, fitting
+
+
+def _about_transfer(transfer: Mapping[str, Any]) -> list[str]:
+    spec = spec_from_documentation(DOCUMENTATION_OF_TRANSFER)
+    known = {name: option for name, option in spec.items() if name not in NOT_TO_CHOOSE}
+    chosen = {name: value for name, value in transfer.items() if name not in NOT_TO_CHOOSE}
+    found = check_options(chosen, known, "ansible-doc longhaul.fleet.transfer", nested=True).problems
+    found += [f"{name} is an option that a restore sets itself" for name in transfer if name in NOT_TO_CHOOSE]
+    return [f"restore_transfer.{problem}" for problem in found]
 
 
 def _about_trust(transfer: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,9 +44,9 @@ class Queue:
         self.sent.append((method, texts, named))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, work: Any) -> tuple[dict[str, Any], Queue]:
+def run(monkeypatch: pytest.MonkeyPatch, work: Any, **given: Any) -> tuple[dict[str, Any], Queue]:
     class Action(FleetAction):
-        documentation = "options: {}"
+        documentation = "options: {bwlimit: {type: str}, streams: {type: int}}"
 
         def work(self, *_given: Any) -> Mapping[str, object]:
             result: Mapping[str, object] = work()
@@ -56,6 +57,7 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Any) -> tuple[dict[str, Any], Que
     monkeypatch.setattr(ActionBase, "run", lambda *_given: {})
     monkeypatch.setattr(fleet_action, "watch_for_end", lambda: None)
     action = Action.__new__(Action)
+    action._task = SimpleNamespace(action="longhaul.fleet.transfer", args=given)
     action.validate_argument_spec = lambda **_given: (None, {})
     result = action.run()
     assert display._final_q is queue
@@ -65,6 +67,17 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Any) -> tuple[dict[str, Any], Que
 def test_a_result_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     result, _queue = run(monkeypatch, lambda: {"errors": ({"path": HOSTILE},), "msg": HOSTILE})
     assert result == {"errors": ({"path": SHOWN},), "msg": SHOWN}
+
+
+def test_all_mistakes_in_the_options_are_told_at_once_and_no_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _queue = run(monkeypatch, lambda: pytest.fail("it worked"), bwlimt="1M", streams="many", waits=True)
+    assert result == {
+        "failed": True,
+        "msg": "The options of longhaul.fleet.transfer are not valid, and nothing was done:\n"
+        "- bwlimt is no option. Did you mean bwlimit?\n"
+        "- streams is many. Write a whole number\n"
+        "- waits is no option. There are bwlimit, streams",
+    }
 
 
 def test_what_a_later_task_uses_stays_as_the_user_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,11 @@ def test_only_may_name_jobs_hosts_and_both():
     assert len(find_problems(jobs, GROUPS, only="web2,wbe1")) == 1
 
 
+def test_rules_may_be_one_text():
+    (run,) = make_runs([job(filter="- *.tmp,- *.bak")], GROUPS)
+    assert run["transfer"]["filter"] == ["R *", "- *.tmp", "- *.bak"]
+
+
 def test_a_run_has_what_its_tasks_need():
     (run,) = make_runs([job(src="/srv/data/", compress="none", bwlimit="1k")], GROUPS)
     assert run["sources"] == [{"src": "/srv/data/", "part": ""}]

@@ -85,12 +85,6 @@ def test_what_is_not_asked_for_is_not_planned(tmp_path: Path):
     assert list(own.by_id) == ["web/a", "db/b"] and own.limits.per_dest == 1
 
 
-def test_a_playbook_without_jobs_is_refused_and_a_repository_host_without_them_is_not(tmp_path: Path):
-    assert not planned(tmp_path, repository_hosts=["vault"]).runs
-    with pytest.raises(Refusal, match="(?s)There are no jobs: backup_jobs is not set.*backup_jobs:\n  - name: data"):
-        planned(tmp_path)
-
-
 def test_the_order_is_by_priority_and_then_by_what_took_longest(tmp_path: Path):
     for name, seconds in (("short", 3), ("long", 300)):
         (tmp_path / "jobs/web").mkdir(parents=True, exist_ok=True)
@@ -109,11 +103,6 @@ def test_limits_and_links(tmp_path: Path):
     assert {one.name: one.pair.links for one in found.runs} == {"web/a": (), "web/b": ("site-b",)}
     with pytest.raises(LimitError, match="job web/a uses the link site-c"):
         planned(tmp_path, job("a"), limits=limits, hostvars={"web": {"longhaul_link": "site-c"}})
-
-
-def test_all_problems_are_told_at_once(tmp_path: Path):
-    with pytest.raises(Refusal, match=r"(?s)backup_jobs is not valid.*\n- job a: .*\n- job number 2: "):
-        planned(tmp_path, job("a", host="nowhere"), "no job")
 
 
 def test_a_record_that_cannot_be_read_stops_the_run_before_it_begins(tmp_path: Path):
@@ -138,7 +127,7 @@ def test_files_of_tasks_that_cannot_run_are_told_before_anything_begins(tmp_path
     with pytest.raises(Refusal) as refused:
         planned(tmp_path, job, load=load, hook_folder="/inventory")
     lines = str(refused.value).splitlines()
-    assert lines[0] == "backup_jobs is not valid, and nothing was done:" and len(lines) == 3
+    assert lines[0] == "The variables of the role backup are not valid, and nothing was done:" and len(lines) == 3
     assert "job data: hook start of after: /inventory/gone.yml cannot be read: there is no" in lines[1]
     assert lines[2] == "- job data: hook without a name of after: /words.yml is no list of tasks"
     job["after"][0]["no_log"] = True

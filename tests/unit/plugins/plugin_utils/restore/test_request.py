@@ -70,9 +70,13 @@ def test_without_jobs_all_must_be_said():
         ({"client": "web1", "job": "data", "dest": "/srv/x/.."}, JOBS, ["restore_dest /srv/x/.. has '..' in it"]),
         ({"client": "web1", "job": "data", "delete": True}, JOBS, ["restore_over=true"]),
         (
-            {"job": "etc", "transfer": {"bwlimit": "1M", "speed": 1, "src": "/x"}},
+            {"job": "etc", "transfer": {"bwlimt": "1M", "timeout": "1h", "src": "/x"}},
             JOBS,
-            ["restore_transfer has speed, src,"],
+            [
+                "restore_transfer.bwlimt is no option. Did you mean bwlimit?",
+                "restore_transfer.timeout is 1h. Write a whole number",
+                "restore_transfer.src is an option that a restore sets itself",
+            ],
         ),
         (
             {"job": "etc", "transfer": {"method": "scp"}},
