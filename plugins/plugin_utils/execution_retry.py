@@ -28,7 +28,18 @@ PAUSE = 2.0  # seconds, for become and for an sshd with too many connections
 # Steps that change nothing, or the same when they are done twice.
 READING = frozenset(
     [
-        *("probe", "describe", "discover", "poll", "overview", "keep_record", "lease", "drill_down", "look_up_owners"),
+        *(
+            "probe",
+            "describe",
+            "discover",
+            "find_tree_users",
+            "poll",
+            "overview",
+            "keep_record",
+            "lease",
+            "drill_down",
+            "look_up_owners",
+        ),
         *("inspect_snapshot", "inspect_destination"),
     ]
 )

@@ -489,6 +489,8 @@ def test_a_controller_killed_in_the_seed_attaches_again(hosts: Testbed, migratio
 
 def test_what_stands_in_the_way_is_told_together_and_nothing_is_written(hosts: Testbed, migration: Migration) -> None:
     hosts.exec("beta", ["touch", "/data/file"])
+    writes = "mkdir /data/used; exec 3>/data/used/log; sleep 300 </dev/null >/dev/null 2>&1 & echo $!"
+    service = hosts.exec("beta", ["sh", "-c", writes]).stdout.strip()
     hosts.limit_disk("beta", "2m")
     hosts.block("alpha", 22)
     refusal.add_hosts(migration.playbooks.inventory, {"closed": ("beta", {"ansible_port": 9})})
@@ -496,16 +498,19 @@ def test_what_stands_in_the_way_is_told_together_and_nothing_is_written(hosts: T
         migration.job("wrong", src="/data/none/", dest="/data/file/deeper"),
         migration.job("small"),
         migration.job("gone", dest_host="closed"),
+        migration.job("used", dest="/data/used"),
     ]
     before = refusal.everything(hosts)
     run = migration.start().wait()
     hosts.limit_disk("beta", "1g")
+    hosts.exec("beta", ["kill", service])
     assert run.rc != 0
     said = "\n".join(run.failures)
     for words in (
         ("wrong stopped in phase preflight", "/data/none/ does not exist\n", "/data/file is a file where a directory"),
         ("small stopped in phase preflight", "/data/dest", "4.1 MiB", "room for 2.0 MiB"),
         ("gone stopped in phase preflight", "closed cannot be used", "port 9"),
+        ("used stopped in phase preflight", "sleep (process ", "log) has files in /data/used open for writing"),
     ):
         for word in words:
             assert word in said, f"{word!r} is missing in:\n{said}"

@@ -28,8 +28,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.groups import Gate, find_groups, settle
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_run import Options, Services
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.phases import Phase, Step
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import parse_discovered
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import HOOKS, MigrationState
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import parse_discovered, parse_tree_users
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import HOOKS, MigrationState, TreeUsers
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.workflow import MigrationWorkflow
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
@@ -107,6 +107,9 @@ class FakeHosts:
     def install(self, side: str, programs: list[str]) -> tuple[list[str], str]:
         self._world.installed.append((side, programs))
         return programs, ""
+
+    def find_tree_users(self) -> TreeUsers:
+        return parse_tree_users(self._world.used)
 
     def close(self) -> None:
         self._world.closed += 1
@@ -218,6 +221,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.found: dict[str, Any] = {"source": FOUND, "dest": FOUND}
+        self.used: dict[str, Any] = {}  # the tree at the destination, when the cutover begins
         self.unreachable: HostFailed | None = None
         self.refused_after = ""  # once this hook has run, a host is asked for nothing
         self.transfers: list[dict[str, Any] | Exception] | None = []  # None: all succeed

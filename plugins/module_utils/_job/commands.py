@@ -162,7 +162,26 @@ def _discover(step: steps.Discover, _given: Given) -> Mapping[str, object]:
     found, identity = discover(step["side"], step["path"], step["peer"], step["port"]), step["transfer_id"]
     if not identity:
         return {**found, "record": None}
-    return {**found, "record": find_record(identity), "lease": look_at_lease(identity)}
+    used = _users_of(step["tree"], identity) if step.get("tree") else {}
+    return {**found, "record": find_record(identity), "lease": look_at_lease(identity), **used}
+
+
+def _find_tree_users(step: steps.FindTreeUsers, _given: Given) -> Mapping[str, object]:
+    """Return the processes that use a tree."""
+    return _users_of(step["tree"], step["transfer_id"])
+
+
+def _users_of(tree: str, transfer_id: str) -> Mapping[str, object]:
+    """Return the processes that use a tree; none while this transfer runs, whose own they would be."""
+    from .._migrate.tree_users import find_tree_users
+    from .._tree.resolve import ForeignLink, real_path
+
+    if JobFolder(transfer_id, "dest").is_running():
+        return {"users": [], "unseen": ""}
+    try:
+        return {**find_tree_users(os.fsdecode(real_path(os.fsencode(tree))))}
+    except (OSError, ForeignLink):  # told where the tree is used
+        return {"users": [], "unseen": ""}
 
 
 def _overview(step: steps.Overview, _given: Given) -> object:

@@ -88,7 +88,10 @@ if TYPE_CHECKING:
         do: Literal["control"]
         ids: list[str] | None  # of transfers; None: all of this user on this host
 
-    class Discover(TypedDict):
+    class _MayDiscover(TypedDict, total=False):
+        tree: str  # whose users are looked for, too, unless that transfer runs; absent: none are
+
+    class Discover(_MayDiscover):
         """What a migration asks of a host; see _migrate/preflight.py."""
 
         do: Literal["discover"]
@@ -97,6 +100,13 @@ if TYPE_CHECKING:
         peer: str  # an address whose port is tried; empty: none is
         port: int
         transfer_id: str  # whose record and lease are returned, too; empty: none
+
+    class FindTreeUsers(TypedDict):
+        """See _migrate/tree_users.py."""
+
+        do: Literal["find_tree_users"]
+        tree: str
+        transfer_id: str  # that writes there itself
 
     class Overview(TypedDict):
         do: Literal["overview"]
@@ -193,6 +203,7 @@ if TYPE_CHECKING:
         Sync,
         Control,
         Discover,
+        FindTreeUsers,
         Overview,
         KeepRecord,
         Lease,
@@ -217,6 +228,7 @@ _MEMBERS: Mapping[str, Mapping[str, type]] = {
     "sync": {"path": str},
     "control": {},
     "discover": {"side": str, "path": str, "peer": str, "port": int, "transfer_id": str},
+    "find_tree_users": {"tree": str, "transfer_id": str},
     "overview": {},
     "keep_record": {"id": str, "record": dict},
     "lease": {"id": str, "act": str, "holder": str, "who": str, "takeover": bool, "guard": bool},

@@ -20,12 +20,13 @@ from ..host_runner import ControllerGone, HostFailed, HostRunner
 from ..host_text import one_line
 from ..parallel import run_parallel
 from ..steps import keep_record
-from .preflight import packages_of, parse_discovered
+from .jobs import arrival
+from .preflight import packages_of, parse_discovered, parse_tree_users
 from .record import record_id
-from .state import MigrationState, ProbedHost
+from .state import MigrationState, ProbedHost, TreeUsers
 
 if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Discover, Step
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Discover, FindTreeUsers, Step
 
 SIDES = ("source", "dest")
 
@@ -47,6 +48,7 @@ class Hosts(PairHosts):
         if lease is not None:
             guard(self.runners["source"], self.runners["dest"], lease)
         self._paths = {"source": job["src"], "dest": job["dest"]}
+        self._tree = arrival(job)
         self._record = record_id(MigrationState.fresh(job).identity)
         self.has_kept = False  # whether the destination has said that it keeps a record
         self.not_kept = ""  # why it does not
@@ -61,6 +63,15 @@ class Hosts(PairHosts):
             )
             raise HostFailed(said, unreachable=all(error.unreachable for error in failed.values()))
         return {side: found for side, found in asked.items() if not isinstance(found, HostFailed)}
+
+    def find_tree_users(self) -> TreeUsers:
+        """Return the processes at the destination that use the tree there. Raises HostFailed."""
+        runner = self.runners["dest"]
+        asked: FindTreeUsers = {"do": "find_tree_users", "tree": self._tree, "transfer_id": self._record}
+        try:
+            return parse_tree_users(runner.run(asked)[0])
+        except WrongShape as error:
+            raise HostFailed(str(error), runner.name) from error
 
     def install(self, side: str, programs: Sequence[str]) -> tuple[list[str], str]:
         """Install the packages of programs on a host; return them, and why that failed, empty if it did not."""
@@ -132,6 +143,8 @@ class Hosts(PairHosts):
                 "port": ssh_port(peer.variables, peer.connection),
                 "transfer_id": self._record if side == "dest" else "",
             }
+            if side == "dest":
+                step["tree"] = self._tree
             return parse_discovered(runner.run(step, guarded=False)[0])
         except WrongShape as error:
             return HostFailed(str(error))

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
 
-from ..host_text import harmless_data
+from ..host_text import harmless_data, one_line
 from ..owner_problems import owner_problems
 from ..typed_json import parse_dataclass
 from ..units import format_bytes
-from .state import ProbedHost, TransferSummary
+from .jobs import arrival
+from .state import ProbedHost, TransferSummary, TreeUser, TreeUsers
 
 # Programs that each method needs on both hosts. Netcat is not among them: the collection brings its own.
 NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -42,6 +43,8 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
 }
 
 _NAMED = 5  # paths in a sentence
+_USERS = 3  # processes in a sentence
+_LONGEST = 100  # characters of a text of a host in a sentence
 
 
 def parse_discovered(value: object) -> ProbedHost:
@@ -51,6 +54,11 @@ def parse_discovered(value: object) -> ProbedHost:
     """
     found = parse_dataclass(ProbedHost, value, "what it says of itself")
     return replace(harmless_data(found), record=found.record, lease=found.lease)
+
+
+def parse_tree_users(value: object) -> TreeUsers:
+    """Return the answer to the step find_tree_users, with harmless texts. Untrusted input. Raises WrongShape."""
+    return harmless_data(parse_dataclass(TreeUsers, value, "what it says of its processes"))
 
 
 class PreflightFindings(NamedTuple):
@@ -88,10 +96,59 @@ def judge_preflight(
                 "Ansible is root (migrate_manage_packages)"
             )
     problems += _room(names["dest"], probes["dest"], predicted)
+    used = judge_tree_users(job, TreeUsers(probes["dest"].users, probes["dest"].unseen))
+    problems += used.problems
+    warnings += used.warnings
     problems += owner_problems(job, vars(predicted) if predicted else {})
     warnings += _features(names, probes["source"], probes["dest"])
     warnings += _ways(names, probes)
     return PreflightFindings(problems, warnings, told.told)
+
+
+def judge_tree_users(job: Mapping[str, Any], found: TreeUsers) -> PreflightFindings:
+    """Return what it means that processes use the tree at the destination.
+
+    One that writes there changes what is copied, and a hook that starts a service that runs already does nothing.
+    Others read old contents, at most; a shell whose current folder it is does no harm.
+    """
+    problems: list[str] = []
+    warnings: list[str] = []
+    if not found.users and not found.unseen:
+        return PreflightFindings(problems, warnings)
+    host, tree = job["dest_host"], arrival(job)
+    writers, readers = ([one for one in found.users if one.writes == writes] for writes in (True, False))
+    if writers:
+        told = (
+            f"{host}: {_tell_users(writers)} {'has' if len(writers) == 1 else 'have'} files in {tree} open for writing"
+        )
+        if job.get("dest_in_use") == "warn":
+            warnings.append(told)
+        else:
+            problems.append(
+                f"{told}, so the copy would not stay as it is, and starting a service that runs does nothing. Stop "
+                "what that is, and keep it stopped until the switch (systemctl disable --now SERVICE). If it does no "
+                "harm, set dest_in_use: warn in the job"
+            )
+    if readers:
+        warnings.append(
+            f"{host}: {_tell_users(readers)} {'uses' if len(readers) == 1 else 'use'} {tree}, and only reads"
+        )
+    if found.unseen:
+        warnings.append(
+            f"{host}: whether a service uses {tree} is not known for sure: {found.unseen}. Make sure that none does"
+        )
+    return PreflightFindings(problems, warnings)
+
+
+def _tell_users(users: Sequence[TreeUser]) -> str:
+    named = [
+        f"{one_line(one.name)[:_LONGEST]} (process {one.pid} of user {one_line(one.user)[:_LONGEST]}, for example "
+        f"{one_line(one.path)[:_LONGEST]})"
+        for one in users[:_USERS]
+    ]
+    more = [f"{len(users) - _USERS} more"] if len(users) > _USERS else []
+    *first, last = [*named, *more]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _room(host: str, dest: ProbedHost, predicted: TransferSummary | None) -> list[str]:

@@ -132,6 +132,25 @@ class Comparison:
 
 
 @dataclass
+class TreeUser:
+    """A process at the destination that uses the tree there."""
+
+    pid: int
+    name: str
+    user: str
+    path: str  # of one file or folder, relative to the tree
+    writes: bool
+
+
+@dataclass
+class TreeUsers:
+    """The processes that use a tree, as the step find_tree_users returns them."""
+
+    users: list[TreeUser] = field(default_factory=list)
+    unseen: str = ""  # why there may be others
+
+
+@dataclass
 class ProbedHost:
     """What one host says of itself before a migration, as the step discover returns it."""
 
@@ -151,6 +170,8 @@ class ProbedHost:
     acls: bool | None = None
     record: object = None  # of the job, at its destination; see record
     lease: object = None  # likewise; see fleet.lease
+    users: list[TreeUser] = field(default_factory=list, metadata=SPARSE)  # of the tree, as in TreeUsers
+    unseen: str = field(default="", metadata=SPARSE)
 
 
 @dataclass

@@ -33,7 +33,7 @@ from .advice import advice
 from .groups import Gate
 from .job_run import Failure, JobRun, divide_hooks
 from .phases import Phase, Remedy, Step, find_remedies
-from .preflight import agreement, judge_preflight, needed_programs
+from .preflight import agreement, judge_preflight, judge_tree_users, needed_programs
 from .state import (
     AFTER,
     BEFORE,
@@ -236,6 +236,8 @@ class MigrationWorkflow(JobRun):
     def _cut_over(self) -> Workflow:
         """Stop the source, and bring what is left to the destination."""
         state = self.state
+        if not self._has_done("stop"):
+            yield from self._require_unused()
         yield from self._pass_gate(Gate.STOP)
         if not self._has_done("stop"):
             now = self._services.now()
@@ -251,6 +253,14 @@ class MigrationWorkflow(JobRun):
         # Nothing serves meanwhile, so what does not pass soon brings the source back.
         yield from self._retry(self._final_pass, most=1 if state.stage is Stage.STOPPED else None)
         yield from self._pass_gate(Gate.SWITCH)  # which begins the switch of the whole group
+
+    def _require_unused(self) -> Workflow:
+        """Stop before the source does, if something writes to the tree at the destination since the preflight."""
+        self._reach()
+        found = judge_tree_users(self._job, (yield from self._ask(self._hosts.find_tree_users)))
+        self._warn(found.warnings)
+        if found.problems:
+            raise Stopped(". ".join(found.problems))
 
     def _switch(self) -> Workflow:
         """Let the destination serve. A switch that has begun is not undone, and the next run continues it."""

@@ -68,7 +68,9 @@ def test_all_mistakes_of_a_migration_are_one_message() -> None:
         "data",
         {"src_host": "odl", "src": "/x", "dest_host": "new", "dest": "/x", "name": "mail", "zzz": SECRET},
     ]
-    options = given_of("migrate", jobs=jobs, phase="cutovr", defaults={"deletee": True}, limits={"runningg": 3}, only="wbe")
+    options = given_of(
+        "migrate", jobs=jobs, phase="cutovr", defaults={"deletee": True}, limits={"runningg": 3}, only="wbe"
+    )
     said = refuse_migrations(options, HOSTS, False, {"migrate_rset": True, "migrate_limits": {}, "migrate_notes": ""})
     choices = "It can be auto, stream, rsync, rsyncd, tar_nc, scp, sftp"
     attributes = "owner, group, permissions, times, acls, xattrs, hardlinks, devices, sparse"

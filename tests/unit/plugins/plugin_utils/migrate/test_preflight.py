@@ -8,8 +8,19 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import PreflightFindings, judge_preflight
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import ProbedHost, TransferSummary
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import (
+    PreflightFindings,
+    judge_preflight,
+    judge_tree_users,
+    parse_tree_users,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import (
+    ProbedHost,
+    TransferSummary,
+    TreeUser,
+    TreeUsers,
+)
 
 JOB = {"src_host": "old", "dest_host": "new"}
 
@@ -98,6 +109,48 @@ def test_warnings(source, dest, words):
 )
 def test_what_is_no_loss_is_not_told(source, dest):
     assert judge(source, dest) == ([], [], "")
+
+
+def used(*names: str, writes: bool = True) -> list[TreeUser]:
+    return [TreeUser(800 + number, name, "mysql", f"{name}.log", writes) for number, name in enumerate(names, 1)]
+
+
+@pytest.mark.parametrize(
+    ("found", "job", "problems", "warnings"),
+    [
+        (TreeUsers(), {}, [], []),
+        (
+            TreeUsers(used("mariadbd")),
+            {},
+            ["new: mariadbd (process 801 of user mysql, for example mariadbd.log) has files in /srv/db open for "],
+            [],
+        ),
+        (TreeUsers(used("mariadbd")), {"dest_in_use": "refuse"}, ["set dest_in_use: warn in the job"], []),
+        (TreeUsers(used("mariadbd")), {"dest_in_use": "warn"}, [], ["mariadbd.log) has files in /srv/db open for"]),
+        (TreeUsers(used("a", "b")), {}, ["a.log) and b (process 802 of user mysql, for example b.log) have"], []),
+        (TreeUsers(used(*"abcde")), {}, ["c.log) and 2 more have files in /srv/db"], []),
+        (TreeUsers(used("bash", writes=False)), {}, [], ["bash.log) uses /srv/db, and only reads"]),
+        (TreeUsers(unseen="this system has no /proc"), {}, [], ["not known for sure: this system has no /proc. Make"]),
+    ],
+)
+def test_processes_that_use_the_destination(
+    found: TreeUsers, job: dict[str, str], problems: list[str], warnings: list[str]
+) -> None:
+    ends = {"src": "/srv/db", "dest": "/srv"}
+    judged = judge_preflight(
+        {"source": host(), "dest": host(users=found.users, unseen=found.unseen)}, {**JOB, **ends, **job}, []
+    )
+    assert judged[:2] == judge_tree_users({**JOB, **ends, **job}, found)[:2]
+    for texts, words in ((judged.problems, problems), (judged.warnings, warnings)):
+        assert len(texts) == len(words) and all(word in text for text, word in zip(texts, words)), texts
+
+
+def test_what_a_host_says_of_its_processes_is_harmless_and_typed() -> None:
+    one = {"pid": 1, "name": "\x1b]0;t\x07", "user": "x", "path": "a", "writes": True}
+    assert parse_tree_users({"users": [one]}).users[0].name == r"\x1b]0;t\x07"
+    for wrong in ({"users": 1}, {"users": [{**one, "pid": "1"}]}, {"users": [{"pid": 1}]}, []):
+        with pytest.raises(WrongShape):
+            parse_tree_users(wrong)
 
 
 CAROL = {

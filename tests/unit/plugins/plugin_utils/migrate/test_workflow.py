@@ -920,3 +920,16 @@ def test_a_run_that_is_killed_anywhere_is_continued(
             ended = len(killed[name].get("switch", {}).get("hooks", []))
             assert len([one for one in first if one in of_switch]) - ended in (0, 1), where
             assert [one for one in world.ran[len(first) :] if one in of_switch] == of_switch[ended:], where
+
+
+def test_a_service_that_writes_at_the_destination_stops_the_cutover_before_the_source_is_stopped(world: World):
+    world.transfers = None
+    world.used = {"users": [{"pid": 8, "name": "mariadbd", "user": "mysql", "path": "ibdata1", "writes": True}]}
+    hooks = {"before_cutover": [{"host": "source", "command": ["stop"]}]}
+    ran = world.run(hooks, phase=Phase.CUTOVER)
+    assert ran.result.failure is not None and ran.result.failure.phase == "cutover"
+    assert "mariadbd (process 8 of user mysql, for example ibdata1) has files in /srv open" in ran.result.failure.reason
+    assert world.ran == [] and "old still serves" in ran.result.failure.next and not world.state["quiesced"]
+    ran = world.run({**hooks, "dest_in_use": "warn"}, phase=Phase.CUTOVER)
+    assert ran.result.failure is None and world.ran == ["stop"]
+    assert any("mariadbd" in one for one in world.reports[-1]["warnings"])
