@@ -100,15 +100,35 @@ class _Namespaces:
     def of(self, entry: str, space: str) -> Locate:
         """Return what locates the paths of the namespace of a process."""
         if space not in self._known:
+            if not self._places:
+                self._places = self._find_places()
             mounts = list(_parse_places(_read(f"{self._proc}/{entry}/mountinfo")))
-            self._known[space] = lambda path: self._find(_place_of(path, mounts))
+            points = self._points_in(mounts)
+            self._known[space] = lambda path: (
+                self._find(_place_of(path, mounts)) if any(is_on(path, point) for point in points) else ""
+            )
         return self._known[space]
 
+    def _find_places(self) -> list[tuple[DevicePath, str]]:
+        mounts = list(_parse_places(_read(f"{self._proc}/self/mountinfo")))
+        inside = [(one, point) for point, one in mounts if point != self._tree and is_on(point, self._tree)]
+        return [(_place_of(self._tree, mounts), self._tree), *inside]
+
+    def _points_in(self, mounts: list[tuple[str, DevicePath]]) -> list[str]:
+        """Return the paths at which a namespace may have the tree: few are, and each file that is open asks."""
+        found = []
+        for point, mounted in mounts:
+            for place, _point in self._places:
+                if mounted.device != place.device:
+                    continue
+                if is_on(place.path, mounted.path):
+                    below = os.path.relpath(place.path, mounted.path)
+                    found.append(os.path.normpath(os.path.join(point, below)))
+                elif is_on(mounted.path, place.path):
+                    found.append(point)
+        return found
+
     def _find(self, place: DevicePath) -> str:
-        if not self._places:
-            mounts = list(_parse_places(_read(f"{self._proc}/self/mountinfo")))
-            self._places = [(_place_of(self._tree, mounts), self._tree)]
-            self._places += [(one, point) for point, one in mounts if point != self._tree and is_on(point, self._tree)]
         for one, point in self._places:
             if place.device == one.device and is_on(place.path, one.path):
                 below = os.path.join(point, os.path.relpath(place.path, one.path))
