@@ -320,6 +320,7 @@ class World:
         """Call the action once, with some of ``every`` job of the run."""
         workflows: dict[str, MigrationWorkflow] = {}
         groups = {name: group.jobs for name, group in find_groups(every or jobs).items()}
+        options = options._replace(groups=groups)
         services = self._services(workflows, groups, options)
         workflows.update({job["name"]: MigrationWorkflow(job, options, services) for job in jobs})
         waiting = [

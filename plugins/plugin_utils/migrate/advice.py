@@ -7,15 +7,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from .state import MigrationState, Stage
 
 GOES_ON = "and run the same command again; it goes on from here"
 
 
-def begin_again(name: str) -> str:
-    """Return what to type where a job is to begin again."""
-    return f"-e migrate_reset=true -e '{json.dumps({'migrate_only': [name]})}'"
+def begin_again(names: Sequence[str]) -> str:
+    """Return what to type where jobs are to begin again: one, or all of a group, which only run together."""
+    return f"-e migrate_reset=true -e '{json.dumps({'migrate_only': list(names)})}'"
+
+
+def members_of(state: MigrationState) -> list[str]:
+    """Return the jobs with which a job was to switch over, itself among them."""
+    return (state.group.members if state.group else None) or [state.name]
 
 
 def advice(state: MigrationState) -> str:
@@ -37,7 +43,7 @@ def advice(state: MigrationState) -> str:
         return (
             f"The switch has begun ({steps} of its steps are done), and {source} is stopped. Fix what failed, then "
             "continue the switch: -e migrate_phase=cutover. To go back instead, undo these steps and start "
-            f"{source} by hand, then begin again with -e migrate_reset=true."
+            f"{source} by hand, then begin again with {begin_again(members_of(state))}."
         )
     if stage is Stage.STOPPED:
         return (

@@ -21,6 +21,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from .advice import begin_again
 from .state import GroupState, MigrationState, Readiness, Switch
 
 States = Mapping[str, "MigrationState | None"]  # by job; None if none is kept, or if it cannot be read
@@ -137,7 +138,7 @@ def find_obstacles(states: States, run: str, gate: Gate) -> dict[str, str]:
         reason = (
             f"of its group, {', '.join(switched)} {'was' if len(switched) == 1 else 'were'} switched over before, and "
             f"{', '.join(waiting)} {'was' if len(waiting) == 1 else 'were'} not. Leave cutover_group out of what is to "
-            "be switched over by itself, or begin all of them again with -e migrate_reset=true"
+            f"be switched over by itself, or begin all of them again with {begin_again(list(states))}"
         )
     elif waiting:
         missing = [name for name in waiting if not _stands(states[name], run, NEEDED[gate])]

@@ -68,6 +68,7 @@ class Options(NamedTuple):
     compares_first: bool = True  # trees are compared before the switch
     hooks: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({})  # for all jobs, by list
     hook_folder: str = ""  # of files of tasks
+    groups: Mapping[str, Sequence[str]] = MappingProxyType({})  # of all jobs, the names of those in each
     hands_over: Collection[str] = ()  # names of jobs whose cutover is left to a later call of this run
     tasks_results: Mapping[str, TasksResult] = MappingProxyType({})  # by job
     continues: bool = False  # an earlier call of this run has begun the jobs
@@ -144,6 +145,11 @@ class JobRun:
         """The jobs that switch over together; empty if it does so alone."""
         return str(self._job.get("cutover_group") or "")
 
+    @property
+    def members(self) -> Sequence[str]:
+        """The names of the jobs that switch over together, this one among them."""
+        return self._options.groups.get(self.group) or [str(self._job["name"])]
+
     def hooks_of(self, kind: str) -> list[Mapping[str, Any]]:
         """Return a list of hooks: those for all jobs, and the job's own."""
         return [*self._options.hooks.get(kind, ()), *(self._job.get(kind) or ())]
@@ -183,7 +189,7 @@ class JobRun:
         if switch is not None and switch.done:
             self._services.tell(
                 f"{name} was switched over on {switch.at}, so nothing is transferred. To begin it again: "
-                f"{begin_again(name)}"
+                f"{begin_again(self.members)}"
             )
         return None
 
@@ -201,7 +207,7 @@ class JobRun:
             raise Stopped(
                 f"{self._services.store.state_path(job['name'])} was written for {was.src_host}:{was.src} to "
                 f"{was.dest_host}:{was.dest}, which is not what this job moves. Use another name for the job, or "
-                f"begin it again with {begin_again(job['name'])}"
+                f"begin it again with {begin_again(self.members)}"
             )
         self._warnings = list(state.warnings)
         if options.continues and state.run.id == options.run_id:
@@ -280,7 +286,7 @@ class JobRun:
         self._is_elsewhere = bool(holder)
         self._warn([holder] if holder else [])
         path = self._services.store.state_path(self._job["name"])
-        conflict = "" if options.reset else find_conflict(self.state, dest.record, path)
+        conflict = "" if options.reset else find_conflict(self.state, dest.record, path, self.members)
         if conflict:
             raise Stopped(conflict, is_held=is_switched_elsewhere(self.state, dest.record))
         return probes

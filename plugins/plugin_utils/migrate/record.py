@@ -10,6 +10,7 @@ other control nodes where the job is, and stops a run whose copy knows less than
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
@@ -120,13 +121,14 @@ def _tells_of_a_switch(record: Record, state: MigrationState) -> bool:
     return record.stage in _SWITCH and not state.is_switched and not is_older
 
 
-def find_conflict(state: MigrationState, found: object, path: str) -> str:
+def find_conflict(state: MigrationState, found: object, path: str, members: Sequence[str] = ()) -> str:
     """Return why a run must stop and ask, empty if it need not.
 
-    ``state`` is the copy beside the inventory, which is kept at ``path``; ``found`` is what the destination has.
+    ``state`` is the copy beside the inventory, which is kept at ``path``; ``found`` is what the destination has, and
+    ``members`` are the jobs of its group.
     """
     name, host = state.name, state.identity.dest_host
-    again = begin_again(name)
+    again = begin_again(members or [name])
     try:
         record = parse_record(host, state.identity, found)
     except ValueError as error:

@@ -88,7 +88,7 @@ def _totals(passes: Sequence[TransferSummary]) -> Totals:
 def _forecast(state: MigrationState, passes: Sequence[TransferSummary]) -> Forecast:
     """Return the downtime to expect: that of the rehearsal, or the last pass again and a comparison, without hooks."""
     rehearsal = state.phases.rehearsal
-    if state.is_switched:
+    if state.is_switched or state.is_back:  # what goes back stops nobody
         return {}
     if rehearsal:
         seconds = float(max(0, (seconds_of(rehearsal.at) or 0) - (seconds_of(rehearsal.since) or 0)))

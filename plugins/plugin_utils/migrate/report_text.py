@@ -13,6 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted impor
 
 from ..host_text import markdown_code, markdown_list, markdown_row, markdown_text
 from ..units import format_bytes, format_size
+from .state import BACK
 
 _PASSES = (
     *("phase", "when", "method", "entries", "changed", "deleted", "changed meanwhile", "bytes", "sent", "seconds"),
@@ -95,13 +96,14 @@ def render_overall(reports: Sequence[Mapping[str, Any]], now: str, by: str) -> s
     if failed:
         lines += ["## Stopped", "", *map(_stop_line, failed), "", "## All jobs", ""]
     lines += [*_table(_JOBS), *map(_job_row, [*failed, *(one for one in reports if not one["failure"])])]
-    totals = [one.get("totals", {}) for one in reports]
+    moved = [one for one in reports if not _goes_back(one)]
+    totals = [one.get("totals", {}) for one in moved]
     entries, size, sent, deleted = (
         sum(one.get(name, 0) for one in totals) for name in ("entries", "bytes", "bytes_sent", "files_deleted")
     )
     figures = f"{entries} | {format_bytes(size)} | {format_bytes(sent)} | {deleted}"
     states = f"{len(failed)} stopped, {sum(map(_is_switched, reports))} switched over"
-    lines.append(f"| **sum of {len(reports)}** | | | {figures} | | | {states} |")
+    lines.append(f"| **sum of {len(moved)}** | | | {figures} | | | {states} |")
     return "\n".join([*lines, ""])
 
 
@@ -179,9 +181,11 @@ def _job_row(report: Mapping[str, Any]) -> str:
     size, sent = (format_bytes(totals[one]) if totals else "" for one in ("bytes", "bytes_sent"))
     entries, deleted = (totals.get(one, "") if totals else "" for one in ("entries", "files_deleted"))
     downtime = _lasted([one for one in report.get("downtimes", ()) if "rehearsal" not in one])
-    if not downtime and report.get("forecast"):
+    if not downtime and report.get("forecast") and not _goes_back(report):
         downtime = f"about {report['forecast']['lasted']} (forecast)"
     state = "switched over" if _is_switched(report) else list(phases)[-1] if phases else "not begun"
+    if _goes_back(report) and "sync" in phases:
+        state = "copied back"
     if report["failure"]:
         state = f"stopped in {report['failure']['phase']}"
     figures = (entries, size, f"{sent}{predicted}", f"{deleted}{predicted}")
@@ -192,6 +196,11 @@ def _job_row(report: Mapping[str, Any]) -> str:
 def _ends(report: Mapping[str, Any]) -> list[str]:
     identity = report["identity"]
     return [f"{identity[f'{end}_host']}:{markdown_code(identity[end])}" for end in ("src", "dest")]
+
+
+def _goes_back(report: Mapping[str, Any]) -> bool:
+    """Return whether a job copies back what the new host has: nothing stops for that, and no tree moves."""
+    return bool(report["identity"]["dest"].endswith(BACK))
 
 
 def _is_switched(report: Mapping[str, Any]) -> bool:

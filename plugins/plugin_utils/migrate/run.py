@@ -210,6 +210,7 @@ class MigrationRun:
             compares_first=given["verify_when"] == "before_switch",
             hooks=hooks,
             hook_folder=given["hook_folder"],
+            groups={name: group.jobs for name, group in self._groups.items()},
             hands_over=() if continues else self._with_tasks(hooks),
             tasks_results=read_tasks_results(given["tasks_results"]),
             continues=continues,

@@ -23,11 +23,12 @@ run, since only a person can decide which host should serve.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
-from ..fleet.scheduler import Workflow
+from ..fleet.scheduler import Barrier, Workflow
 from ..fleet.workflow import Stopped, retry, stop_alone
 from .advice import advice
 from .groups import Gate
@@ -54,6 +55,7 @@ from .state import (
 from .verify import tell_differences
 
 _IN_SERVICE = ("unread", "differs")  # what may happen to files while the source is in service
+_REVIVED = "revived"  # among what a run has done
 _STOPS = (Step.CUTOVER, Step.REHEARSE, Step.SWITCH)  # the steps with hooks
 
 
@@ -284,8 +286,10 @@ class MigrationWorkflow(JobRun):
         """Put the source back in service, and note how long a cutover takes."""
         state, phases = self.state, self.state.phases
         yield from self._run_hooks(FAILED, self.hooks_of(FAILED))
-        self._serve_again()
-        served = state.downtimes[-1].to if self.hooks_of(BEFORE) else self._services.now()
+        served = self._services.now()
+        still = yield from self._serve_again(served)
+        if still:
+            raise Stopped(still)
         # What was found says nothing about the trees from now on.
         phases.rehearsal = Rehearsal(served, state.cutover_at, phases.cutover, phases.verify)
         phases.cutover = phases.verify = phases.verify_failed = None
@@ -319,7 +323,8 @@ class MigrationWorkflow(JobRun):
                 try:
                     yield from stop_alone(self._run_hooks(kind, self.hooks_of(kind)))
                     if remedy is Remedy.REVIVE:
-                        self._serve_again()
+                        still = yield from self._serve_again(self._services.now())
+                        failure.reason += f" -- and {still}" if still else ""
                 except Stopped as stopped:
                     is_of_hook = bool(self.state.hooks and self.state.hooks[-1].result == "failed")
                     then = f"a hook of {kind} failed, too" if is_of_hook else "what was to undo it could not be done"
@@ -331,12 +336,36 @@ class MigrationWorkflow(JobRun):
     def _remedies(self) -> tuple[Remedy, ...]:
         return find_remedies(self.state, in_switch=self.step is Step.SWITCH)
 
-    def _serve_again(self) -> None:
-        """Note that the source is back in service, unless nothing puts it there."""
-        is_still = bool(self.hooks_of(BEFORE)) and not self.hooks_of(FAILED)
-        if not is_still:
-            self._end_downtime(self._services.now(), "the old host again")
-        self.state.stopped = is_still
+    def _serve_again(self, now: str) -> Generator[Any, Any, str]:
+        """Note that the source is back in service since ``now``, unless nothing puts it there.
+
+        Its group has one truth: what a job of it stopped on the same host and could not bring back may be what serves
+        this tree, too. Return a sentence on that, empty if there is no such job.
+        """
+        has_hooks = bool(self.hooks_of(FAILED)) or not self.hooks_of(BEFORE)
+        if has_hooks:
+            self._mark_done(_REVIVED)
+        if self.group:
+            yield Barrier(self.group, lambda waiting: dict.fromkeys(waiting, ""))
+        still = self._find_unrevived()
+        if has_hooks and not still:
+            self._end_downtime(now, "the old host again")
+        self.state.stopped = bool(still) or not has_hooks
+        if not (has_hooks and still):
+            return ""
+        source = self.state.identity.src_host
+        return f"{source} may still be stopped by the hooks of job {', '.join(still)}, which could not bring it back"
+
+    def _find_unrevived(self) -> list[str]:
+        """Return the other jobs of the group that may have left the same source stopped."""
+        found = []
+        for name in self.members:
+            with contextlib.suppress(Stopped):
+                other = self._load(name) if name != self.state.name else None
+                is_revived = other and other.run.id == self._options.run_id and _REVIVED in other.run.done
+                if other and other.stopped and other.identity.src_host == self.state.identity.src_host:
+                    found += [] if is_revived else [name]
+        return found
 
     def _end_downtime(self, now: str, serves: str) -> None:
         """Note the time from the first hook that stops the source until a host serves again.

@@ -19,6 +19,7 @@ def state(**changes) -> MigrationState:
 FAILED = {"failure": {"phase": "seed", "at": "x", "reason": "no space"}}
 SENT, PREFLIGHT = {"at": "x"}, {"at": "x"}
 BEGUN = {"switch": {"done": False, "steps": 1}}
+GROUP = {"group": {"name": "server", "run": "1", "stands": "ready", "members": ["data", "home"]}}
 MADE = {"switch": {"done": True, "steps": 2}}
 
 
@@ -42,9 +43,16 @@ MADE = {"switch": {"done": True, "steps": 2}}
         ({"quiesced": True}, ["may still be stopped"], ["still serves"]),
         (
             {**FAILED, **BEGUN, "quiesced": True},
-            ["1 of its steps", "old is stopped", "migrate_phase=cutover", "migrate_reset=true"],
+            [
+                "1 of its steps",
+                "old is stopped",
+                "migrate_phase=cutover",
+                "migrate_reset=true",
+                '"migrate_only": ["data"]',
+            ],
             ["serves"],
         ),
+        ({**BEGUN, **GROUP}, ["migrate_reset=true", '{"migrate_only": ["data", "home"]}'], []),
         ({**BEGUN, "quiesced": True}, ["continue the switch: -e migrate_phase=cutover"], ["named above", "serves"]),
         ({**MADE, "phases": {"verify": {"identical": True}}}, ["Done"], ["migrate_phase"]),
         (MADE, ["not compared", "migrate_phase=verify"], []),

@@ -48,7 +48,8 @@ def test_a_record_counts_no_more_where_the_job_was_begun_again_after_it():
 
 def test_a_record_that_is_gone_stops_a_run_only_where_there_was_one():
     assert find_conflict(parse_state(SERVING), None, "p") == ""
-    assert "has no record of job data any more" in find_conflict(parse_state({**SERVING, "kept": True}), None, "p")
+    told = find_conflict(parse_state({**SERVING, "kept": True}), None, "p", ["data", "home"])
+    assert "has no record of job data any more" in told and '{"migrate_only": ["data", "home"]}' in told
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,5 @@ def test_the_downtime_to_expect_is_that_of_the_rehearsal_or_of_the_last_pass_and
     assert (found["seconds"], found["lasted"]) == (125, "0:02:05") and "rehearsal" in found["why"]
     assert seconds({**phases, "rehearsal": rehearsal}, switch={"done": False, "steps": 0}) is None
     assert seconds({}) is None and seconds({"seed": {}}) is None
+    back = {**FRESH["identity"], "dest": "/srv.from-new"}
+    assert seconds(phases, identity=back) is None  # which stops nothing

@@ -218,3 +218,13 @@ def test_reports_of_earlier_versions_can_be_told_together():
     early = {name: value for name, value in report("early").items() if name not in added}
     row = "| [early](early.md) | old:`/srv/a\\|b` | new:`` /srv/`b` `` |  |  |  |  | not yet |  | not begun |\n"
     assert row in render_overall([early], "2026-01-02T00:00:00Z", "root@node")
+
+
+def test_a_job_that_goes_back_has_no_downtime_and_is_in_no_sum():
+    identity = {"src_host": "new", "src": "/srv/", "dest_host": "old", "dest": "/srv.from-new"}
+    forecast = {"seconds": 100.0, "lasted": "0:01:40", "why": "as long as the last pass took"}
+    phases = {"seed": SEED, "sync": {"passes": []}}
+    back = report("web.from-new", identity=identity, phases=phases, forecast=forecast, totals=TOTALS)
+    lines = render_overall([switched(), back], "2026-01-02T00:00:00Z", "root@node").splitlines()
+    assert lines[-2].endswith("| not yet |  | copied back |") and "(forecast)" not in lines[-2]
+    assert lines[-1].startswith("| **sum of 1** | | | 1000 | 3.0 GiB |")

@@ -854,6 +854,34 @@ def test_one_job_of_a_group_that_fails_brings_all_sources_back(world: World, tas
     assert all(one.result.failure and "old still serves" in one.result.failure.next for one in done.values())
 
 
+@pytest.mark.parametrize("phase", [Phase.CUTOVER, Phase.REHEARSE])
+@pytest.mark.parametrize("fails", ["revive home", ""], ids=["its hook fails", "it has no hook"])
+def test_a_source_that_one_job_of_a_group_leaves_stopped_serves_for_none_of_them(
+    world: World, fails: str, phase: Phase
+):
+    world.transfers = None
+    if phase is Phase.CUTOVER:
+        world.answers["stop home"] = FAILS
+    elif not fails:
+        return  # refused: nothing would bring the source back
+    world.answers[fails] = FAILS
+    plain: dict[str, Any] = {kind: [] for kind in ("before_cutover", "cutover_failed")}
+    own: dict[str, Any] = {} if fails else {"cutover_failed": []}
+    away = member("away", src_host="older", **plain)
+    jobs = [member("data"), member("home", **own), member("logs", **plain), away]
+    done = world.run_all(jobs, **{**CUTOVER, "phase": phase})
+    advised = {name: one.result.failure.next if one.result.failure else "" for name, one in done.items()}
+    assert all("old may still be stopped. Start it by hand" in advised[name] for name in ("data", "home", "logs")), (
+        advised
+    )
+    assert "older still serves" in advised["away"] or phase is Phase.REHEARSE
+    for name in ("data", "logs"):
+        state = world.read(name)
+        assert state["quiesced"] and not state.get("downtimes")
+        assert "old may still be stopped by the hooks of job home" in state["failure"]["reason"]
+    assert not world.read("away")["quiesced"]
+
+
 def test_no_source_of_a_group_is_brought_back_while_another_is_being_stopped(world: World):
     """What one job stops, the hooks of another may need: all are stopped, or at a gate, before the first comes back."""
     world.transfers = None
