@@ -83,11 +83,11 @@ class BackupRun:
         the other, since a source that a hook has stopped waits for no other backup.
         """
         interruption.words = WORDS
-        left = self._waiting
+        left, run_id = self._waiting, self._services.run_id
         units = [left]
         if self._continues:
             left = [one for one in left if one.name not in self._made_before]
-            left.sort(key=lambda one: self._store.read_state(one.name) is None)  # one that has begun goes on first
+            left.sort(key=lambda one: not self._store.has_begun(one.name, run_id))  # its source may be stopped
             units = [[one] for one in left]
         try:
             for unit in units:

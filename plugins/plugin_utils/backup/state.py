@@ -35,12 +35,14 @@ class Stage(Enum):
 
 
 HOOKS_AFTER = "hook after"  # names failures of these hooks; they do not change the stage
+OWED, OWED_HOOKS = "owed", "owed hook after"  # count hooks after that are run for a killed run, and name failures
 
 
 class Step(Enum):
     """A step of a backup, in their order."""
 
     CLAIM = "claim"  # keeps other runs from making the same backup
+    OWED = "owed"  # the hooks after that a killed run did not come to
     BEGIN = "begin"
     HOOKS_BEFORE = "hooks_before"
     TRANSFER = "transfer"
@@ -192,15 +194,24 @@ class BackupState:
     ended_claim: str = ""  # that of an earlier run that never released its claim
     said: SnapshotAnswers = field(default_factory=SnapshotAnswers)
     transfers: list[PathTransfer] = field(default_factory=list)
+    owed: str = ""  # when the run began that was killed before all its hooks after had ended; empty if none was
     hook: HookRun | None = None  # that runs
     hooks: list[HookRun] = field(default_factory=list)  # that have run
     hooks_run: dict[str, int] = field(default_factory=dict)  # how many hooks of each list have ended
+    hooks_failed: list[str] = field(default_factory=list)  # why hooks after failed, while others of the list are left
     failures: list[StepFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what a person should know although it succeeded
 
     def dump(self) -> dict[str, object]:
         """Return what the file holds."""
         return dump_dataclass(self)
+
+    def find_owed(self, hooks_after: int) -> str:
+        """Return when the run began that still owes hooks after, of which the job has so many; empty if none does."""
+        if self.owed and self.hooks_run.get(OWED, 0) < hooks_after:
+            return self.owed
+        has_begun = any(one.kind == "before" for one in (*self.hooks, *([self.hook] if self.hook else ())))
+        return self.at if has_begun and self.hooks_run.get("after", 0) < hooks_after else ""
 
     @property
     def has_failed(self) -> bool:
@@ -216,7 +227,7 @@ class BackupState:
         """
         listed = self.said.list
         states = {one.state for one in listed.snapshots} if listed else set()
-        unwanted = set()
+        unwanted = set() if self.owed else {Step.OWED}
         if listed:
             unwanted.add(Step.LIST)
         if "aside" in states or (listed and self.said.prune):

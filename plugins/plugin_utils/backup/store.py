@@ -57,6 +57,11 @@ class Store:
         except (OSError, ValueError):
             return None
 
+    def has_begun(self, run_id: str, run: str) -> bool:
+        """Return whether an earlier call of this run began a backup. A killed run may have left a state of it, too."""
+        state = self.read_state(run_id)
+        return state is not None and state.run_id == run
+
     def save_state(self, run_id: str, state: BackupState) -> None:
         """Write how far a backup is, for a later call of the action. Raises OSError."""
         self._folder.save(_state(run_id), state.dump())

@@ -5,6 +5,7 @@
 """The workflow of a backup: one job for one host, from its claim to its record.
 
     claim           keep other runs from making the same backup
+    owed            run the hooks after that a killed run did not come to
     begin           begin a snapshot, or resume that of an interrupted run
     hooks_before    stop or freeze what is backed up
     transfer        fill the snapshot; without hooks before, the first execution of the transfer begins it
@@ -23,6 +24,7 @@ action goes on by the state on disk.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
@@ -41,18 +43,32 @@ from ..task_failure import tell_failure
 from ..units import seconds_of
 from .hosts import Filling, Hosts
 from .jobs import Run
-from .state import HOOKS_AFTER, BackupRecord, BackupState, BegunSnapshot, Stage, Step, StepFailure, make_record
+from .state import (
+    HOOKS_AFTER,
+    OWED,
+    OWED_HOOKS,
+    BackupRecord,
+    BackupState,
+    BegunSnapshot,
+    Stage,
+    Step,
+    StepFailure,
+    make_record,
+)
 from .store import Store
 from .transfers import expect, job_of, read_transfer, tell_notes
 
 _STAGES: Mapping[Step, Stage] = {
     Step.CLAIM: Stage.BEGIN,
+    Step.OWED: Stage.BEGIN,
     Step.BEGIN: Stage.BEGIN,
     Step.HOOKS_BEFORE: Stage.HOOKS_BEFORE,
     Step.FINISH: Stage.FINISH,
     Step.PRUNE: Stage.PRUNE,
     Step.CHECK: Stage.CHECK,
 }
+
+_OF_HOOKS: Mapping[Step, str] = {Step.OWED: OWED_HOOKS, Step.HOOKS_AFTER: HOOKS_AFTER}
 
 
 class BackupServices(NamedTuple):
@@ -90,19 +106,40 @@ class BackupWorkflow:
         self._uncompared: Uncompared | None = None
 
     def _read_state(self) -> BackupState:
-        """Return the state that an earlier call of this run has left, or that of a backup that has not begun."""
-        services = self._services
-        found = services.store.read_state(self._run["id"]) if services.continues else None
-        return found if found and found.run_id == services.run_id else BackupState(services.now(), services.run_id)
+        """Return the state that an earlier call of this run has left, or that of a backup that has not begun.
+
+        A run that was killed between its hooks has left a state, too, which says that it owes those after.
+        """
+        services, run = self._services, self._run
+        found = services.store.read_state(run["id"]) if services.continues or self._has_both_hooks else None
+        if found and services.continues and found.run_id == services.run_id:
+            return found
+        state = BackupState(services.now(), services.run_id)
+        if found:
+            state.owed = found.find_owed(len(run["after"]))
+            state.hooks_run[OWED] = found.hooks_run.get(OWED if found.owed else "after", 0)
+        return state
+
+    @property
+    def _has_both_hooks(self) -> bool:
+        """Whether a hook may stop something that another one starts again."""
+        return bool(self._run["before"] and self._run["after"])
 
     def _save(self) -> None:
-        if self._services.continues and self.state.claim:
+        """Keep the state for later calls, and for the next run, if this one is killed while its source is stopped."""
+        if not self.state.claim:
+            return
+        if self._services.continues:
             self._services.store.save_state(self._run["id"], self.state)
+        elif self._has_both_hooks:
+            with contextlib.suppress(OSError):  # a full disk here must not keep a source stopped
+                self._services.store.save_state(self._run["id"], self.state)
 
     def run(self) -> Workflow:
         """Make the steps that are left, one after the other."""
         steps: Mapping[Step, Callable[[], Workflow]] = {
             Step.CLAIM: self._claim,
+            Step.OWED: self._run_owed,
             Step.BEGIN: lambda: self._snapshots(begin=self._begin_options),
             Step.HOOKS_BEFORE: partial(self._run_hooks, "before", self._run["before"]),
             Step.TRANSFER: partial(self._retry, self._transfer),
@@ -149,7 +186,7 @@ class BackupWorkflow:
         if step is Step.LIST and state.has_failed:
             self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
         else:
-            name = HOOKS_AFTER if step is Step.HOOKS_AFTER else state.stage.value
+            name = _OF_HOOKS.get(step, state.stage.value)
             state.failures.append(StepFailure(name, reason))
             self._save()
 
@@ -186,19 +223,43 @@ class BackupWorkflow:
 
     # Hooks
 
-    def _run_hooks(self, kind: str, hooks: Sequence[Mapping[str, Any]]) -> Workflow:
-        """Run the hooks of a list that have not ended, up to one that fails: raises Stopped. Check mode runs none."""
-        ended = self.state.hooks_run
-        for number in range(ended.get(kind, 0), 0 if self._check else len(hooks)):
+    def _run_owed(self) -> Workflow:
+        """Run the hooks after of a killed run, before anything that could keep this run from its own hooks after."""
+        run, state = self._run, self.state
+        ran = "would be run" if self._check else "were run"
+        said = f"the run of {state.owed} was killed before all its hooks after had ended; they {ran} first"
+        if said not in state.notes:
+            state.notes.append(said)
+            self._services.tell(f"{run['id']}: {said}")
+        try:
+            yield from self._run_hooks("after", run["after"], OWED)
+        except Stopped:
+            state.owed = ""
+            raise
+        state.owed = ""
+
+    def _run_hooks(self, kind: str, hooks: Sequence[Mapping[str, Any]], counter: str = "") -> Workflow:
+        """Run the hooks of a list that have not ended. Check mode runs none.
+
+        The first hook before that fails raises Stopped. All hooks after run, and then those that failed raise Stopped.
+        """
+        ended, failed, counter = self.state.hooks_run, self.state.hooks_failed, counter or kind
+        for number in range(ended.get(counter, 0), 0 if self._check else len(hooks)):
             try:
                 yield from stop_alone(self._run_hook(kind, hooks[number]))
-            except Stopped:
+            except Stopped as stopped:
                 self._end_hook("failed")
-                ended[kind] = len(hooks)
-                raise
-            self._end_hook("done")
-            ended[kind] = number + 1
+                if kind == "before":
+                    ended[counter] = len(hooks)
+                    raise
+                failed.append(str(stopped))
+            else:
+                self._end_hook("done")
+            ended[counter] = number + 1
             self._save()
+        if failed:
+            self.state.hooks_failed = []
+            raise Stopped(". ".join(failed))
 
     def _run_hook(self, kind: str, written: Mapping[str, Any]) -> Workflow:
         """Run one hook, or end one of which the role has run the file of tasks. Raises Stopped if it failed."""

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup import workflow as workflow_module
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BackupRecord
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BackupRecord, BackupState
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.workflow import BackupServices, BackupWorkflow
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of, release
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.folder import Folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.hook_steps import TasksHook, TasksResult
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
@@ -362,7 +362,7 @@ def test_hooks_run_around_the_transfer_on_the_hosts_that_they_name(world: World)
     )
     hooks = [(one.kind, one.host, one.name, one.rc, one.changed, one.result) for one in world.reports[0].hooks]
     assert hooks[0] == ("before", "web", "freeze it", 0, True, "done") and len(hooks) == 4
-    assert not (world.folder / "running").exists()
+    assert not list((world.folder / "running").rglob("*.json"))
 
 
 @pytest.mark.parametrize(
@@ -370,10 +370,10 @@ def test_hooks_run_around_the_transfer_on_the_hosts_that_they_name(world: World)
     [
         ([1], ["begin", "hook", "hook", "hook", "list"], "hook before: hook freeze it on web failed"),
         ([0, 1], ["begin", "hook", "hook", "hook", "hook", "list"], "hook before: hook freeze it on localhost failed"),
-        ([0, 0, 1], ["begin", "hook", "hook", "hook", *WHOLE[1:]], "hook after: hook Thaw on vault failed: thaw"),
+        ([0, 0, 1], BEGUN_WITH_HOOKS, "hook after: hook Thaw on vault failed: thaw"),
     ],
 )
-def test_a_hook_that_fails_ends_its_list_and_the_hooks_after_always_run(
+def test_a_hook_before_that_fails_ends_its_list_and_all_hooks_after_run(
     world: World, rcs: list[int], actions: list[str], failure: str
 ):
     world.rcs = rcs
@@ -381,6 +381,68 @@ def test_a_hook_that_fails_ends_its_list_and_the_hooks_after_always_run(
     assert world.actions == actions
     (said,) = world.failures
     assert said.startswith(failure) and "(rc 1)" in said and "it went wrong" in said
+
+
+def test_the_failures_of_hooks_after_are_reported_together(world: World):
+    world.rcs = [0, 0, 1, 1]
+    world.live(before=[BEFORE, BEFORE], after=[AFTER, {**AFTER, "name": "Mount"}])
+    (said,) = world.failures
+    assert world.actions == BEGUN_WITH_HOOKS and "hook Thaw on vault" in said and "hook Mount on vault" in said
+
+
+def kill_at(world: World, monkeypatch: pytest.MonkeyPatch, hook: int, **hooks: Any) -> None:
+    """Make a backup whose process ends in its hook of this number, counted from 0."""
+    count = itertools.count()
+    run_once = World.run_once
+
+    def die(self: World, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if next(count) == hook:
+            raise KeyboardInterrupt
+        return run_once(self, module, arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(World, "run_once", die)
+        with pytest.raises(KeyboardInterrupt):
+            world.live(**hooks)
+    world.open = 0
+    world.asked.clear()
+    world.transfers = [MOVED, MOVED]
+    path = Store(str(world.folder), writes=True).claim_path("web/data")
+    release(path, process_of(os.getpid()))
+
+
+@pytest.mark.parametrize(("hook", "owed"), [(0, 2), (1, 2), (2, 2), (3, 1)])
+def test_the_hooks_after_that_a_killed_run_owes_come_first_even_if_nothing_can_begin(
+    world: World, monkeypatch: pytest.MonkeyPatch, hook: int, owed: int
+):
+    kill_at(world, monkeypatch, hook, **HOOKS)
+    world.answers["begin"] = lost("vault")
+    world.live(**HOOKS)
+    assert world.actions == ["hook"] * owed + ["begin", "list"]
+    assert "was killed before all its hooks after had ended; they were run first" in world.reports[-1].notes[0]
+    world.asked.clear()
+    world.answers["begin"] = BEGUN
+    world.live(**HOOKS)
+    assert world.actions == BEGUN_WITH_HOOKS and world.reports[-1].notes == [], "nothing is owed any more"
+
+
+def test_owed_hooks_that_fail_are_reported_and_the_backup_is_made(world: World, monkeypatch: pytest.MonkeyPatch):
+    kill_at(world, monkeypatch, 1, **HOOKS)
+    world.rcs = [1]
+    world.live(**HOOKS)
+    assert world.actions == ["hook", "hook", *BEGUN_WITH_HOOKS]
+    (said,) = world.failures
+    assert said.startswith("owed hook after: hook Thaw on vault failed")
+
+
+def test_check_mode_runs_no_owed_hook(world: World, monkeypatch: pytest.MonkeyPatch):
+    kill_at(world, monkeypatch, 1, **HOOKS)
+    world.live(check_mode=True, **HOOKS)
+    assert "hook" not in world.actions and "would be run first" in world.reports[-1].notes[0]
+    world.asked.clear()
+    world.transfers = [MOVED, MOVED]
+    world.live(**HOOKS)
+    assert world.actions == ["hook", "hook", *BEGUN_WITH_HOOKS]
 
 
 def test_a_host_that_is_lost_in_a_hook_fails_this_backup_and_the_hooks_after_run(world: World):
@@ -454,7 +516,7 @@ FAILS = TasksResult("", failed=True, result={"msg": "no such service"}, task="St
 )
 def test_the_hooks_after_run_once_whatever_becomes_of_files_of_tasks(world: World, answer: Any, words: str):
     world.live_with_tasks(answer, **TASKS)
-    assert world.actions == ["begin", "hook", "dump.yml", "restart.yml", "list"] and world.holder is None
+    assert world.actions == ["begin", "hook", "dump.yml", "restart.yml", "hook", "list"] and world.holder is None
     before, after = world.failures
     assert before.startswith("hook before: hook tasks of dump.yml on web failed: ") and words in before
     assert after.startswith("hook after: hook Restart on vault failed: ") and words in after
@@ -464,12 +526,12 @@ def test_the_hooks_after_run_once_whatever_becomes_of_files_of_tasks(world: Worl
 @pytest.mark.parametrize("answer", [FAILS, None], ids=["fails", "lost"])
 def test_a_file_of_tasks_after_that_failed_does_not_spoil_the_snapshot(world: World, answer: Any):
     world.live_with_tasks(answer, after=[RESTART, AFTER])
-    assert world.actions == ["begin", "restart.yml", *WHOLE[1:]] and len(world.failures) == 1
+    assert world.actions == ["begin", "restart.yml", "hook", *WHOLE[1:]] and len(world.failures) == 1
 
 
 def test_a_file_of_tasks_that_does_not_exist_is_a_failed_hook(world: World):
     world.live_with_tasks(**TASKS)
-    assert world.actions == ["begin", "hook", "list"] and not world.handed_over
+    assert world.actions == ["begin", "hook", "hook", "list"] and not world.handed_over
     assert "there is no file" in world.failures[0] and "restart.yml" in world.failures[1]
 
 
@@ -506,12 +568,22 @@ def test_no_hook_runs_twice_where_a_call_ends_with_an_error(world: World, monkey
 
 
 @pytest.mark.usefixtures("files")
-def test_what_a_killed_run_has_left_is_begun_anew(world: World):
+def test_a_killed_run_owes_its_hooks_after_and_its_backup_is_begun_anew(world: World):
     world.live(run_id="killed", **TASKS)
     assert world.actions == ["begin", "hook"] and len(world.handed_over) == 1
     world.asked.clear()
     world.live_with_tasks(**TASKS)
-    assert world.actions == ["begin", "hook", "dump.yml", "hook", "restart.yml", "hook", *WHOLE[1:]]
+    assert world.actions == [
+        *("restart.yml", "hook"),
+        *("begin", "hook", "dump.yml", "hook", "restart.yml", "hook", *WHOLE[1:]),
+    ]
+
+
+def test_a_backup_that_a_killed_run_has_begun_goes_before_no_other(tmp_path: Path):
+    store = Store(str(tmp_path), writes=True)
+    store.save_state("web/data", BackupState("2026-01-01T00:00:00Z", "killed"))
+    assert [store.has_begun("web/data", run) for run in ("killed", "this run")] == [True, False]
+    assert not store.has_begun("web/other", "this run")
 
 
 @pytest.mark.usefixtures("files")
