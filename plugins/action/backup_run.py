@@ -26,6 +26,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.slices import is_automated
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
@@ -58,7 +59,7 @@ class ActionModule(ConductAction):
             folder = find_folder("longhaul-backup", options["report_dir"], variables, self._templar.template)
         run_id = options["run_id"] or f"{now_text()}-{secrets.token_hex(8)}"
         known = {"folder": folder, "hook_folder": hook_folder, "run_id": run_id}
-        result = super().act({**options, **known}, write=write)
+        result = super().act({**options, **known, "started_by": started_by(self.variables)}, write=write)
         return result if result.get("failed") else {**result, **known}
 
     def conduct(
@@ -78,6 +79,7 @@ class ActionModule(ConductAction):
             "wanted": list(planned.by_id),
             "left_hosts": list(dict.fromkeys(one.pair.dest for one in left)),
             "hooks": [one._asdict() for one in due],
+            "busy": run.busy,
             "changed": run.changed,
         }
         return self.with_diff(result, run.diffs)
@@ -94,8 +96,15 @@ class ActionModule(ConductAction):
             if record.run_id == options["run_id"]:  # of a call whose result is lost
                 made[record.id] = record
         others = store.read_all(run["id"] for run in runs if run["id"] not in made)
+        busy = {**options["busy"], **store.read_busy(options["wanted"], options["run_id"])}
         health = judge(
-            runs, [*others, *made.values()], options["wanted"], list(made), time.time(), predicted=not store.writes
+            runs,
+            [*others, *made.values()],
+            options["wanted"],
+            list(made),
+            time.time(),
+            predicted=not store.writes,
+            busy=busy,
         )
         at = now_text()
         store.report({"at": at, "jobs": [one.dump() for one in health]}, render_report(health, at))

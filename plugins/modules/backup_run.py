@@ -63,6 +63,10 @@ options:
     type: list
     elements: str
     default: []
+  busy:
+    description: RV(busy) of the first call, for the report.
+    type: dict
+    default: {}
   tasks_results:
     description: How hooks ended that are files of tasks.
     type: list
@@ -105,6 +109,10 @@ options:
     type: list
     elements: dict
     default: []
+  takeover:
+    description: C(backup_takeover).
+    type: bool
+    default: false
   limits:
     description: C(fleet_limits).
     type: dict
@@ -149,6 +157,11 @@ left_hosts:
   type: list
   elements: str
   sample: []
+busy:
+  description: Why backups were not made at which another run is at work, by their ids.
+  returned: O(part=begin) and O(part=continue)
+  type: dict
+  sample: {}
 hooks:
   description: Files of tasks that are to be run now, each with C(job), C(id), C(host), C(file), C(timeout) and C(hidden).
   returned: O(part=begin) and O(part=continue)

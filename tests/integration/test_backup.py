@@ -228,9 +228,13 @@ def test_a_run_whose_control_node_was_killed_is_gone_on_with(hosts: Testbed, bac
     assert first.process.poll() is None, first.output
 
     here = backups.run_into_failure()
-    assert "alpha/data failed: begin: another run (process" in here and "Wait for it to end" in here, here
-    there = backups.run_into_failure(backup_report_dir=str(backups.folder.with_name("another node")))
-    assert "is writing to the unfinished snapshot" in there and "for another run" in there, there
+    assert "alpha/data is busy: another run (process" in here and "Wait for it to end" in here, here
+    other = {"backup_report_dir": str(backups.folder.with_name("another node"))}
+    for flags in ((), ("--check",)):
+        there = backups.run_into_failure(*flags, **other).replace("\n", " ")
+        assert "alpha/data is busy: " in there and "has been working on job alpha/data for" in there, there
+        assert "which is in 0:1" in there and "backup_takeover=true only if" in there, there
+    assert not backups.names("data")[:-1] and not (backups.folder / "jobs").exists()
     assert first.process.poll() is None, first.output
     first.kill()
     first.process.wait()

@@ -288,3 +288,5 @@ def test_a_backup_in_which_nothing_changed_needs_few_executions_and_tasks(hosts:
     done = [one.task.rpartition(" : ")[2] for one in again.results if one.status == "ok"]
     assert {"Make the backups", "Report how the backups are"} < set(done) and len(done) == 10, done
     assert len(backups.snapshots()) == 2
+    (lease,) = (hosts.root("beta") / "var/lib/longhaul/leases").glob("*.json")
+    assert json.loads(lease.read_text())["released"], "another control node may have it at once, at no execution"

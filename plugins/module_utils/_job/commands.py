@@ -221,11 +221,11 @@ def _lease(step: steps.Lease, _given: Given) -> Answer:
 def _snapshot(step: steps.SnapshotStep, given: Given) -> Mapping[str, object]:
     """Do something with the snapshots of a job; return the module's result with the ``warnings``.
 
-    Where it is refused, or a check found problems, the reason stands under ``refused`` in its place. Else the steps
-    ``then`` follow.
+    Where it is refused, or a check found problems, the reason stands under ``refused`` in its place. ``busy`` beside it
+    says whether another run is at work. Else the steps ``then`` follow.
     """
     from .._snapshot.actions import Holders, do_action
-    from .._snapshot.errors import Differs, Refused
+    from .._snapshot.errors import Busy, Differs, Refused
     from .state import destination_holder, source_reader
 
     repository, host, job = step["place"]
@@ -241,7 +241,7 @@ def _snapshot(step: steps.SnapshotStep, given: Given) -> Mapping[str, object]:
     try:
         done = do_action(step["action"], (repository, host, job), step["options"], holders, check, beside)
     except Refused as refused:
-        return {"refused": str(refused)}
+        return {"refused": str(refused), "busy": isinstance(refused, Busy)}
     except Differs:
         return {"differs": True, "warnings": []}
     if done.failed:

@@ -40,6 +40,7 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "change_limit": 50.0,
     "timezone": "UTC",
     "lazy": False,
+    "takeover": False,
     "control_time": None,
     "check_level": "contents",
     "check_subset": "1/1",
@@ -151,8 +152,16 @@ class _Actions:
 
     def begin(self) -> Begun:
         """Make the unfinished snapshot."""
-        run, ended = self._options["run"], self._options["ended_run"]
-        begun = begin(self._series, run, self._now, self._writer, ended=ended, check=self._dry)
+        options = self._options
+        begun = begin(
+            self._series,
+            options["run"],
+            self._now,
+            self._writer,
+            ended=options["ended_run"],
+            takeover=options["takeover"],
+            check=self._dry,
+        )
         self.after = (self.before if begun.finished else self.before.begun(begun.name)).settled(self._now)
         return begun
 

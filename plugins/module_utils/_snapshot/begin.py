@@ -20,7 +20,7 @@ from . import names
 from .atomic_io import write_json
 from .break_hardlinks import break_hardlinks
 from .damage import known_damage
-from .errors import Refused
+from .errors import Busy, Refused
 from .facts import RSNAPSHOT, TRANSFER, Facts
 from .repository import Series
 
@@ -45,13 +45,14 @@ def begin(
     writer: Callable[[str], str | None] = lambda path: None,
     *,
     ended: str | None = None,
+    takeover: bool = False,
     check: bool = False,
 ) -> Begun:
     """Make the unfinished snapshot, or take over the one that is there, for the run with the token ``run``.
 
     ``now`` is in seconds since 1970. ``writer`` says who writes to a path at this moment. ``ended`` is the token of a
-    run that will not come back: where its transfer is still writing, this run continues it. The lock is the
-    caller's. Raises Refused if another run's transfer is still writing.
+    run that will not come back: where its transfer is still writing, this run continues it. With ``takeover`` this run
+    continues that of any run. The lock is the caller's. Raises Busy if another run's transfer is still writing.
     """
     path = os.path.join(series.path, names.UNFINISHED, names.DATA)
     settled = series.settle(now, check)
@@ -71,8 +72,8 @@ def begin(
         )
     holder = writer(path) if resumed else None
     own = [token for token in (run, ended) if token]
-    if holder is not None and (old.run if old else None) not in own:
-        raise Refused(
+    if holder is not None and not takeover and (old.run if old else None) not in own:
+        raise Busy(
             f"{holder} is writing to the unfinished snapshot {path} at this moment, for another run. Two runs of one "
             "job would undo each other's work; nothing was changed. Wait for it to end, and run this again"
         )

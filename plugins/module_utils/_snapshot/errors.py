@@ -15,6 +15,10 @@ class Refused(Exception):
     """What was asked for is not done; the text says what was found, why it matters, and what to do."""
 
 
+class Busy(Refused):
+    """Another run is at work on the snapshots of the job at this moment."""
+
+
 class Differs(Exception):
     """The tree of the unfinished snapshot is not the expected one, so it stays unfinished."""
 

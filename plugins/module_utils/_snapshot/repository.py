@@ -25,7 +25,7 @@ from .._tree.dirfd import Root
 from .._tree.resolve import ForeignLink, open_folder
 from . import names
 from .atomic_io import open_directory, open_file, read_json, rename
-from .errors import Refused
+from .errors import Busy, Refused
 from .facts import FORMAT, Checked, Facts, parse_checked, parse_facts
 from .manifest import ManifestReader
 
@@ -124,7 +124,7 @@ class Series:
 
     @contextlib.contextmanager
     def lock(self, purpose: str) -> Iterator[None]:
-        """Be the only one who changes this folder. Raises Refused, after half a second, where somebody else does."""
+        """Be the only one who changes this folder. Raises Busy, after half a second, where somebody else does."""
         if self.missing:
             yield  # nothing to change
             return
@@ -144,9 +144,9 @@ class Series:
         finally:
             os.close(fd)
 
-    def _locked(self, fd: int) -> Refused:
+    def _locked(self, fd: int) -> Busy:
         holder = os.pread(fd, 200, 0).decode("utf-8", "replace") or "another run"
-        return Refused(
+        return Busy(
             f"{self.path} is in use: {holder}. Two that write to the same snapshots would undo each other's work; "
             "nothing was changed. Wait for it to end, or end that process, and run this again"
         )

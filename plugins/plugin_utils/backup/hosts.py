@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,10 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
     optional,
 )
 
+from ..fleet.lease import Lease, Terms, guard, guard_prediction, parse_answer
 from ..fleet.pair_hosts import PairHosts
 from ..host_runner import HostFailed, HostRunner
-from ..snapshot_answers import parse_answer
+from ..snapshot_answers import parse_answer as parse_snapshot_answer
 from .jobs import Run
 from .state import BegunSnapshot
 from .transfers import links_of, path_of
@@ -29,21 +32,70 @@ if TYPE_CHECKING:
     from ..session import Uncompared
 
 
+class RepositoryBusy(HostFailed):
+    """Another run is at work on the snapshots of the job."""
+
+    details: Mapping[str, object] = {"busy": True}  # for the result of a transfer
+
+
+def lease_id(run: Run) -> str:
+    """Return the id of the lease of a backup at its repository host: of the folder of its snapshots."""
+    place = "\0".join(("backup", run["repository"]["path"], run["host"], run["name"]))
+    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
 class Hosts(PairHosts):
     """The client and the repository host of a backup."""
 
-    def __init__(self, run: Run, runner: Callable[[str], HostRunner]) -> None:
-        """Take the run, and what makes the runner of an inventory host. Raises HostFailed."""
+    def __init__(
+        self,
+        run: Run,
+        runner: Callable[[str], HostRunner],
+        terms: Terms | None = None,
+        lease: Lease | None = None,
+    ) -> None:
+        """Take the run, and what makes the runner of an inventory host. Raises HostFailed.
+
+        All that is asked of the hosts depends on the ``lease``. Check mode takes none, and only looks by its ``terms``
+        whether another control node has it.
+        """
         super().__init__(run["host"], run["repository"]["host"], runner)
         self._place = [run["repository"]["path"], run["host"], run["name"]]
+        self._lease = lease
+        if lease is not None:
+            guard(self.runners["source"], self.runners["dest"], lease)
+        elif terms is not None:
+            guard_prediction(self.runners["dest"], terms)
+
+    @property
+    def lost(self) -> str:
+        """Why another control node has the backup, if it does."""
+        return self._lease.lost if self._lease is not None else ""
+
+    @property
+    def taken_over(self) -> str:
+        """From whom the backup was taken over; empty if it was not."""
+        return self._lease.told if self._lease is not None else ""
+
+    def hold(self) -> None:
+        """Have the repository host say that this control node has the backup. Raises HostFailed."""
+        self.runners["dest"].run()
+
+    def let_expire(self) -> None:
+        """Let the lease expire by itself from now on, since no file of tasks is left to run."""
+        if self._lease is not None:
+            self._lease.firm = False
 
     def snapshots(
         self,
         wishes: Mapping[str, Mapping[str, object]],
         check: bool,
         uncompared: Uncompared | None = None,
+        is_last: bool = False,
     ) -> dict[str, Mapping[str, Any]]:
         """Do with the snapshots of the run what the module snapshot does; all in one execution.
+
+        If nothing is refused and it ``is_last``, other control nodes may have the backup from then on.
 
         ``wishes`` are its actions, in their order, with their options; returned is what was said of each, up to the
         first that was refused. Of that is left which the later steps and the report need, ``changed``, the ``warnings``
@@ -51,15 +103,25 @@ class Hosts(PairHosts):
         ``uncompared`` snapshot; if it ``differs``, nothing is done. Raises HostFailed, also where the first of all was
         refused.
         """
-        step = self.step(wishes, check, uncompared.compare if uncompared else None)
+        lease = self._lease if is_last else None
+        release: list[Step] = [lease.request("release")] if lease is not None else []
+        step = self.step(wishes, check, uncompared.compare if uncompared else None, release)
         before, after = (uncompared.before, uncompared.after) if uncompared else ((), ())
         answers = self.runners["dest"].run(*before, step, *after)
-        return self.read(list(wishes), answers[len(before)])
+        found, left = self._read(list(wishes), answers[len(before)])
+        if lease is not None and left:
+            with contextlib.suppress(ValueError):  # else the end of the run releases it
+                lease.held = not parse_answer(lease.host, left[0]).held
+        return found
 
     def step(
-        self, wishes: Mapping[str, Mapping[str, object]], check: bool, compare: Compare | None = None
+        self,
+        wishes: Mapping[str, Mapping[str, object]],
+        check: bool,
+        compare: Compare | None = None,
+        last: Sequence[Step] = (),
     ) -> SnapshotStep:
-        """Return the step of the first action, which the others follow where it was not refused."""
+        """Return the step of the first action. If it is not refused, the others follow, and then the ``last`` steps."""
         (action, options), *others = wishes.items()
         step: SnapshotStep = {
             "do": "snapshot",
@@ -67,7 +129,7 @@ class Hosts(PairHosts):
             "place": self._place,
             "options": options,
             "check": check,
-            "then": [self.step(dict(others), check)] if others else [],
+            "then": [self.step(dict(others), check, last=last)] if others else list(last),
         }
         if compare is not None:
             step["compare"] = compare
@@ -75,23 +137,30 @@ class Hosts(PairHosts):
 
     def read(self, actions: Sequence[str], answer: object) -> dict[str, Mapping[str, Any]]:
         """Return what is kept of the answer to a step, as ``snapshots`` does."""
+        return self._read(actions, answer)[0]
+
+    def _read(self, actions: Sequence[str], answer: object) -> tuple[dict[str, Mapping[str, Any]], list[Any]]:
+        """Return what is kept of the answer to a step, and the results of the last steps."""
         host = self.runners["dest"].name
         found: dict[str, Mapping[str, Any]] = {}
+        left: list[Any] = []
         try:
             for action in actions:
                 said = as_object(answer, "its answer")
                 refused = optional(said, "refused", str)
                 if refused is not None:
                     if not found:
-                        raise HostFailed(refused, host)
-                    break
-                found[action] = {**parse_answer(said), "diff": _changed_lines(said.get("diff"))}
+                        is_busy = optional(said, "busy", bool)
+                        raise RepositoryBusy(refused, host) if is_busy else HostFailed(refused, host)
+                    return found, []
+                found[action] = {**parse_snapshot_answer(said), "diff": _changed_lines(said.get("diff"))}
                 if not said.get("then"):
-                    break
-                (answer,) = list_of(said["then"], "then", dict)[:1]
+                    return found, []
+                left = list_of(said["then"], "then", dict)[:1]
+                (answer,) = left
         except WrongShape as error:
             raise HostFailed(f"what it says of the snapshots cannot be read: {error}", host) from error
-        return found
+        return found, left
 
 
 class Filling:

@@ -34,7 +34,7 @@ def render_report(health: Sequence[JobHealth], at: str) -> str:
     ]
     for one in health:
         record = one.record or BackupRecord(one.id)
-        texts = [*one.why, *record.notes, *map(_hook, record.hooks)]
+        texts = [*one.why, *([f"busy: {one.busy}"] if one.busy else []), *record.notes, *map(_hook, record.hooks)]
         if texts:
             lines += markdown_list(one.id, [*texts, *([one.next] if one.next else [])])
     return "\n".join([*lines, ""])
@@ -43,15 +43,15 @@ def render_report(health: Sequence[JobHealth], at: str) -> str:
 def render_overall(health: Sequence[JobHealth], path: str) -> list[str]:
     """Return the lines about all jobs for the terminal, with the ``path`` of the report, empty if there is none."""
     lines = []
-    for state, word in _WORDS.items():
-        alike = [one for one in health if one.state == state]
+    for state, word in {"": "BUSY", **_WORDS}.items():
+        alike = [one for one in health if state == ("" if one.busy else one.state)]
         for one in alike[:_MOST_LINES]:
             line = f"{word} {one.id}"
             if one.record and one.record.newest:
                 count = counted(one.record.snapshots or 0, "snapshot", "snapshots")
                 line += f": {count}, the newest of {one.record.newest}"
-            if one.why:
-                line += f": {'. '.join(one.why)}"
+            if one.busy or one.why:
+                line += f": {one.busy or '. '.join(one.why)}"
             lines.append(line)
         if len(alike) > _MOST_LINES:
             lines.append(f"{word} and {len(alike) - _MOST_LINES} more")

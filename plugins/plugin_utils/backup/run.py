@@ -12,8 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..ansible_process import ansible_pid
+from ..endpoint import Refusal
 from ..fleet.claims import process_of
+from ..fleet.controller import controller_id
 from ..fleet.hook_steps import TasksHook, read_tasks_results
+from ..fleet.keeper import Keeper
+from ..fleet.lease import Lease, Terms
 from ..fleet.queue import Waiting
 from ..fleet.scheduler import WORDS, Scheduler, Workflow, threads_of
 from ..fleet.sessions import FAILURES, session_of
@@ -25,7 +29,8 @@ from ..interruption import Interruption
 from ..memory import Memory
 from ..session import Session
 from ..units import now_text
-from .hosts import Filling, Hosts
+from .hosts import Filling, Hosts, lease_id
+from .jobs import Run
 from .planning import Plan
 from .report_text import render_summary
 from .state import BackupRecord
@@ -50,18 +55,25 @@ class BackupRun:
     ) -> None:
         """Take the action, its options, the variables of its task, where lines go, the plan, and the files.
 
-        With a store that does not write (check mode) all is predicted.
+        With a store that does not write (check mode) all is predicted. Raises OSError, and Refusal if this control node
+        has no id.
         """
+        self._options = options
         self._variables, self._say, self._plan, self._store = variables, say, plan, store
         self._continues = options["part"] == "continue"
         self._waiting = plan.hooked if self._continues else plan.runs
         self._teller = Teller(say, time.monotonic, len(self._waiting), self._phase_of, Publisher())
         self._runner = partial(HostRunner, action, task_vars=variables, roles=("backup",))
         self._memory = Memory()
+        try:
+            self._controller = controller_id(options["folder"], write=store.writes)
+        except ValueError as error:
+            raise Refusal(str(error)) from None
+        self._keeper = Keeper(self._runner)
         self._workflows: dict[str, BackupWorkflow] = {}
         self._made_before = {record.id: record for record in plan.known.values() if record.run_id == options["run_id"]}
         self._services = BackupServices(
-            hosts=lambda run: Hosts(run, self._runner),
+            hosts=self._hosts,
             hook_runner=self._hook_runner,
             transfer=self._transfer,
             errors=FAILURES,
@@ -72,6 +84,8 @@ class BackupRun:
             report=self._report,
             run_id=options["run_id"],
             continues=self._continues,
+            takeover=options["takeover"],
+            let_go=self._keeper.release,
             hook_folder=options["hook_folder"],
             tasks_results=read_tasks_results(options["tasks_results"]),
         )
@@ -95,6 +109,7 @@ class BackupRun:
                 if due:
                     return list(due.values())
         finally:
+            self._keeper.close()
             self._teller.close()
         return []
 
@@ -104,12 +119,15 @@ class BackupRun:
             one.name: BackupWorkflow(plan.by_id[one.name], self._services, plan.known.get(one.name)) for one in waiting
         }
         self._workflows.update(made)
-        scheduler = Scheduler(plan.limits, threads_of(plan.limits, self._variables), self._teller.progress)
+        threads = threads_of(plan.limits, self._variables)
+        scheduler = Scheduler(plan.limits, threads, self._teller.progress, self._keeper)
         scheduler.run(waiting, {name: partial(self._follow, workflow) for name, workflow in made.items()})
         return scheduler.handed_over
 
     def _follow(self, workflow: BackupWorkflow) -> Workflow:
         yield from workflow.run()
+        if workflow.busy:
+            self._store.save_busy(workflow.id, self._services.run_id, workflow.busy)
         self._teller.ended(bool(workflow.state.failures))
 
     def _phase_of(self, name: str) -> str:
@@ -122,6 +140,11 @@ class BackupRun:
         return [*self._made_before.values(), *made]
 
     @property
+    def busy(self) -> dict[str, str]:
+        """Why this call did not make backups at which another run is at work, by their names."""
+        return {name: workflow.busy for name, workflow in self._workflows.items() if workflow.busy}
+
+    @property
     def changed(self) -> bool:
         """Whether this call has changed anything."""
         return any(workflow.changed for workflow in self._workflows.values())
@@ -132,6 +155,28 @@ class BackupRun:
         return {name: workflow.diff for name, workflow in self._workflows.items()}
 
     # What the workflows use
+
+    def _hosts(self, run: Run) -> Hosts:
+        """Return both hosts of a backup, with its lease unless nothing may change.
+
+        While a file of tasks runs nothing renews the lease, so that of a backup with such files expires by nothing.
+        """
+        writes, goes_on = self._store.writes, self._workflows[run["id"]].goes_on
+        terms = Terms(
+            job=run["id"],
+            host=run["repository"]["host"],
+            identity=lease_id(run),
+            holder=self._controller or "none",
+            who=self._options["started_by"],
+            takeover=self._options["takeover"] and not goes_on,
+            variable="backup_takeover",
+            hooks="its hooks",
+        )
+        if not writes:
+            return Hosts(run, self._runner, None if terms.takeover else terms)
+        lease = Lease(terms, firm=self._continues, held=goes_on)
+        self._keeper.add(run["id"], lease)
+        return Hosts(run, self._runner, lease=lease)
 
     def _hook_runner(self, host: str, hook: Hook) -> HostRunner:
         return self._runner(host, become=hook.become, no_log=hook.hidden)

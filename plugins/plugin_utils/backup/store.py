@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -70,6 +71,20 @@ class Store:
         """Remove what was written, if anything was. Raises OSError."""
         self._folder.remove(_state(run_id))
 
+    def save_busy(self, run_id: str, run: str, reason: str) -> None:
+        """Write why a run did not make a backup at which another run is at work. Raises OSError."""
+        self._folder.save(_busy(run_id), {"run_id": run, "reason": reason})
+
+    def read_busy(self, run_ids: Iterable[str], run: str) -> dict[str, str]:
+        """Return why this run did not make backups, by their names."""
+        found: dict[str, str] = {}
+        for run_id in run_ids:
+            with contextlib.suppress(OSError, ValueError):
+                values = self._folder.read(_busy(run_id), "note of a backup")
+                if values.get("run_id") == run:
+                    found[run_id] = str(values.get("reason") or "")
+        return found
+
     def report(self, report: Mapping[str, Any], text: str) -> None:
         """Write the report on all backups, for programs and for people. Raises OSError."""
         self._folder.save("report.json", report)
@@ -78,6 +93,10 @@ class Store:
 
 def _job(run_id: str) -> str:
     return f"jobs/{run_id}.json"
+
+
+def _busy(run_id: str) -> str:
+    return f"busy/{run_id}.json"
 
 
 def _state(run_id: str) -> str:

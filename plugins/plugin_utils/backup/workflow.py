@@ -37,11 +37,11 @@ from ..fleet.scheduler import Call, HandOver, Workflow
 from ..fleet.source_changes import tell_changes
 from ..fleet.workflow import Stopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
 from ..hooks import Hook, HookResult, read_hook, tell_hook
-from ..host_runner import HostFailed, HostRunner
+from ..host_runner import HostFailed, HostRunner, LeaseLost
 from ..session import Uncompared
 from ..task_failure import tell_failure
 from ..units import seconds_of
-from .hosts import Filling, Hosts
+from .hosts import Filling, Hosts, RepositoryBusy
 from .jobs import Run
 from .state import (
     HOOKS_AFTER,
@@ -85,6 +85,8 @@ class BackupServices(NamedTuple):
     report: Callable[[BackupRecord], None]  # shows what became of a backup
     run_id: str = ""  # one run may call the action several times
     continues: bool = False  # this call makes backups with files of tasks, whose state has to be kept
+    takeover: bool = False  # of backups that another control node makes
+    let_go: Callable[[str], None] = lambda _name: None  # other control nodes may have the backup soon
     hook_folder: str = ""  # of files of tasks
     tasks_results: Mapping[str, TasksResult] = MappingProxyType({})  # how files of tasks ended, by backup
 
@@ -101,6 +103,7 @@ class BackupWorkflow:
         self.changed = False  # by this call
         self.diff: list[str] = []
         self.step = Step.CLAIM  # that is made now, or was made last
+        self.busy = ""  # why nothing was done: another run is at work
         self._hosts: Hosts | None = None  # once a step needs them
         self._has_met = False  # both hosts were reached
         self._uncompared: Uncompared | None = None
@@ -119,6 +122,16 @@ class BackupWorkflow:
             state.owed = found.find_owed(len(run["after"]))
             state.hooks_run[OWED] = found.hooks_run.get(OWED if found.owed else "after", 0)
         return state
+
+    @property
+    def id(self) -> str:
+        """The name of the backup."""
+        return self._run["id"]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether an earlier call of this run has begun the backup, so that this control node has its lease."""
+        return self._services.continues and self.state.stage is not Stage.BEGIN
 
     @property
     def _has_both_hooks(self) -> bool:
@@ -154,7 +167,7 @@ class BackupWorkflow:
         try:
             for step in Step:
                 # The state after the step before decides.
-                if step not in self.state.find_steps(self._run["check_subset"]):
+                if step not in self._find_steps():
                     continue
                 if step in (Step.BEGIN, Step.HOOKS_BEFORE) and not self._run["before"]:
                     continue  # the transfer begins the snapshot
@@ -163,11 +176,11 @@ class BackupWorkflow:
                 try:
                     yield from stop_alone(steps[step]())
                 except Stopped as stopped:
-                    self._note_failure(step, str(stopped))
+                    self._note_failure(step, stopped)
                 except OSError as error:  # of the control node
                     if self._services.continues:  # the backup goes on in the next call, by its state on disk
                         raise
-                    self._note_failure(step, f"{error.filename} on the control node: {error.strerror}")
+                    self._note_failure(step, Stopped(f"{error.filename} on the control node: {error.strerror}"))
                     if step is Step.RECORD:
                         self._show(self._make_record())
         finally:
@@ -180,10 +193,25 @@ class BackupWorkflow:
         most = 0 if has_hooks or self.state.has_failed else None
         yield from retry(self._run["id"], step, self._services.tell, most)
 
-    def _note_failure(self, step: Step, reason: str) -> None:
-        """Note why a step failed. A list that is only asked for after another failure is none of its own."""
-        state = self.state
-        if step is Step.LIST and state.has_failed:
+    def _find_steps(self) -> tuple[Step, ...]:
+        """Return the steps that are left. What another control node has is left alone, with its hooks."""
+        steps = self.state.find_steps(self._run["check_subset"])
+        if self.busy:
+            return (Step.RELEASE,) if self.state.claim else ()
+        if self._hosts is not None and self._hosts.lost:
+            return tuple(step for step in steps if step in (Step.RECORD, Step.RELEASE))
+        return steps
+
+    def _note_failure(self, step: Step, stopped: Stopped) -> None:
+        """Note why a step failed. A list that is only asked for after another failure is none of its own.
+
+        That another run is at work already is no failure: it has its own record.
+        """
+        state, reason = self.state, str(stopped)
+        if stopped.is_held and state.stage is Stage.BEGIN:
+            self.busy = reason
+            self._services.tell(f"{self._run['id']}: busy: {reason}")
+        elif step is Step.LIST and state.has_failed:
             self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
         else:
             name = _OF_HOOKS.get(step, state.stage.value)
@@ -197,12 +225,15 @@ class BackupWorkflow:
         try:
             taken = claim(path, self._services.process, "making this backup", write=not self._check)
         except Held as held:
-            raise Stopped(str(held)) from None
+            raise Stopped(str(held), is_held=True) from None
         self.state.claim, self.state.ended_claim = taken.run, taken.ended_run
         yield from ()
 
     def _release(self) -> Workflow:
         services, name = self._services, self._run["id"]
+        if self._hosts is not None:
+            self._hosts.let_expire()
+        services.let_go(name)
         services.store.remove_state(name)
         if not self._check:
             release(services.store.claim_path(name), services.process)
@@ -215,6 +246,8 @@ class BackupWorkflow:
         yield from ()
 
     def _make_record(self) -> BackupRecord:
+        if self._hosts is not None and self._hosts.taken_over:
+            self.state.notes.append(self._hosts.taken_over)
         return make_record(self._run, self.state, self._services.now(), self._before)
 
     def _show(self, record: BackupRecord) -> None:
@@ -232,11 +265,23 @@ class BackupWorkflow:
             state.notes.append(said)
             self._services.tell(f"{run['id']}: {said}")
         try:
+            yield from self._require_lease()
             yield from self._run_hooks("after", run["after"], OWED)
         except Stopped:
             state.owed = ""
             raise
         state.owed = ""
+
+    def _require_lease(self) -> Workflow:
+        """Raise Stopped if another control node has the backup: its own hooks start again what was stopped."""
+        if self._check:
+            return
+        try:
+            yield Call(self._reach().hold)
+        except HostFailed as error:
+            if isinstance(error, LeaseLost):
+                raise Stopped(error.reason, is_held=True) from error
+            self._services.tell(f"{self._run['id']}: {error}")  # the source is started again all the same
 
     def _run_hooks(self, kind: str, hooks: Sequence[Mapping[str, Any]], counter: str = "") -> Workflow:
         """Run the hooks of a list that have not ended. Check mode runs none.
@@ -257,6 +302,8 @@ class BackupWorkflow:
                 self._end_hook("done")
             ended[counter] = number + 1
             self._save()
+        if kind == "after" and self._hosts is not None:
+            self._hosts.let_expire()
         if failed:
             self.state.hooks_failed = []
             raise Stopped(". ".join(failed))
@@ -302,7 +349,8 @@ class BackupWorkflow:
     @property
     def _begin_options(self) -> Mapping[str, object]:
         ended = {"ended_run": self.state.ended_claim} if self.state.ended_claim else {}
-        return {"run": self.state.claim, **ended}
+        takeover = {"takeover": True} if self._services.takeover else {}
+        return {"run": self.state.claim, **ended, **takeover}
 
     def _finish(self) -> Workflow:
         """Complete the snapshot, and do what follows in the same execution.
@@ -346,11 +394,15 @@ class BackupWorkflow:
         """Do something with the snapshots, by action with its options, and keep the answers."""
         try:
             hosts = self._reach()
-            answers = yield Call(partial(hosts.snapshots, wishes, self._check, uncompared))
+            is_last = next(iter(wishes)) in ("finish", "check") and ("check" in wishes) == bool(
+                self._run["check_subset"]
+            )
+            answers = yield Call(partial(hosts.snapshots, wishes, self._check, uncompared, is_last))
         except HostFailed as error:
             host = self._run["repository"]["host"]
             reason = f"{host} cannot be reached: {error.reason}" if error.unreachable else error.reason
-            raise Stopped(reason, error.unreachable) from error
+            is_held = isinstance(error, (LeaseLost, RepositoryBusy))
+            raise Stopped(reason, error.unreachable, is_held) from error
         self._keep(answers)
 
     def _keep(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
@@ -402,7 +454,8 @@ class BackupWorkflow:
         if self.state.stage is Stage.BEGIN:
             host = self._run["repository"]["host"]
             reason = result["msg"].removeprefix(f"{host}: ")
-            raise Stopped(f"{host} cannot be reached: {reason}" if may_pass else reason)
+            is_held = bool(result.get("busy") or result.get("lease_lost"))
+            raise Stopped(f"{host} cannot be reached: {reason}" if may_pass else reason, is_held=is_held)
         self._has_met = self._has_met or begun
         self._account(result, job["src"], may_pass and self._has_met)
         self._uncompared = transfers[0].uncompared

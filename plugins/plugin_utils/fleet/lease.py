@@ -112,17 +112,19 @@ class Terms:
     who: str  # for people
     life: float = LIFE
     takeover: bool = False  # also of a lease that another has; only a person can know that its run is dead
+    variable: str = "migrate_takeover"  # with which the user says so
+    hooks: str = "hooks of its cutover"  # for which a lease is firm
 
 
 def refusal(terms: Terms, holder: Holder) -> str:
     """Return why a job is left alone that another control node has, and what to do."""
     lasted = "" if holder.age is None else f" for {format_seconds(int(holder.age))}"
     said = f"{holder.who} has been working on job {terms.job}{lasted}, as {terms.host} says. Nothing was done"
-    force = "set migrate_takeover=true only if you know that this run is dead"
+    force = f"set {terms.variable}=true only if you know that this run is dead"
     if holder.firm:
         return (
-            f"{said}, since hooks of its cutover have begun and the source may be stopped. Wait, or continue it from "
-            f"there; {force}"
+            f"{said}, since {terms.hooks} have begun and the source may be stopped. Wait, or continue it from there; "
+            f"{force}"
         )
     return (
         f"{said}. Wait, or stop that run: the job is taken over by itself {format_seconds(int(terms.life))} after its "
@@ -146,7 +148,7 @@ def problem_of(terms: Terms, problem: str) -> str:
     """Return what is said of a lease that cannot be read or kept."""
     return (
         f"{terms.host}: {problem}. The lease keeps two control nodes from working on job {terms.job} at once. "
-        "migrate_takeover=true replaces one that cannot be read"
+        f"{terms.variable}=true replaces one that cannot be read"
     )
 
 
@@ -168,8 +170,9 @@ def taken_over(terms: Terms, before: Holder | None) -> str:
         return ""
     if not before.has_it:
         return f"taken over from {before.who}, which had given {terms.host} no sign of life for too long"
-    stopped = ". Hooks of its cutover had begun there, so the source may be stopped" if before.firm else ""
-    return f"taken over from {before.who} at {terms.host}, as migrate_takeover says{stopped}"
+    hooks = f"{terms.hooks[0].upper()}{terms.hooks[1:]}"
+    stopped = f". {hooks} had begun there, so the source may be stopped" if before.firm else ""
+    return f"taken over from {before.who} at {terms.host}, as {terms.variable} says{stopped}"
 
 
 class Lease:
@@ -270,6 +273,25 @@ class Lease:
 def guard(source: HostRunner, dest: HostRunner, lease: Lease) -> None:
     """Have all executions at both hosts of a job depend on its lease."""
     dest.guard, source.guard = lease.at_dest(), lease.at_source(dest.run)
+
+
+def guard_prediction(dest: HostRunner, terms: Terms) -> None:
+    """Have all executions at the destination check that no other control node has the job, without taking a lease."""
+    dest.guard = _Prediction(terms)
+
+
+class _Prediction:
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+
+    @contextmanager
+    def turn(self, _steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+        yield [Lease(self._terms).request("look")]
+
+    def judge(self, answers: Sequence[object]) -> None:
+        holder = find_holder(self._terms, answers[0] if answers else None)
+        if holder:
+            raise LeaseLost(holder)
 
 
 class _AtDest:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import find_sick, judge, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.report_text import render_overall, render_report
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import (
     BackupRecord,
     BackupState,
@@ -63,6 +64,24 @@ def failed(step: str, reason: str) -> list[StepFailure]:
 def state(found, now=NOON, wanted=("web1/data",), made=("web1/data",), run=None):
     (entry,) = judge([run or RUN], [found] if found else [], wanted, made, now)
     return entry.state, "; ".join(entry.why)
+
+
+def test_a_job_at_which_another_run_is_at_work_keeps_its_state_and_its_metrics():
+    why = "ada@control1 has been working on job web1/data for 0:12:00"
+    runs = [RUN, {**RUN, "id": "web1/etc", "name": "etc"}]
+    records = [record(failures=failed("transfer", "no line")), replace(record(), id="web1/etc")]
+    ids = [run["id"] for run in runs]
+    found = judge(runs, records, ids, ids[1:], NOON, busy={ids[0]: why})
+    assert [(one.state, one.busy) for one in found] == [("failed", why), ("ok", "")] and find_sick(found) == []
+    assert write_metrics(found) == write_metrics(judge(runs, records, [], [], NOON))
+    assert summarize(found, [], [], "", "", check_mode=False)["busy"] == 1
+    assert f"BUSY web1/data: 1 snapshot, the newest of 2026-11-21T11:00:00Z: {why}" in render_overall(found, "")
+    assert f"- busy: {why}" in render_report(found, "")
+    # A run that did nothing else has not done what it was asked for, and one that never ends is noticed.
+    (alone,) = find_sick(judge(runs[:1], records, ids[:1], [], NOON, busy={ids[0]: why}))
+    assert (alone.name, alone.what, alone.reason) == ("web1/data", "is busy", why) and "Wait" in alone.next
+    (stale,) = find_sick(judge(runs, records, ids, ids[1:], NOON + 9 * DAY, busy=dict.fromkeys(ids, why)))[:1]
+    assert (stale.what, why in stale.reason) == ("is stale", True)
 
 
 def test_a_record_has_what_happened():

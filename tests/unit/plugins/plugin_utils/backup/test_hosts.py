@@ -10,9 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import Filling, Hosts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import (
+    Filling,
+    Hosts,
+    RepositoryBusy,
+    lease_id,
+)
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BegunSnapshot
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 
 RUN: Any = {"host": "web1", "name": "data", "repository": {"host": "vault", "path": "/srv/backup"}}
@@ -24,6 +30,7 @@ class Runner:
     def __init__(self, name: str, answer: object) -> None:
         self.name, self.answer = name, answer
         self.steps: list[Any] = []
+        self.guard: Any = None
 
     def run(self, *steps: Any) -> list[object]:
         self.steps += steps
@@ -58,6 +65,50 @@ def test_what_was_done_before_something_is_refused_is_not_lost():
     assert ask(done, {"refused": "no space"})[0] == {"finish": done}
     with pytest.raises(HostFailed, match="^vault: no space"):
         ask({"refused": "no space"}, done)
+
+
+TERMS = Terms(
+    "web1/data", "vault", lease_id(RUN), "a" * 32, "ada@control1", variable="backup_takeover", hooks="its hooks"
+)
+RELEASED = {"held": True, "problem": "", "found": None}
+
+
+@pytest.mark.parametrize("answer", [RELEASED, {"held": False}, None], ids=["released", "wrong", "none"])
+def test_the_lease_is_released_by_the_last_action_that_succeeds(answer: Any):
+    lease = Lease(TERMS, firm=False, held=True)
+    done = {"changed": True, "warnings": [], "diff": []}
+    runner = Runner("vault", {**done, "then": [{**done, "then": [] if answer is None else [answer]}]})
+    made: Any = lambda name: runner if name == "vault" else Runner(name, None)  # noqa: E731
+    hosts = Hosts(RUN, made, lease=lease)
+    assert hosts.snapshots({"finish": {}, "list": {}}, False, is_last=True) == {"finish": done, "list": done}
+    (step,) = runner.steps[0]["then"][0]["then"]
+    assert (step["do"], step["act"], step["id"], step["firm"]) == ("lease", "release", lease_id(RUN), False)
+    assert lease.held == (answer is not RELEASED), "else the end of the run releases it"
+    hosts.snapshots({"list": {}}, False)
+    assert runner.steps[-1]["then"] == []
+
+
+def test_another_run_at_work_is_told_from_other_refusals():
+    with pytest.raises(RepositoryBusy, match="^vault: in use"):
+        ask({"refused": "in use", "busy": True})
+    with pytest.raises(HostFailed) as refused:
+        ask({"refused": "no space", "busy": False})
+    assert not isinstance(refused.value, RepositoryBusy)
+
+
+def test_check_mode_says_which_control_node_has_the_backup_and_takes_no_lease():
+    runner = Runner("vault", None)
+    made: Any = lambda name: runner if name == "vault" else Runner(name, None)  # noqa: E731
+    Hosts(RUN, made, TERMS)
+    with runner.guard.turn([]) as (step,):
+        assert (step["act"], step["guard"]) == ("look", False)
+    free = {"held": False, "problem": "", "found": None}
+    runner.guard.judge([free])
+    seen = {"holder": "b" * 32, "who": "ben@control2", "age": 60.0, "left": 600.0, "firm": False, "released": False}
+    with pytest.raises(LeaseLost, match=r"ben@control2 has been working on job web1/data .* backup_takeover=true"):
+        runner.guard.judge([{**free, "found": seen}])
+    with pytest.raises(LeaseLost, match="since its hooks have begun"):
+        runner.guard.judge([{**free, "found": {**seen, "firm": True}}])
 
 
 def test_a_snapshot_is_compared_between_the_last_steps_of_its_transfer():

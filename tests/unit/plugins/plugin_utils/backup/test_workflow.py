@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup import workflow as workflow_module
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import RepositoryBusy
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BackupRecord, BackupState
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
@@ -24,7 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.folder import
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.hook_steps import TasksHook, TasksResult
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import RETRY_DELAYS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
@@ -59,6 +60,10 @@ MOVED = {
     "changed": True,
 }
 
+BEFORE = {"command": ["freeze", "it"]}
+AFTER = {"name": "Thaw", "command": ["thaw"], "host": "repository"}
+HOOKS = {"before": [BEFORE, {**BEFORE, "host": "localhost"}], "after": [AFTER, AFTER]}
+
 
 ENDED = TasksResult("")  # the result of a file of tasks that ended well
 
@@ -84,6 +89,11 @@ class World(Transfers):
         self.filling: Any = None
         self.handed_over: list[TasksHook] = []
         self.tasks_results: dict[str, TasksResult] = {}
+        self.lost = self.taken_over = ""
+        self.held: HostFailed | None = None  # when only the lease is asked for
+        self.expires = self.takeover = False
+        self.let_go: list[str] = []
+        self.last: list[str] = []  # the actions of executions after which other control nodes may have the backup
         self._clock = itertools.count()
 
     # What Hosts and Session offer
@@ -94,9 +104,22 @@ class World(Transfers):
     def read(self, _actions: object, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"begin": answer}
 
+    def hold(self) -> None:
+        self.asked.append(("hold", {}))
+        if self.held is not None:
+            raise self.held
+
+    def let_expire(self) -> None:
+        self.expires = True
+
     def snapshots(
-        self, wishes: Mapping[str, Mapping[str, Any]], _check: bool, uncompared: Uncompared | None = None
+        self,
+        wishes: Mapping[str, Mapping[str, Any]],
+        _check: bool,
+        uncompared: Uncompared | None = None,
+        is_last: bool = False,
     ) -> Mapping[str, Any]:
+        self.last += list(wishes) if is_last else []
         if "finish" in wishes:
             self.compared.append(uncompared is not None)
         if uncompared is not None and self.differs:
@@ -169,7 +192,7 @@ class World(Transfers):
         services = BackupServices(
             self._hosts, self._hook_runner, self._transfer, (TransferError, HostFailed), store, process_of(os.getpid()),
             lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append, run_id,
-            bool(run_id), str(self.folder.parent), self.tasks_results,
+            bool(run_id), self.takeover, self.let_go.append, str(self.folder.parent), self.tasks_results,
         )  # fmt: skip
         workflow = BackupWorkflow(run, services)
         self.paused += live_to_end(workflow.run(), self.handed_over)
@@ -235,9 +258,62 @@ def test_a_backup_is_made_as_a_whole_and_written_down(world: World):
 def test_another_run_that_makes_it_stops_it_and_keeps_its_claim(world: World):
     other = process_of(os.getppid())
     claim(Store(str(world.folder), writes=True).claim_path("web/data"), other, "making this backup")
+    workflow = world.live()
+    assert "another run (process" in workflow.busy and world.actions == [] and world.reports == []
+    assert world.holder == other._asdict() and not (world.folder / "jobs").exists()
+
+
+BUSY = [
+    LeaseLost("ada@control1 has been working on job web/data"),
+    RepositoryBusy("/b/web/data is in use: begin (process 7)", "vault"),
+]
+
+
+@pytest.mark.parametrize("hooks", [{}, HOOKS], ids=["no hook", "hooks"])
+@pytest.mark.parametrize("refusal", BUSY, ids=["lease", "lock"])
+def test_a_backup_of_another_control_node_is_busy_and_leaves_record_and_hooks_alone(
+    world: World, refusal: HostFailed, hooks: dict[str, Any]
+):
     world.live()
-    assert world.actions == ["list"] and "begin: another run (process" in world.failures[0]
-    assert world.holder == other._asdict()
+    before = (world.folder / "jobs/web/data.json").read_text()
+    world.asked.clear()
+    world.answers["begin"] = refusal
+    workflow = world.live(**hooks)
+    assert workflow.busy.endswith(refusal.reason) and world.actions == ["begin"] and not workflow.state.failures
+    assert (world.folder / "jobs/web/data.json").read_text() == before and len(world.reports) == 1
+    assert world.holder is None and "web/data: busy: " in world.said[-1]
+
+
+def test_a_backup_that_another_control_node_took_over_fails_and_runs_no_further_hook(world: World):
+    world.transfers = [LeaseLost("ada@control1 has taken over job web/data")]
+    finish = World.finish
+
+    class Lost(World):
+        def finish(self, *given: Any) -> Any:
+            self.lost = "ada@control1 has taken over job web/data"
+            return finish(self, *given)
+
+    world.__class__ = Lost
+    world.live(**HOOKS)
+    assert world.actions == ["begin", "hook", "hook"]
+    assert world.failures == ["transfer: ada@control1 has taken over job web/data"]
+    assert world.let_go == ["web/data"] and world.holder is None
+
+
+@pytest.mark.parametrize(
+    ("job", "last"), [({}, ["check"]), ({"check_subset": ""}, ["finish", "list", "prune"])], ids=["check", "no check"]
+)
+def test_other_control_nodes_may_have_the_backup_with_its_last_execution(
+    world: World, job: dict[str, Any], last: list[str]
+):
+    world.live(**job)
+    assert world.last == last and world.expires and world.let_go == ["web/data"]
+
+
+def test_a_takeover_is_told_to_the_repository_and_noted(world: World):
+    world.takeover, world.taken_over = True, "taken over from ada@control1 at vault, as backup_takeover says"
+    world.live()
+    assert dict(world.asked)["begin"]["takeover"] and world.reports[-1].notes == [world.taken_over]
 
 
 def test_what_an_earlier_run_left_is_taken_over(world: World):
@@ -346,9 +422,6 @@ def test_a_snapshot_that_stays_different_is_a_failed_transfer(world: World):
     assert world.actions == ["begin", "compare", "list"]
 
 
-BEFORE = {"command": ["freeze", "it"]}
-AFTER = {"name": "Thaw", "command": ["thaw"], "host": "repository"}
-HOOKS = {"before": [BEFORE, {**BEFORE, "host": "localhost"}], "after": [AFTER, AFTER]}
 BEGUN_WITH_HOOKS = ["begin", "hook", "hook", "hook", "hook", *WHOLE[1:]]
 
 
@@ -418,7 +491,7 @@ def test_the_hooks_after_that_a_killed_run_owes_come_first_even_if_nothing_can_b
     kill_at(world, monkeypatch, hook, **HOOKS)
     world.answers["begin"] = lost("vault")
     world.live(**HOOKS)
-    assert world.actions == ["hook"] * owed + ["begin", "list"]
+    assert world.actions == ["hold"] + ["hook"] * owed + ["begin", "list"]
     assert "was killed before all its hooks after had ended; they were run first" in world.reports[-1].notes[0]
     world.asked.clear()
     world.answers["begin"] = BEGUN
@@ -430,7 +503,7 @@ def test_owed_hooks_that_fail_are_reported_and_the_backup_is_made(world: World, 
     kill_at(world, monkeypatch, 1, **HOOKS)
     world.rcs = [1]
     world.live(**HOOKS)
-    assert world.actions == ["hook", "hook", *BEGUN_WITH_HOOKS]
+    assert world.actions == ["hold", "hook", "hook", *BEGUN_WITH_HOOKS]
     (said,) = world.failures
     assert said.startswith("owed hook after: hook Thaw on vault failed")
 
@@ -442,7 +515,18 @@ def test_check_mode_runs_no_owed_hook(world: World, monkeypatch: pytest.MonkeyPa
     world.asked.clear()
     world.transfers = [MOVED, MOVED]
     world.live(**HOOKS)
-    assert world.actions == ["hook", "hook", *BEGUN_WITH_HOOKS]
+    assert world.actions == ["hold", "hook", "hook", *BEGUN_WITH_HOOKS]
+
+
+@pytest.mark.parametrize("held", [lost("vault"), BUSY[0]], ids=["unreachable", "taken"])
+def test_owed_hooks_wait_for_nobody_but_a_control_node_that_has_the_backup(
+    world: World, monkeypatch: pytest.MonkeyPatch, held: HostFailed
+):
+    kill_at(world, monkeypatch, 1, **HOOKS)
+    world.held = held
+    workflow = world.live(**HOOKS)
+    assert world.actions == (["hold"] if workflow.busy else ["hold", "hook", "hook", *BEGUN_WITH_HOOKS])
+    assert bool(workflow.busy) == isinstance(held, LeaseLost) and not list((world.folder / "running").rglob("*.json"))
 
 
 def test_a_host_that_is_lost_in_a_hook_fails_this_backup_and_the_hooks_after_run(world: World):
@@ -574,7 +658,7 @@ def test_a_killed_run_owes_its_hooks_after_and_its_backup_is_begun_anew(world: W
     world.asked.clear()
     world.live_with_tasks(**TASKS)
     assert world.actions == [
-        *("restart.yml", "hook"),
+        *("hold", "restart.yml", "hold", "hook"),
         *("begin", "hook", "dump.yml", "hook", "restart.yml", "hook", *WHOLE[1:]),
     ]
 
@@ -591,8 +675,8 @@ def test_the_state_of_another_run_that_lives_is_left_alone(world: World):
     other = process_of(os.getppid())
     store = Store(str(world.folder), writes=True)
     claim(store.claim_path("web/data"), other, "making this backup")
-    world.live(run_id="killed", **TASKS)
-    assert world.actions == ["list"] and store.read_state("web/data") is None
+    assert world.live(run_id="killed", **TASKS).busy and world.actions == []
+    assert store.read_state("web/data") is None
 
 
 def test_a_claim_that_cannot_be_read_ends_this_backup_alone(world: World):
