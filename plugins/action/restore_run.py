@@ -14,6 +14,7 @@ from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.restore_run import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write, refuse_unwritable
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.folder import Folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import find_set_by_facts, refuse_facts
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
@@ -67,8 +68,9 @@ class ActionModule(PairAction):
         if refused:
             return {"failed": True, "msg": refused}
         ends = {"src_host": request.repository_host, "dest_host": request.to, "folder": folder}
+        own_options = {"request": request, "started_by": started_by(variables)}
         try:
-            result = super().work({**options, **ends, "request": request}, variables)
+            result = super().work({**options, **ends, **own_options}, variables)
         except OSError as error:
             result = cannot_write(error, folder, _FOLDER)
         return {**result, "summary": self.summary} if self.summary else result
@@ -88,6 +90,7 @@ class ActionModule(PairAction):
             self.interruption,
             check=task.check_mode,
             diff=task.diff,
+            by=options["started_by"],
         )
         try:
             result = workflow.run()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action behind longhaul.fleet.snapshot: the module on the host, told what time it is on the control node."""
+"""The action behind longhaul.fleet.snapshot: the module on the host, told who asks and the time on the control node."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.snapshot import DOCUMENTATION, RETURN
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import returned_names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet_action import FleetAction
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_action import read_answer
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_text import harmless_data
@@ -33,9 +34,9 @@ class ActionModule(FleetAction):
     _requires_connection = True
 
     def work(self, _options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:
-        """Run the module with the arguments of the task and ``control_time``."""
+        """Run the module with the arguments of the task, ``control_time`` and ``by``."""
         wrap_async = bool(self._task.async_val) and not self._connection.has_native_async
-        arguments = {**self._task.args, "control_time": int(time.time())}
+        arguments = {**self._task.args, "control_time": int(time.time()), "by": started_by(variables)}
         said: Mapping[str, Any] = self._execute_module(
             "longhaul.fleet.snapshot", arguments, task_vars=variables, wrap_async=wrap_async
         )

@@ -22,6 +22,8 @@ description:
     resumes the unfinished one.
   - Each snapshot has a manifest with the path, type, size, time, owner, mode, extended attributes and hash of every
     entry. Checks find damage, and report where the contents are still intact.
+  - C(history.jsonl) in the folder of the job has a line for each act: which snapshot was made, set aside, accepted, discarded,
+    pruned or restored, when, and by whom.
   - Runs on the host that has the repository. One run at a time changes the snapshots of a job.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -52,10 +54,11 @@ options:
       - V(prune) removes the complete snapshots that O(keep) does not keep, and remains of earlier removals. It fails
         while a snapshot is set aside. A snapshot from which a restore reads is left to the next prune.
       - V(check) compares snapshots with their manifests, and fails if one is damaged. Damage that an earlier check found and that the
-        newest snapshot does not have is a warning.
+        newest snapshot does not have is a warning. It fails, too, if a snapshot is gone that nothing of this collection removed, and warns
+        of that from then on.
       - V(accept) makes the snapshot O(name), which was set aside, a complete one.
       - V(discard) removes the snapshot O(name), which was set aside, or the unfinished one. Only V(prune) removes
-        complete ones.
+        complete ones. If O(name) is gone already, it says that this was meant, and no check tells of it any more.
       - V(adopt_rsnapshot) creates snapshots from those of rsnapshot, as hard links, so that the job continues from
         there.
     type: str
@@ -176,6 +179,12 @@ options:
       - If the clock of this host is more than a day away, O(action=prune) fails and removes nothing, because a wrong date makes O(keep) keep the
         wrong snapshots. More than an hour is a warning.
     type: int
+    version_added: 0.2.0
+  by:
+    description:
+      - Who runs this, for C(history.jsonl). The task sets it by itself, to the user and the name of the control node.
+    type: str
+    default: ""
     version_added: 0.2.0
   check_level:
     description:
@@ -608,6 +617,7 @@ def main() -> None:
             },
             "timezone": {"type": "str", "default": DEFAULTS["timezone"]},
             "control_time": {"type": "int"},
+            "by": {"type": "str", "default": DEFAULTS["by"]},
             "lazy": {"type": "bool", "default": DEFAULTS["lazy"]},
             "check_level": {
                 "type": "str",

@@ -194,7 +194,9 @@ def test_what_fails_stops_nothing_else_and_is_gone_on_with(hosts: Testbed, backu
     assert [one["state"] for one in backups.health().values()] == ["failed"] * 7 + ["ok"]
 
     # What there was is as it was.
-    assert sorted(os.listdir(earlier.parents[1])) == [".lock", ".unfinished", earlier.parent.name, "latest"]
+    assert sorted(os.listdir(earlier.parents[1])) == [
+        *(".lock", ".unfinished", earlier.parent.name, "history.jsonl", "latest"),
+    ]
     assert os.readlink(earlier.parents[1] / "latest") == earlier.parent.name
     assert compare.differences(growing, earlier, skip=[b"", b"more"]) == []
 

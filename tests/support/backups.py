@@ -73,8 +73,8 @@ class Backups:
         return {one["id"]: one for one in json.loads((self.folder / "report.json").read_text())["jobs"]}
 
     def names(self, name: str = "data", host: str = "alpha") -> list[str]:
-        """Return the contents of a job's folder, without its lock."""
-        return sorted(set(os.listdir(self.repository / host / name)) - {".lock", ".checks.json"})
+        """Return the contents of a job's folder, without its lock and its history."""
+        return sorted(set(os.listdir(self.repository / host / name)) - {".lock", ".checks.json", "history.jsonl"})
 
     def snapshots(self, name: str = "data", host: str = "alpha") -> list[Path]:
         """Return the trees of the complete snapshots, the oldest first."""

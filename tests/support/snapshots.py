@@ -80,10 +80,11 @@ def make_snapshot(repository: Path, source: Path, *, client: str = "alpha", job:
 
 
 def redate(folder: Path, names: Sequence[str]) -> None:
-    """Rename the complete snapshots of a job, the oldest first; ``latest`` points to the last.
+    """Rename the complete snapshots of a job, the oldest first; ``latest`` points to the last. Their history goes.
 
     Raises AssertionError if there are not as many.
     """
+    (folder / "history.jsonl").unlink(missing_ok=True)
     old = sorted(path.name for path in folder.glob("20*"))
     assert len(old) == len(names), f"{folder} has {old}"
     for before, after in zip(old, names):

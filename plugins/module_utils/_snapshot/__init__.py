@@ -10,6 +10,7 @@ What there is, and what it is called:
 * ``facts``: what the two small files beside a tree say of it.
 * ``manifest``: the file that tells every entry with the hash of its contents.
 * ``atomic_io``: small files, and the order in which they reach the disk. ``errors``: why something is not done.
+* ``history``: who made, accepted, removed or restored each snapshot, and which are gone that should be there.
 * ``listing``: what snapshots a job has. ``predicted_states``: the same as check mode shows it, before and after.
 
 The life of a snapshot:

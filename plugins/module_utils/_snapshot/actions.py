@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from .._core.counted import counted
 from . import policy, rsnapshot, subset, time_zones
 from .adopt import adopt
 from .begin import Begun, begin
-from .check import Problem
+from .check import STRUCTURE, Problem, Report
 from .check_run import check
 from .errors import Refused, unexpected
 from .finish import finish
+from .history import MISSED, RESTORED, enter_news, event_of, find_missing, note
 from .listing import listing
 from .predicted_states import States
 from .prune import prune
@@ -41,6 +42,8 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "timezone": "UTC",
     "lazy": False,
     "takeover": False,
+    "by": "",
+    "why": "",
     "control_time": None,
     "check_level": "contents",
     "check_subset": "1/1",
@@ -221,7 +224,12 @@ class _Actions:
         """Compare with the manifests."""
         level, only = self._options["check_level"], self._options["snapshots"]
         wanted = subset.parse(self._options["check_subset"])
+        if not self._dry:
+            with suppress(Refused, OSError), self._series.lock("check"):  # it may only read
+                self.warnings += enter_news(self._series, self._now)
         report, part = check(self._series, level, self._now, wanted, only, record=not self._dry)
+        if only is None:
+            self._add_missing(report)
         self.warnings += report.warnings
         if not report.snapshots and not report.problems:
             raise Refused(f"there is no snapshot in {self._series.path}, so there is nothing that a check could prove")
@@ -246,6 +254,31 @@ class _Actions:
             problems_total=report.problems_total,
         )
 
+    def _add_missing(self, report: Report) -> None:
+        """Add the snapshots that are gone to what a check found. It tells of each as new once."""
+        missing = find_missing(self._series, self._now)
+        for one in missing:
+            detail = (
+                f"it is gone: {one.describe()}, and no action of this collection removed it. Find out who did. If it "
+                f"was meant, say so (action discard, name {one.name})"
+            )
+            report.add(STRUCTURE, one.name, None, detail)
+            problem = report.problems.get((STRUCTURE, None, detail))
+            if problem is not None:
+                problem.known = one.is_missed
+        told = [one.name for one in missing if one.is_missed]
+        if told:
+            report.warnings.append(f"gone, as an earlier check told: {', '.join(told)}")
+        new = [event_of(self._series, MISSED, one.name, self._now) for one in missing if not one.is_missed]
+        if not self._dry:
+            with suppress(Refused, OSError), self._series.lock("check"):  # it may only read
+                note(self._series, *new)
+
+    def restored(self) -> Changed:
+        """Enter a restore in the history."""
+        event = event_of(self._series, RESTORED, self._options["name"], self._now, self._options["why"])
+        return Changed(note(self._series, event))
+
     def accept(self) -> Changed:
         """Take what was set aside."""
         changed = accept(self._series, self._options["name"], self._now, check=self._dry)
@@ -254,7 +287,7 @@ class _Actions:
 
     def discard(self) -> Changed:
         """Drop what was set aside or not finished."""
-        changed = discard(self._series, self._options["name"], self._writer, check=self._dry)
+        changed = discard(self._series, self._options["name"], self._writer, now=self._now, check=self._dry)
         self.after = self.before.discarded(self._options["name"])
         return Changed(changed)
 
@@ -305,9 +338,13 @@ def do_action(
     try:
         with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
             now = int(time.time())
+            series.by = options["by"]
             with series.lock(action) if changes else nullcontext():
+                news = enter_news(series, now) if changes else []
                 actions = _Actions(options, series, now, holders, dry, beside)
+                actions.warnings += news
                 result = getattr(actions, action)()._asdict()
+                actions.warnings += [series.unnoted] if series.unnoted else []
                 if changes:
                     actions.after = States.of(series)
     except OSError as error:

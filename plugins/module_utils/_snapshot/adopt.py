@@ -96,7 +96,7 @@ def _adopt_all(
             "there is an unfinished snapshot of a transfer: let a backup complete it, or discard it, and adopt then"
         )
     if interrupted:
-        discard(series, names.UNFINISHED, check=check)
+        discard(series, names.UNFINISHED, now=now, check=check)
     present_times = series.all_times()
     adopted, present, skipped, warnings = {}, {}, [], []
     for at, interval in chosen:

@@ -26,6 +26,7 @@ from .._tree.walk import OnError, walk
 from . import names
 from .errors import Refused
 from .facts import Finding
+from .history import find_places
 from .repository import Series, Snapshot
 from .subset import WHOLE, Below
 
@@ -125,7 +126,8 @@ def check_structure(series: Series, snapshot: Snapshot, report: Report) -> bool:
         report.add(
             STRUCTURE, name, None, f"its manifest is not the one that {names.FACTS} was written for: the totals differ"
         )
-    if (about.host, about.job) != (series.host, series.job):
+    place = f"{about.host}/{about.job}"
+    if place != f"{series.host}/{series.job}" and place not in find_places(series, name):
         report.add(STRUCTURE, name, None, f"its manifest is of {about.host}/{about.job}")
     return report.problems_total == before
 
@@ -150,6 +152,7 @@ def check_names(series: Series, report: Report) -> None:
         names.LOCK,
         names.CHECKS,
         names.CHECKS + names.NEW_SUFFIX,
+        names.HISTORY,
     }
     with os.scandir(series.fd) as entries:
         found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)

@@ -25,7 +25,8 @@ from .begin import finished_by, unfinished_facts
 from .build_manifest import Totals, build_manifest
 from .damage import Damage, file_at, known_damage
 from .errors import Differs, Refused
-from .facts import DAMAGED, Checked, Facts, Finding, Past
+from .facts import DAMAGED, RSNAPSHOT, Checked, Facts, Finding, Past
+from .history import ADOPTED, ASIDE, MADE, event_of, note
 from .manifest import About, ManifestWriter
 from .repository import Series, Snapshot
 from .suspicion import ALL_ALLOWED, Limits, remember, suspicion
@@ -107,6 +108,8 @@ def finish(
             write_json(unfinished.fd, names.FACTS, complete.dump())
             series.step("rename")
             series.rename(names.UNFINISHED, name)
+            act = ASIDE if aside else ADOPTED if facts.origin == RSNAPSHOT else MADE
+            note(series, event_of(series, act, name, now, aside or facts.adopted or ""))
             series.step("settle")
             series.settle(now)
     return Finished(True, name, aside, complete, _warnings(totals, problem, facts, healed, linked))

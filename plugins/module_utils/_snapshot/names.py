@@ -26,6 +26,7 @@ LATEST = "latest"  # a symlink to the newest complete snapshot
 NEW_LATEST = ".latest-new"
 LOCK = ".lock"
 CHECKS = ".checks.json"
+HISTORY = "history.jsonl"
 
 # In the folder of a snapshot
 DATA = "data"

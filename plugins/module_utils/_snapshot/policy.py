@@ -112,6 +112,12 @@ def span(text: str, what: str) -> int:
     return sum(int(number) * _UNITS[unit] for number, unit in parts)
 
 
+def describe(policy: Policy) -> str:
+    """Return a policy in words: ``last 5, daily 7, within 1209600 s``."""
+    counts = [f"{rule} {count}" for rule in COUNTS if (count := getattr(policy, rule))]
+    return ", ".join([*counts, *([f"within {policy.within} s"] if policy.within else [])])
+
+
 def decide(times: Iterable[int], policy: Policy, now: float, calendar: Calendar = utc) -> dict[int, list[str]]:
     """Name for each snapshot the rules that keep it, in the order of the rules; none means that it goes.
 

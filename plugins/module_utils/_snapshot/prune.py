@@ -19,7 +19,8 @@ from .._tree.dirfd import Root
 from . import names
 from .begin import unfinished_facts
 from .errors import Refused
-from .policy import Policy, decide
+from .history import PRUNED, event_of, note
+from .policy import Policy, decide, describe
 from .read_lock import unless_read
 from .repository import Series
 from .time_zones import Calendar, utc
@@ -79,8 +80,12 @@ def prune(
             if not check:
                 series.step(f"set {name} apart")
                 series.rename(name, names.REMOVING_PREFIX + name)
+    events = [event_of(series, PRUNED, name, now, f"keep: {describe(policy)}") for name in going] if not check else []
+    is_noted = note(series, *events)
     if not check and not lazy:
         _remove_leftovers(series)
+    if not is_noted:  # a full disk has room now
+        note(series, *events)
     return Pruned(
         bool(settled or going or (leftovers and not lazy)),
         {names.name_of(at): rules for at, rules in kept.items() if rules},

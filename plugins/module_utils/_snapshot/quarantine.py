@@ -12,6 +12,7 @@ from typing import Callable
 from . import names
 from .atomic_io import write_json
 from .errors import Refused
+from .history import ACCEPTED, DISCARDED, event_of, find_missing, note
 from .prune import remove_tree
 from .repository import Series
 
@@ -33,17 +34,24 @@ def accept(series: Series, name: str, now: int, *, check: bool = False) -> bool:
             write_json(snapshot.fd, names.FACTS, accepted.dump())
         series.step("rename")
         series.rename(names.ASIDE_PREFIX + final, final)
+        note(series, event_of(series, ACCEPTED, final, now))
         series.step("settle")
         series.settle(now)
     return True
 
 
 def discard(
-    series: Series, name: str, writer: Callable[[str], str | None] = lambda path: None, *, check: bool = False
+    series: Series,
+    name: str,
+    writer: Callable[[str], str | None] = lambda path: None,
+    *,
+    now: int = 0,
+    check: bool = False,
 ) -> bool:
     """Remove a snapshot that was set aside, or the unfinished one (``unfinished``); says whether there was one.
 
-    A complete snapshot is not removed this way. ``writer`` says who writes to a path. The lock is the caller's.
+    A complete snapshot is not removed this way, but one that is gone may be: then the history says that it should be.
+    ``writer`` says who writes to a path. The lock is the caller's.
     """
     if name in ("unfinished", names.UNFINISHED):
         found = names.UNFINISHED
@@ -54,6 +62,10 @@ def discard(
             )
     else:
         found = names.ASIDE_PREFIX + _time(name)
+        if any(name == one.name for one in find_missing(series, now)):
+            if not check:
+                note(series, event_of(series, DISCARDED, name, now, "it was gone already"))
+            return True
         if not name.startswith(names.ASIDE_PREFIX):
             raise Refused(
                 f"'{name}' would be a complete snapshot, and those go by prune alone. Discard takes unfinished or "
@@ -66,6 +78,7 @@ def discard(
         removing = names.name_of(_free(series, at), names.REMOVING)
         series.step("set apart")
         series.rename(found, removing)
+        note(series, event_of(series, DISCARDED, found, now))
         series.step("remove")
         remove_tree(series, removing)
     return True

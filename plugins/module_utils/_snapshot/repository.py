@@ -47,6 +47,9 @@ class Series:
         self.path = os.path.normpath(repository)
         self.missing = False
         self.step: Callable[[str], None] = lambda name: None
+        self.by = ""  # who changes something, for the history
+        self.unnoted = ""  # why the history lacks what was done
+        self.places: dict[str, frozenset[str]] | None = None  # see history.find_places
         if not os.path.isabs(repository):
             raise Refused(f"the repository {repository} is no absolute path, and could be anywhere: write it from / on")
         try:

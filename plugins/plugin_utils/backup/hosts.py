@@ -53,15 +53,16 @@ class Hosts(PairHosts):
         runner: Callable[[str], HostRunner],
         terms: Terms | None = None,
         lease: Lease | None = None,
+        by: str = "",
     ) -> None:
-        """Take the run, and what makes the runner of an inventory host. Raises HostFailed.
+        """Take the run, what makes the runner of an inventory host, and who makes the backup. Raises HostFailed.
 
         All that is asked of the hosts depends on the ``lease``. Check mode takes none, and only looks by its ``terms``
         whether another control node has it.
         """
         super().__init__(run["host"], run["repository"]["host"], runner)
         self._place = [run["repository"]["path"], run["host"], run["name"]]
-        self._lease = lease
+        self._lease, self._by = lease, {"by": by} if by else {}
         if lease is not None:
             guard(self.runners["source"], self.runners["dest"], lease)
         elif terms is not None:
@@ -127,7 +128,7 @@ class Hosts(PairHosts):
             "do": "snapshot",
             "action": action,
             "place": self._place,
-            "options": options,
+            "options": {**options, **self._by},
             "check": check,
             "then": [self.step(dict(others), check, last=last)] if others else list(last),
         }

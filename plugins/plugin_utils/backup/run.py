@@ -173,10 +173,10 @@ class BackupRun:
             hooks="its hooks",
         )
         if not writes:
-            return Hosts(run, self._runner, None if terms.takeover else terms)
+            return Hosts(run, self._runner, None if terms.takeover else terms, by=terms.who)
         lease = Lease(terms, firm=self._continues, held=goes_on)
         self._keeper.add(run["id"], lease)
-        return Hosts(run, self._runner, lease=lease)
+        return Hosts(run, self._runner, lease=lease, by=terms.who)
 
     def _hook_runner(self, host: str, hook: Hook) -> HostRunner:
         return self._runner(host, become=hook.become, no_log=hook.hidden)

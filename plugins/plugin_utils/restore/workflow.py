@@ -19,7 +19,7 @@ from ..endpoint import Refusal
 from ..fleet.folder import Folder
 from ..fleet.sessions import FAILURES
 from ..host_runner import ControllerGone, HostFailed, HostRunner, fails_alone
-from ..host_text import harmless
+from ..host_text import harmless, one_line
 from ..interruption import Interruption
 from ..memory import Memory
 from ..report import TransferError
@@ -70,16 +70,17 @@ class RestoreWorkflow:
         *,
         check: bool,
         diff: bool,
+        by: str = "",
     ) -> None:
         """Take the runners of the host with the snapshots and of the host that receives the files.
 
-        ``folder`` has the reports, ``say`` shows a line.
+        ``folder`` has the reports, ``say`` shows a line, ``by`` is who restores.
         """
         self.summary: Mapping[str, object] = {}  # figures of a restore that has ended
         self._request, self._options = request, options
         self._repository, self._host = repository, host
         self._folder, self._say, self._interruption = folder, say, interruption
-        self._check, self._diff = check, diff
+        self._check, self._diff, self._by = check, diff, by
 
     def run(self) -> Result:
         """Restore, and return the result of the transfer. Raises OSError and what a transfer raises."""
@@ -114,6 +115,8 @@ class RestoreWorkflow:
                 getattr(error, "details", None),
             ) from error
         warnings = result.get("warnings", [])
+        unnoted = "" if self._check else self._note_restore(snapshot.name, target)
+        warnings = [*warnings, *([unnoted] if unnoted else [])]
         self._end(replace(report, state="restored", result=keep_result(result), warnings=warnings))
         return result
 
@@ -144,6 +147,19 @@ class RestoreWorkflow:
             "level": level,
         }
         return _ask(self._repository, step, lambda said: parse_check(said, level))
+
+    def _note_restore(self, name: str, target: Target) -> str:
+        """Enter the restore in the history of the snapshots; return why that failed, empty if it did not."""
+        what = f"{self._request.path or 'all'} to {self._host.name}:{target.occupies}"
+        options = {"name": name, "why": what, "by": self._by}
+        step: SnapshotStep = {"do": "snapshot", "action": "restored", "place": self._place, "options": options}
+        try:
+            refused = _ask(self._repository, step, lambda said: optional(as_object(said, "it"), "refused", str))
+        except ControllerGone:
+            raise
+        except HostFailed as error:
+            refused = error.reason
+        return f"the restore is not in the history of the snapshots: {one_line(refused)}" if refused else ""
 
     def _inspect_destination(self, target: Target) -> bool:
         """Return whether nothing is in the way. Raise Refusal for a destination in the repository."""

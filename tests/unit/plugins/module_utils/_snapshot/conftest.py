@@ -80,7 +80,8 @@ class Bench:
             return series.times()
 
     def names(self):
-        return sorted(os.listdir(self.folder))
+        """Return the names in the folder of the job, without the history."""
+        return sorted(set(os.listdir(self.folder)) - {names.HISTORY})
 
 
 @pytest.fixture

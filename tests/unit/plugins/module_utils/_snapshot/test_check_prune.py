@@ -275,7 +275,7 @@ def test_lazy_pruning_leaves_trees_that_nobody_takes_for_snapshots(three):
     done = pruned(three, last=1, lazy=True)
     assert done.removed == [ONE, TWO]
     assert three.names() == [".lock", ".removing-" + ONE, ".removing-" + TWO, THREE, "latest"]
-    assert sorted(os.path.basename(path) for path in glob.glob(f"{three.folder}/*")) == [THREE, "latest"]
+    assert sorted(os.path.basename(path) for path in glob.glob(f"{three.folder}/[!h]*")) == [THREE, "latest"]
     assert not pruned(three, last=1, lazy=True).changed
     again = pruned(three, last=1)
     assert (again.changed, again.removed, again.leftovers) == (True, [], [".removing-" + ONE, ".removing-" + TWO])

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import check as checks
@@ -200,6 +199,6 @@ def test_a_file_that_the_source_does_not_have_any_more_is_not_healed(two):
     assert done.facts.figures.healed == 0 and done.warnings == []
     failed, (told,), _problems = nightly_check(two)
     assert failed == "" and f"'a' in {ONE}, {TWO}" in told
-    shutil.rmtree(two.path(ONE))
-    shutil.rmtree(two.path(TWO))
+    for name in (ONE, TWO):  # the documented way by hand
+        os.rename(two.path(name), two.path(f".removing-{name}"))
     assert nightly_check(two) == ("", [], [])

@@ -47,10 +47,18 @@ class Bench:
         self.transfers: list[tuple[dict[str, Any], bool, str]] = []
         self.shown: list[str] = []
         self.summary: Any = None
+        self.noted: list[Any] = []  # in the history of the snapshots
+        self.note_answer: Any = {"changed": True, "warnings": []}
 
     def runner(self, name: str) -> Any:
         """Return a runner of a host."""
-        return SimpleNamespace(name=name, variables={}, run=lambda step: [self.answers[step["do"]]])
+        return SimpleNamespace(name=name, variables={}, run=lambda step: [self._answer(step)])
+
+    def _answer(self, step: Any) -> Any:
+        if step.get("action") == "restored":
+            self.noted.append(step["options"])
+            return self.note_answer
+        return self.answers[step["do"]]
 
     def session(self, _source: Any, _dest: Any, options: Any, check: bool, *_others: Any) -> Any:
         """Return a transfer."""
@@ -75,6 +83,7 @@ class Bench:
             Interruption(),
             check=check,
             diff=True,
+            by="ada@control1",
         )
         try:
             return made.run()
@@ -128,10 +137,21 @@ def test_a_restore_beside(bench: Bench) -> None:
     assert bench.report["result"]["method"] == "stream" and "changes" not in bench.report["result"]
 
 
+def test_the_history_of_the_snapshots_says_who_restored(bench: Bench) -> None:
+    bench.run()
+    assert bench.noted == [{"name": NAME, "why": "all to web1:/srv/data.back", "by": "ada@control1"}]
+    assert bench.report["warnings"] == []
+    bench.results.append(RESULT)
+    bench.note_answer = {"refused": "the repository is read-only"}
+    assert bench.run() == RESULT
+    (warning,) = bench.report["warnings"]
+    assert warning == "the restore is not in the history of the snapshots: the repository is read-only"
+
+
 def test_check_mode_predicts_and_writes_nothing(bench: Bench) -> None:
     bench.run(check=True, over=True, delete=True)
     ((options, check, _state),) = bench.transfers
-    assert check and options["checksum"] and options["delete"] and not bench.folder.exists()
+    assert check and options["checksum"] and options["delete"] and not bench.folder.exists() and not bench.noted
     assert bench.summary["report"] == "" and bench.summary["check_mode"]
     assert any("Would be restored" in line for line in bench.shown)
 
