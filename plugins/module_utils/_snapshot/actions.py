@@ -15,7 +15,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple
 
 from .._core.counted import counted
-from . import policy, rsnapshot, subset, time_zones
+from . import names, policy, rsnapshot, subset, time_zones
 from .adopt import adopt
 from .begin import Begun, begin
 from .check import STRUCTURE, Problem, Report
@@ -45,6 +45,7 @@ DEFAULTS: Mapping[str, Any] = {  # of all options
     "by": "",
     "why": "",
     "control_time": None,
+    "expects": 0,  # snapshots that the control node knows; the module has no such option
     "check_level": "contents",
     "check_subset": "1/1",
     "rsnapshot_path": "",
@@ -318,6 +319,20 @@ def _summary(problems: list[Problem], total: int) -> str:
     )
 
 
+def _refuse_other_disk(place: tuple[str, str, str], expects: int) -> None:
+    """Refuse to begin where snapshots are expected and there are none: a mount point without its disk looks so."""
+    repository, host, job = place
+    with Series(repository, host, job) as series:
+        if series.named(names.COMPLETE) or series.named(names.ASIDE):
+            return
+    left = counted(expects, "snapshot", "snapshots")
+    raise Refused(
+        f"there is no snapshot of {host}/{job} in {repository}, and the last run left {left}. Its disk may not be "
+        "mounted: mount it. If the snapshots were removed or moved on purpose, remove "
+        f"jobs/{host}/{job}.json from the folder of the backups' reports on the control node, and run this again"
+    )
+
+
 def do_action(
     action: str,
     place: tuple[str, str, str],
@@ -336,6 +351,8 @@ def do_action(
     changes = action not in _READING and not dry
     repository, host, job = place
     try:
+        if action == "begin" and options["expects"]:
+            _refuse_other_disk(place, options["expects"])
         with Series(repository, host, job, create=changes and action in ("begin", "adopt_rsnapshot")) as series:
             now = int(time.time())
             series.by = options["by"]

@@ -282,6 +282,13 @@ def parse_record(value: object) -> BackupRecord:
     return parse_dataclass(BackupRecord, value, "the record")
 
 
+def expected_snapshots(run: Run, before: BackupRecord | None) -> int:
+    """Return how many complete snapshots the repository of a run must have by the record of the last backup there."""
+    if before is None or before.repository != {name: run["repository"][name] for name in ("host", "path")}:
+        return 0
+    return before.snapshots or 0
+
+
 def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord | None = None) -> BackupRecord:
     """Return the record of a backup that ``ended``.
 
@@ -313,7 +320,8 @@ def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord |
         check={**said.check.checked, "sound": said.check.sound} if said.check else {},
         run_id=state.run_id,
     )
-    if said.list:
+    # A repository without any of its snapshots is taken for another disk, and the next run is to say so again.
+    if said.list and (said.list.snapshots or not expected_snapshots(run, before)):
         complete = [one for one in said.list.snapshots if one.state == "complete"]
         present = [one for one in complete if not is_future(one.time, ended)]
         record.notes += _tell_future([one.name for one in complete if one not in present])

@@ -53,6 +53,7 @@ from .state import (
     Stage,
     Step,
     StepFailure,
+    expected_snapshots,
     make_record,
 )
 from .store import Store
@@ -350,7 +351,8 @@ class BackupWorkflow:
     def _begin_options(self) -> Mapping[str, object]:
         ended = {"ended_run": self.state.ended_claim} if self.state.ended_claim else {}
         takeover = {"takeover": True} if self._services.takeover else {}
-        return {"run": self.state.claim, **ended, **takeover}
+        known = expected_snapshots(self._run, self._before)
+        return {"run": self.state.claim, **ended, **takeover, **({"expects": known} if known else {})}
 
     def _finish(self) -> Workflow:
         """Complete the snapshot, and do what follows in the same execution.

@@ -269,3 +269,20 @@ def test_what_the_file_system_will_not_do_is_explained(number, advice):
     text = str(unexpected(OSError(number, os.strerror(number), "x"), "/r"))
     assert advice in text
     assert "Complete snapshots are as they were" in text
+
+
+def test_a_mount_point_without_its_disk_is_not_taken_for_an_empty_repository(bench):
+    def begin_as_role(expects):
+        place = (str(bench.repository), "web1", "data")
+        return do_action("begin", place, {"run": "a run", "expects": expects}, Holders(_nobody, _nobody), dry=True)
+
+    with pytest.raises(Refused, match=r"last run left 2 snapshots.* mount it.* remove jobs/web1/data\.json"):
+        begin_as_role(2)
+    assert list(bench.repository.iterdir()) == [], "something was written to the wrong disk"
+    assert begin_as_role(0).result["changed"]
+    bench.backup()
+    assert begin_as_role(2).result["changed"]
+
+
+def _nobody(_path):
+    return None

@@ -25,6 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import
     Stage,
     Step,
     StepFailure,
+    expected_snapshots,
     make_record,
     parse_record,
     parse_state,
@@ -45,6 +46,23 @@ def state(stage: Stage, failed: bool = False, **changes: Any) -> BackupState:
 
 def row(failed: bool, stage: Stage) -> tuple[Step, ...]:
     return (AFTER_FAILURE if failed else GOES_ON)[stage]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, 3),
+        ({"snapshots": None}, 0),
+        ({"snapshots": 0}, 0),
+        ({"repository": {"host": "vault", "path": "/other"}}, 0),
+        ({"repository": {"host": "other", "path": "/b"}}, 0),
+        ({"repository": {}}, 0),
+    ],
+)
+def test_snapshots_are_expected_where_the_last_run_left_them(changes, expected):
+    before = replace(BackupRecord("web/data", repository=dict(RUN["repository"]), snapshots=3), **changes)
+    assert expected_snapshots(RUN, before) == expected
+    assert expected_snapshots(RUN, None) == 0
 
 
 def test_the_tables_have_each_stage():

@@ -80,6 +80,7 @@ class World(Transfers):
         self.jobs: list[Mapping[str, Any]] = []
         self.said: list[str] = []
         self.reports: list[BackupRecord] = []
+        self.before: BackupRecord | None = None
         self.paused: list[float] = []
         self.open = 0
         self.differs = False
@@ -194,7 +195,7 @@ class World(Transfers):
             lambda: f"2026-01-01T00:00:{next(self._clock):02d}Z", self.said.append, self.reports.append, run_id,
             bool(run_id), self.takeover, self.let_go.append, str(self.folder.parent), self.tasks_results,
         )  # fmt: skip
-        workflow = BackupWorkflow(run, services)
+        workflow = BackupWorkflow(run, services, self.before)
         self.paused += live_to_end(workflow.run(), self.handed_over)
         assert self.open == 0
         return workflow
@@ -253,6 +254,19 @@ def test_a_backup_is_made_as_a_whole_and_written_down(world: World):
     record = json.loads((world.folder / "jobs/web/data.json").read_text())
     assert record == world.reports[0].dump() and record["snapshot"] == COMPLETE["name"] and record["check"]["sound"]
     assert world.holder is None, "another run may begin"
+
+
+def test_a_repository_without_the_snapshots_of_the_last_run_is_another_disk(world: World):
+    world.live()
+    assert dict(world.asked)["begin"].get("expects") is None
+    known = world.reports[-1].snapshots
+    for _night in range(2):  # the first refusal does not make the second night forget
+        world.asked.clear()
+        world.answers.update(begin=HostFailed("its disk may not be mounted", "vault"), list={"snapshots": []})
+        world.before = world.reports[-1]
+        world.live()
+        assert dict(world.asked)["begin"]["expects"] == known == world.reports[-1].snapshots
+        assert world.reports[-1].newest and "mounted" in world.reports[-1].failures[0].reason
 
 
 def test_another_run_that_makes_it_stops_it_and_keeps_its_claim(world: World):
