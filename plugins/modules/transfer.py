@@ -464,7 +464,8 @@ options:
     version_added: 0.2.0
 notes:
   - The host variable C(longhaul_address) is the address at which the other host reaches this one. The default is
-    C(ansible_host), else the host's default address. Set it if bulk data has a network of its own.
+    C(ansible_host) (or its old name C(ansible_ssh_host)), else the host's default address. Set it if bulk data has a
+    network of its own.
   - The methods over ssh use the ssh server of the listening host. If none answers, or if it would not admit a one-time
     key, one is started for this transfer, if the program exists.
   - The transfer runs as detached jobs on the hosts. If the control node is lost, the transfer continues; the same task

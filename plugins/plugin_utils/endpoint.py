@@ -66,13 +66,14 @@ def is_reached_by_ssh(connection: str) -> bool:
 def inventory_address(variables: Mapping[str, Any], name: str, connection: str) -> str:
     """Return the address that the inventory names for the peer to use; empty if it names none.
 
-    ``longhaul_address`` wins over ``ansible_host``. Without either, the inventory name itself serves where Ansible
-    reaches the host by it (ssh); a container's or a local connection's name is no address.
+    ``longhaul_address`` wins, then ``ansible_ssh_host`` (the old name, which wins with Ansible's ssh), then
+    ``ansible_host``. Without any of them, the inventory name itself serves where Ansible reaches the host by it (ssh);
+    a container's or a local connection's name is no address.
     """
     if variables.get("longhaul_address"):
         return str(variables["longhaul_address"])
     if is_reached_by_ssh(connection):
-        return str(variables.get("ansible_host") or name)
+        return str(variables.get("ansible_ssh_host") or variables.get("ansible_host") or name)
     return ""
 
 
@@ -93,5 +94,5 @@ def ssh_port(variables: Mapping[str, Any], connection: str) -> int:
     """Return the port at which a host's own sshd should listen: the inventory's for ssh connections, else 22."""
     port = variables.get("longhaul_ssh_port")
     if port is None and is_reached_by_ssh(connection):
-        port = variables.get("ansible_port", variables.get("ansible_ssh_port"))
+        port = variables.get("ansible_ssh_port") or variables.get("ansible_port")  # as Ansible's ssh
     return int(port or 22)

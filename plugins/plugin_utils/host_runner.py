@@ -61,7 +61,7 @@ ANSWER_TIMEOUT = "longhaul_answer_timeout"  # of a host: other seconds
 MOST_BYTES = 256 * 2**20  # that are read for an answer
 _PIPELINING = ("ansible_pipelining", "ansible_ssh_pipelining")
 # The variables that say which host it is, and as which user: what is known of one counts for these alone.
-_TELLING = ("host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
+_TELLING = ("host", "ssh_host", "port", "user", "become", "become_user", "become_method", "python_interpreter")
 _ALWAYS_READ = ("ansible_connection", *(f"ansible_{name}" for name in _TELLING))
 _OMITTED: Any = getattr(errors, "AnsibleValueOmittedError", ())  # ansible-core 2.19 and newer
 _NO_PYTHON = re.compile(

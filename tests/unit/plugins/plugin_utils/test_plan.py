@@ -534,6 +534,9 @@ def test_transfer_id_is_stable_and_depends_on_every_part():
     [
         ({"longhaul_address": "10.9.9.9", "ansible_host": "10.1.1.1"}, "ssh", "10.9.9.9"),
         ({"ansible_host": "10.1.1.1"}, "ssh", "10.1.1.1"),
+        ({"ansible_ssh_host": "10.1.1.2"}, "ssh", "10.1.1.2"),
+        ({"ansible_host": "10.1.1.1", "ansible_ssh_host": "10.1.1.2"}, "ssh", "10.1.1.2"),  # as Ansible's ssh
+        ({"longhaul_address": "10.9.9.9", "ansible_ssh_host": "10.1.1.2"}, "ssh", "10.9.9.9"),
         ({}, "ssh", "web1"),
         ({"ansible_host": "container7"}, "community.docker.docker", "10.0.0.1"),
         ({}, "local", "10.0.0.1"),
