@@ -165,6 +165,16 @@ def refuse_deleting_root(dest: str, max_delete: int | None) -> None:
         )
 
 
+def refuse_lost_dest(roots: Roots, host: str, entries: int) -> None:
+    """Refuse an empty destination where an earlier pass of a migration left entries: it would fill another disk."""
+    if entries > 1 and roots.only is None and roots.target["empty"]:
+        raise Refusal(
+            f"{roots.dest} on {host} is empty, and the last pass left {entries_text(entries)} there. Its disk may not "
+            "be mounted: mount it, and run this again. If it was emptied on purpose, begin again with -e "
+            "migrate_reset=true"
+        )
+
+
 def refuse_empty_source(source: Endpoint, dest: Endpoint, roots: Roots, max_delete: int | None) -> None:
     """Refuse to make a directory that holds something the copy of an empty one, unless a limit allows it."""
     if roots.only is None and source.probe["path"]["empty"] and not roots.target["empty"] and max_delete is None:

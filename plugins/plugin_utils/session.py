@@ -57,7 +57,7 @@ from .report import (
     with_unreachable,
 )
 from .result import Result
-from .roots import child_name
+from .roots import child_name, refuse_lost_dest
 from .rsync_fallback import make_plan, plan_by_rsync
 from .status import Status, parse_status
 from .trust import FULL, NO_PORT, NONE
@@ -146,14 +146,16 @@ class Session:
         memory: Memory | None = None,
         compares_rounded: bool = False,
         snapshot: Snapshot | None = None,
+        expects: int = 0,
     ) -> None:
         """Take both ends, the module's options with their defaults, where progress lines go, and last words.
 
         ``memory`` is what the control node remembers of earlier runs. ``compares_rounded``: a comparison at the end
         reads the files whose times the destination keeps too coarsely to tell that they did not change. ``snapshot`` is
-        the one to fill; what is ``uncompared`` after ``finish`` is completed by its owner.
+        the one to fill; what is ``uncompared`` after ``finish`` is completed by its owner. ``expects``: how many
+        entries an earlier pass left at the destination.
         """
-        self._snapshot = snapshot
+        self._snapshot, self._expects = snapshot, expects
         self.uncompared: Uncompared | None = None
         self._compares_rounded = compares_rounded
         self._kept_mounts: list[str] = []
@@ -217,6 +219,7 @@ class Session:
     ) -> Plan:
         """Decide the whole transfer. Raises Refusal."""
         plan = make_plan(self._options, source, dest, self._check, pull, avoid, self._line)
+        refuse_lost_dest(plan.roots, dest.name, self._expects)
         return replace(plan, settings={**plan.settings, "time_units": self._time_units})
 
     def _begin_plan(

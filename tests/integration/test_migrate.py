@@ -265,6 +265,11 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
     assert compare.differences(source, dest) == []
     assert "migrate_phase=sync" in migration.report()["next"]
 
+    disk = dest.rename(dest.with_name("disk"))
+    assert f"and the last pass left {entries} entries there" in migration.run_into_failure(migrate_phase="sync")
+    assert not dest.exists(), "something was written to the disk below the mount point"
+    disk.rename(dest)
+
     (source / "folder0/new").write_text("x" * 1000)
     (source / "folder1/file1").unlink()
     synced = migration.run(migrate_phase="sync")

@@ -34,12 +34,13 @@ def session_of(
     memory: Memory | None,
     compares_rounded: bool = False,
     snapshot: Snapshot | None = None,
+    expects: int = 0,
     **own: Any,
 ) -> Session:
     """Return the transfer of a job, which does not wait for its end.
 
-    For ``compares_rounded`` and ``snapshot`` see Session. Of the job's keys those count that are options of the module
-    transfer; ``own`` are those that the role decides, as far as they are not None. Raises Refusal.
+    For ``compares_rounded``, ``snapshot`` and ``expects`` see Session. Of the job's keys those count that are options
+    of the module transfer; ``own`` are those that the role decides, as far as they are not None. Raises Refusal.
     """
     spec = spec_from_documentation(DOCUMENTATION)
     given = {name: value for name, value in job.items() if name in spec and value is not None}
@@ -48,5 +49,14 @@ def session_of(
     source, dest = hosts.runners["source"], hosts.runners["dest"]
     trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
     return Session(
-        source, dest, {**options, "trust": trust}, check, say, Interruption(), memory, compares_rounded, snapshot
+        source,
+        dest,
+        {**options, "trust": trust},
+        check,
+        say,
+        Interruption(),
+        memory,
+        compares_rounded,
+        snapshot,
+        expects,
     )

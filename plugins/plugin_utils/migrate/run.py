@@ -325,7 +325,9 @@ class MigrationRun:
         max_delete, sync = job.get("max_delete", limit), job.get("sync") or "data"
         own = {"verify": verify, "max_delete": max_delete, "sync": sync, "collect": collect}
         is_last = verify == (job.get("verify") or "checksum")  # the comparison after which nothing is compared
-        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, is_last, **own)
+        state = self._state_of(job["name"])
+        expects = state.passes[-1].files_total if state is not None and state.passes else 0
+        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, is_last, expects=expects, **own)
 
     def _report(self, report: Mapping[str, Any]) -> None:
         self.store.report(report["name"], report, render_report(report))

@@ -16,6 +16,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.known_line import K
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import first_look, make_plan, needs_all, transfer_id
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.probe import parse_probe
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.roots import refuse_lost_dest
 
 PROGRAMS = {
     "rsync": {
@@ -657,3 +658,22 @@ def test_a_root_folder_is_emptied_only_up_to_a_limit():
         plan(end("source", at=path(empty=False)), dest, delete=True, **given)
     plan(end("source", at=path(empty=False)), dest, delete=True, max_delete=10, **given)
     plan(end("source", at=path(empty=False)), dest, delete=False, **given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "empty", "entries", "is_refused"),
+    [
+        ("directory", True, 7, True),
+        ("missing", True, 7, True),
+        ("directory", False, 7, False),
+        ("directory", True, 1, False),  # the source had nothing
+        ("missing", True, 0, False),  # the first pass
+    ],
+)
+def test_an_empty_destination_is_not_what_an_earlier_pass_left(kind, empty, entries, is_refused):
+    roots = plan(to_end=end("dest", at=path(kind, real="/new", empty=empty))).roots
+    if not is_refused:
+        refuse_lost_dest(roots, "dest", entries)
+        return
+    with pytest.raises(Refusal, match="/new on dest is empty, and the last pass left 7 entries there.* mount it"):
+        refuse_lost_dest(roots, "dest", entries)
