@@ -58,9 +58,11 @@ class ActionModule(PairAction):
         if not options["folder"].startswith("/"):
             raise ValueError(f"folder is {options['folder']!r}: give an absolute path")
         folder = f"{options['folder'].rstrip('/')}/longhaul-tune-{secrets.token_hex(8)}"
+        free: dict[str, int] = {}
         try:
-            free = min(parse_free(run_script(runner, _MAKE, folder)) for runner in (source, dest))
-            most = min(options["most_mib"], free // 4)
+            for runner in (source, dest):
+                free[runner.name] = parse_free(run_script(runner, _MAKE, folder))
+            most = min(options["most_mib"], min(free.values()) // 4)
             if most < _STEPS[0]:
                 raise ValueError(f"There is too little room in {options['folder']}. Name another folder")
             ciphers = fails_alone(lambda: find_ciphers(source, dest.name))
@@ -74,7 +76,8 @@ class ActionModule(PairAction):
                 try:
                     run_script(runner, _REMOVE, folder)
                 except HostFailed as error:
-                    say(f"{folder} on {runner.name} could not be removed; remove it there. {error}")
+                    if runner.name in free:  # else it was most likely not made
+                        say(f"{folder} on {runner.name} could not be removed; remove it there. {error}")
         return dict(figure._asdict()) if figure is not None else {}
 
     def _measure(
