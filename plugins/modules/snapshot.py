@@ -96,8 +96,8 @@ options:
       - With O(action=finish), maximum percentage of the previous snapshot's files that may be missing. If more are
         missing, the snapshot is set aside, C(latest) stays, and nothing is pruned until the snapshot is accepted or
         discarded. V(100) allows everything.
-      - So is a snapshot with that many files fewer than the most in the seven complete ones before, back to the last one
-        that was accepted, also if these were pruned meanwhile.
+      - So is a snapshot with that many files fewer than the most in the seven complete ones before, and fewer than any of them,
+        back to the last one that was accepted, also if these were pruned meanwhile.
       - A first snapshot without any file is refused, since most likely a file system is not mounted; not with V(100).
       - The next run is again compared with the last complete snapshot, and links to the one that was set aside, too.
     type: float
@@ -106,8 +106,8 @@ options:
     description:
       - With O(action=finish), maximum percentage of the previous snapshot's files that may have other contents. If more have, the
         snapshot is set aside as with O(shrink_limit).
-      - What is usual for the job is allowed. Up to twice the largest share in the seven snapshots before, back to the last
-        one that was accepted, is no reason, and with fewer than three such shares nothing is judged.
+      - What is usual for the job is allowed. Up to twice the second largest share in the seven snapshots before, back to the
+        last one that was accepted, is no reason, and with fewer than three such shares nothing is judged.
       - V(100) allows everything.
     type: float
     default: 50

@@ -288,10 +288,16 @@ def test_a_source_that_lost_much_is_set_aside_and_nothing_is_pruned(hosts: Testb
     assert (entry["state"], entry["removed"], entry["snapshots"]) == ("aside", [], 1)
     assert (loser["state"], len(loser["removed"]), loser["snapshots"]) == ("ok", 1, 1)
     assert os.readlink(kept.parents[1] / "latest") == kept.parent.name
+    secret = source / "folder2/file5"
+    status = secret.stat()
+    secret.write_text("CONTENT 5")
+    os.utime(secret, ns=(status.st_atime_ns, status.st_mtime_ns))
     backups.run_into_failure()  # the next night is set aside, too, and links to what was
-    entry, _loser = backups.health().values()
+    entry, loser = backups.health().values()
     (transfer,) = entry["transfers"]
-    assert (entry["state"], transfer["bytes_sent"], entry["figures"]["new_files"]) == ("aside", 0, 0)
+    assert (entry["state"], transfer["bytes_sent"], entry["figures"]["new_files"]) == ("aside", len("CONTENT 5"), 1)
+    assert (loser["state"], loser["figures"]["changed"]) == ("ok", 1)
+    assert compare.differences(source, backups.snapshots("may lose much")[-1]) == []
 
 
 @pytest.mark.long

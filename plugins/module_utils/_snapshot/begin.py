@@ -89,7 +89,8 @@ def begin(
         changed |= _write(series, facts, old, holder is not None)
     elif resumed:
         changed |= _touch(series, old, holder is not None, check=True)
-    link_dest, damaged = [], set[bytes]()
+    link_dest: list[str] = []
+    damaged: set[bytes] = set()
     for name in ([aside] if aside else []) + ([facts.base] if is_basis else []):
         damage = known_damage(series, name)
         if not damage.is_everywhere:

@@ -17,7 +17,7 @@ from .facts import Figures, Past
 
 REMEMBERED = 7  # snapshots before
 _LEAST = 3  # of them, to know what is usual
-_USUAL = 2  # times as much as the most so far is still no reason
+_FACTOR = 2  # times as much as usual is still no reason
 
 
 class Limits(NamedTuple):
@@ -55,9 +55,14 @@ def _lost(gone: int, before: int, limit: float) -> str:
 
 
 def _shrunk(files: int | None, past: Sequence[Past], limit: float) -> str:
-    """Judge what is left of the most files that there were: a little less each day becomes much, too."""
+    """Judge what is left of the most files that there were: a little less each day becomes much, too.
+
+    A job whose files come and go had as few before.
+    """
     most = max(past, key=lambda one: one.files, default=None)
     if files is None or most is None or files * 100 >= (100 - limit) * most.files:
+        return ""
+    if files >= min(one.files for one in past):
         return ""
     gone = most.files - files
     return (
@@ -67,15 +72,18 @@ def _shrunk(files: int | None, past: Sequence[Past], limit: float) -> str:
 
 
 def _changed(figures: Figures, past: Sequence[Past], limit: float) -> str:
-    """Judge the files that have other contents, by what is usual for the job."""
+    """Judge the files that have other contents, by what is usual for the job: as much as that changed twice before.
+
+    A single time says nothing, or what somebody has accepted would allow the same to what comes next.
+    """
     changed, before = figures.changed or 0, figures.files_before or 0
     shares = [one.changed * 100 / one.files_before for one in past if one.changed is not None and one.files_before]
-    if not before or len(shares) < _LEAST or changed * 100 <= max(limit, _USUAL * max(shares)) * before:
+    usual = sorted(shares)[-2] if len(shares) >= _LEAST else 100
+    if not before or changed * 100 <= max(limit, _FACTOR * usual) * before:
         return ""
     return (
         f"{_per_cent(changed, before)} of the files have other contents than in the snapshot before ({changed} of "
-        f"{before}), and the limit (change_limit) is {limit:g} %; in the {len(shares)} snapshots before, the most were "
-        f"{max(shares):.1f} %"
+        f"{before}), and the limit (change_limit) is {limit:g} %; up to {usual:.1f} % are usual for this job"
     )
 
 

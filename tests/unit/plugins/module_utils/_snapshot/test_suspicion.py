@@ -46,12 +46,13 @@ def past(*shares, files=100):
     [
         (100, past(1, 2, 0), "100.0 % of the files have other contents"),
         (50, past(1, 2, 0), ""),
-        (51, past(1, 2, 0), "(51 of 100), and the limit (change_limit) is 50 %; in the 3 snapshots before, the most"),
+        (51, past(1, 2, 0), "(51 of 100), and the limit (change_limit) is 50 %; up to 1.0 % are usual"),
         (100, past(1, 2), ""),  # nobody knows yet what is usual
         (100, past(1, 2, None), ""),
         (100, past(100, 100, 100), ""),  # a dump, each night
-        (79, past(1, 40, 1), ""),
-        (81, past(1, 40, 1), "were 40.0 %"),
+        (79, past(40, 90, 1), ""),
+        (81, past(1, 40, 40), "up to 40.0 % are usual"),
+        (100, past(100, 1, 2), "up to 2.0 % are usual"),  # behind one that somebody accepted
         (0, past(1, 2, 0), ""),
     ],
 )
@@ -78,6 +79,12 @@ def test_a_little_less_each_day_is_much_in_the_end():
     for _day in range(REMEMBERED):
         history = remember("later", Figures(files=261), history)
     assert len(history) == REMEMBERED and suspicion(figures, history[1:], HALF) == ""
+
+
+def test_a_job_whose_files_come_and_go_is_not_suspicious():
+    week = [Past(f"s{files}", files) for files in (450, 600, 800, 1000, 300, 450, 600)]
+    assert suspicion(Figures(files=300, gone=150, before=450), week, HALF) == ""
+    assert "there were 1000 in s1000" in suspicion(Figures(files=299, gone=150, before=450), week, HALF)
 
 
 @pytest.fixture
