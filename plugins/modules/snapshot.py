@@ -198,6 +198,8 @@ options:
     description:
       - Subset of the contents that one run of O(action=check) reads. With V(1/7), seven consecutive runs read
         everything, each file once. A file that snapshots share is read once for all of them.
+      - Such a run looks at all names of the newest snapshot, and of the others in turn, so that seven runs look at all. With V(1/1),
+        and of those that O(snapshots) names, it looks at all names.
     type: str
     default: 1/1
   snapshots:

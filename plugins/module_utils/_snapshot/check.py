@@ -5,8 +5,9 @@
 """Check that snapshots are what their manifests say. Private to the collection.
 
 Three levels, each with those before it: ``structure`` reads facts and manifests and takes seconds; ``files`` looks at
-every name; ``contents`` reads files, all or a subset. A file that several snapshots share is read once. Nothing is
-changed, and nothing stops a backup that runs at the same time: a snapshot that is pruned meanwhile is left out.
+every name; ``contents`` reads files, all or a subset. With a subset it looks at every name of the newest snapshot and
+of some of the others. A file that several snapshots share is read once. Nothing is changed, and nothing stops a backup
+that runs at the same time: a snapshot that is pruned meanwhile is left out.
 """
 
 from __future__ import annotations
@@ -88,6 +89,13 @@ class Report:
         elif in_doubt:
             self.unlisted.add(snapshot)
 
+    def take_back(self, snapshot: str, problem: Problem) -> None:
+        """Forget a problem of a snapshot, of which another one says more."""
+        problem.snapshots.remove(snapshot)
+        self.problems_total -= 1
+        if not problem.snapshots:
+            del self.problems[problem.kind, problem.path, problem.detail]
+
     def of(self, snapshot: str) -> list[Problem]:
         """Return the listed problems of a snapshot."""
         return [problem for problem in self.problems.values() if snapshot in problem.snapshots]
@@ -95,12 +103,8 @@ class Report:
     def drop(self, snapshot: str) -> None:
         """Forget a snapshot that was removed meanwhile."""
         self.snapshots.remove(snapshot)
-        for key, problem in list(self.problems.items()):
-            if snapshot in problem.snapshots:
-                problem.snapshots.remove(snapshot)
-                self.problems_total -= 1
-                if not problem.snapshots:
-                    del self.problems[key]
+        for problem in self.of(snapshot):
+            self.take_back(snapshot, problem)
 
 
 def check_structure(series: Series, snapshot: Snapshot, report: Report) -> bool:

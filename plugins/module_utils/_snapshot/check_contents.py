@@ -17,10 +17,10 @@ import heapq
 import itertools
 import os
 import resource
-from typing import Iterator
+from typing import Container, Iterator
 
 from .._core.files import BUFFER
-from .._model.entry import REGULAR
+from .._model.entry import REGULAR, Entry
 from .._model.entry_codec import ManifestError
 from .._model.paths import order
 from .._tree.content_hash import hash_file
@@ -45,10 +45,13 @@ class _Copy:
         self.error: OSError | None = None
 
 
-def check_contents(snapshots: list[Snapshot], subset: Subset | Below, report: Report) -> None:
+def check_contents(
+    snapshots: list[Snapshot], subset: Subset | Below, report: Report, unseen: Container[str] = ()
+) -> None:
     """Read every file of the subset, and every path that has a problem already, and compare it with the manifests.
 
-    For problems with one path it is found out which snapshots have it intact.
+    For problems with one path it is found out which snapshots have it intact. ``unseen`` are snapshots whose
+    names nobody has looked at, so that a file may be missing.
     """
     _more_fds()
     suspects: dict[bytes, list[Problem]] = {}
@@ -56,7 +59,7 @@ def check_contents(snapshots: list[Snapshot], subset: Subset | Below, report: Re
         if problem.path is not None:
             suspects.setdefault(problem.path, []).append(problem)
     with contextlib.ExitStack() as stack:
-        reading = _Reading(snapshots, stack, report)
+        reading = _Reading(snapshots, stack, report, unseen)
         merged = heapq.merge(*reading.streams(), key=lambda found: order(found[1].entry.path))
         for path, group in itertools.groupby(merged, key=lambda found: found[1].entry.path):
             if path in suspects or subset.has(path):
@@ -66,8 +69,10 @@ def check_contents(snapshots: list[Snapshot], subset: Subset | Below, report: Re
 class _Reading:
     """The trees and manifests of some snapshots, open side by side."""
 
-    def __init__(self, snapshots: list[Snapshot], stack: contextlib.ExitStack, report: Report) -> None:
-        self._report = report
+    def __init__(
+        self, snapshots: list[Snapshot], stack: contextlib.ExitStack, report: Report, unseen: Container[str]
+    ) -> None:
+        self._report, self._unseen = report, unseen
         self._names: list[str] = []
         self._roots: list[Root] = []
         self._manifests: list[ManifestReader] = []
@@ -95,8 +100,10 @@ class _Reading:
         copies: dict[tuple[int, int, str], _Copy] = {}
         for number, record in group:
             there = self._roots[number].lstat(path)
+            if self._names[number] in self._unseen:
+                self._look(number, there, record)
             if there is None or there.type != REGULAR:
-                continue  # found missing, or of another type, before
+                continue  # found missing, or of another type
             algorithm = self._manifests[number].algorithm
             copy = copies.setdefault((there.dev, there.ino, algorithm), _Copy(algorithm, there.size))
             copy.members.append((number, record))
@@ -108,11 +115,20 @@ class _Reading:
                 if copy.digest == record.content:
                     intact.setdefault(record.content, []).append(self._names[number])
         for copy in copies.values():
-            self._judge(path, copy, intact)
+            self._judge(path, copy, intact, suspects)
         wanted = {self._names[number]: record.content for number, record in group}
         for problem in suspects:
             hashes = {wanted[name] for name in problem.snapshots if name in wanted}
             problem.intact_in = sorted(name for content in hashes for name in intact.get(content, []))
+
+    def _look(self, number: int, there: Entry | None, record: Record) -> None:
+        """Tell what reading would not find of a file."""
+        path, now, then = record.entry.path, there, record.entry
+        if now is None:
+            self._report.add("missing", self._names[number], path, "it is not there any more")
+        elif (now.type, now.size) != (then.type, then.size):
+            shown = f"type is {now.type} and was {then.type}, size is {now.size} and was {then.size}"
+            self._report.add("differs", self._names[number], path, shown)
 
     def _read(self, path: bytes, copy: _Copy) -> None:
         root = self._roots[copy.members[0][0]]
@@ -131,19 +147,22 @@ class _Reading:
             self._report.files_read += 1
             self._report.bytes_read += copy.size
 
-    def _judge(self, path: bytes, copy: _Copy, intact: dict[bytes, list[str]]) -> None:
+    def _judge(self, path: bytes, copy: _Copy, intact: dict[bytes, list[str]], suspects: list[Problem]) -> None:
+        """Tell what is wrong with the contents of a copy, in place of what else differs there."""
         if isinstance(copy.error, PermissionError):
             self._report.not_permitted += 1
             return
         for number, record in copy.members:
             if copy.digest == record.content or copy.size != record.entry.size:
-                continue  # another size was found before
+                continue  # another size was found by a look
             if copy.error is not None:
                 kind, detail = "unreadable", f"its contents cannot be read: {copy.error.strerror}"
             else:
                 kind = "damaged"
                 now, then = (found.hex()[:16] for found in (copy.digest, record.content))
                 detail = f"its contents are {now}… and were {then}… ({copy.algorithm})"
+            for other in [one for one in suspects if self._names[number] in one.snapshots]:
+                self._report.take_back(self._names[number], other)
             self._report.add(kind, self._names[number], path, detail)
             problem = self._report.problems.get((kind, path, detail))
             if problem is not None:

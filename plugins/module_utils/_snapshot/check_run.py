@@ -49,19 +49,27 @@ def check(
         report.snapshots = [snapshot.name for snapshot in snapshots]
         check_names(series, report)
         usable = [snapshot for snapshot in snapshots if check_structure(series, snapshot, report)]
-        for snapshot in usable if level != STRUCTURE else ():
+        newest = names.latest_of(now, series.times())
+        looked_at = [
+            snapshot
+            for snapshot in usable
+            if level != STRUCTURE and (only is not None or _is_looked_at(snapshot.name, newest, part))
+        ]
+        for snapshot in looked_at:
             _unless_gone(series, snapshot, report)
         usable = [snapshot for snapshot in usable if snapshot.name in report.snapshots]
         if level == CONTENTS or any(problem.path is not None for problem in report.problems.values()):
-            check_contents(usable, part if level == CONTENTS else NONE, report)
+            seen = {snapshot.name for snapshot in looked_at}
+            unseen = {snapshot.name for snapshot in usable} - seen if level == CONTENTS else ()
+            check_contents(usable, part if level == CONTENTS else NONE, report, unseen)
         for snapshot in snapshots:
             if snapshot.name in report.snapshots and not still_there(series, snapshot):
                 report.drop(snapshot.name)
         snapshots = [snapshot for snapshot in snapshots if snapshot.name in report.snapshots]
         before = {snapshot.name: snapshot.checked() for snapshot in snapshots}
-        walked = {snapshot.name for snapshot in usable}
+        read, walked = ({snapshot.name for snapshot in those} for those in (usable, looked_at))
         after = {
-            name: _remembered(report, name, found, level, part if name in walked else NONE, name in walked, now)
+            name: _remembered(report, name, found, level, part if name in read else NONE, name in walked, now)
             for name, found in before.items()
         }
         _tell_known(series, report, before, after, now)
@@ -85,6 +93,12 @@ def _opened(series: Series, only: list[str] | None, report: Report) -> list[Snap
             except OSError as error:
                 report.add(STRUCTURE, name, None, f"it is no folder that can be opened: {error.strerror}")
     return opened
+
+
+def _is_looked_at(name: str, newest: int | None, part: Subset) -> bool:
+    """Whether a check of a part looks at all names of a snapshot: of the newest one, and of the others in turn."""
+    final = names.once_accepted(name)
+    return (newest is not None and final == names.name_of(newest)) or part.has(final.encode())
 
 
 def _unless_gone(series: Series, snapshot: Snapshot, report: Report) -> None:
@@ -126,9 +140,7 @@ def _remembered(
     """Return what is known of a snapshot after this check, of ``part`` of its contents."""
     problems = report.of(name)
     found = dict.fromkeys(problem.finding for problem in problems)
-    found.update(
-        dict.fromkeys(one for one in before.findings if not _looked_for(one, level, part if was_walked else None))
-    )
+    found.update(dict.fromkeys(one for one in before.findings if not _looked_for(one, level, part, was_walked)))
     sizes = itertools.accumulate(len(one.path) for one in found)
     findings = tuple(one for one, size in zip(found, sizes) if size <= _REMEMBERED)
     too_many = name in report.unlisted or len(findings) < len(found)
@@ -150,13 +162,13 @@ def _remembered(
     return new._replace(shares=Shares(part.of, times))
 
 
-def _looked_for(finding: Finding, level: str, part: Subset | None) -> bool:
-    """Whether this check would have found it again. ``part``: of the contents that were read; None: no tree was."""
+def _looked_for(finding: Finding, level: str, part: Subset, was_walked: bool) -> bool:
+    """Whether this check would have found it again. ``part``: of the contents that were read."""
     if finding.kind == STRUCTURE:
         return True
-    if part is None or level == STRUCTURE:
-        return False
-    return finding.kind not in _CONTENTS_KINDS or (level == CONTENTS and part.has(unescape(finding.path)))
+    if finding.kind in _CONTENTS_KINDS:
+        return level == CONTENTS and part.has(unescape(finding.path))
+    return was_walked
 
 
 def _tell_known(
@@ -168,24 +180,31 @@ def _tell_known(
     """
     at = names.latest_of(now, series.times())
     newest = "" if at is None else names.name_of(at)
-    met = {problem.finding for problem in report.of(newest)}
+    met = {problem.finding.path for problem in report.of(newest)}
     for finding in after[newest].findings if newest in after else ():
-        if finding not in met:
+        if finding.path not in met:
+            met.add(finding.path)
             report.add(
                 finding.kind, newest, unescape(finding.path), "an earlier check found that, and this one did not look"
             )
     for problem in report.problems.values():
         problem.known = newest not in problem.snapshots and all(
-            name in before and (before[name].too_many or problem.finding in before[name].findings)
-            for name in problem.snapshots
+            name in before and _was_told(problem.finding, before[name]) for name in problem.snapshots
         )
     known: dict[str, list[str]] = {}
     for name, checked in after.items():
-        for finding in checked.findings if name != newest else ():
-            if finding in before[name].findings:
-                known.setdefault(finding.path, []).append(name)
+        paths = {one.path: None for one in checked.findings if name != newest and _was_told(one, before[name])}
+        for path in paths:
+            known.setdefault(path, []).append(name)
     if known:
         report.warnings.append(_describe_known(known, newest))
+
+
+def _was_told(finding: Finding, before: Checked) -> bool:
+    """Whether an earlier check found it, or something at the path by which the contents were in doubt already."""
+    return before.too_many or any(
+        finding == one or (finding.path and finding.path == one.path and one.in_doubt) for one in before.findings
+    )
 
 
 def _describe_known(known: Mapping[str, list[str]], newest: str) -> str:

@@ -183,7 +183,7 @@ def test_a_step_does_with_snapshots_what_the_module_does(tmp_path):
     assert [one["name"] for one in listed] == [finished["name"]]
     assert snapshots("check", place)["sound"]
     (tmp_path / listed[0]["path"] / "file").write_text("harm")
-    assert "2 problems: 'file' in" in snapshots("check", place)["refused"]
+    assert "1 problem: 'file' in" in snapshots("check", place)["refused"]
 
 
 def test_what_is_refused_of_snapshots_is_said_with_its_reason(tmp_path):

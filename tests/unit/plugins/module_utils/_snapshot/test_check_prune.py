@@ -323,3 +323,57 @@ def test_what_cannot_be_removed_is_said_and_tried_again(three, monkeypatch):
     assert three.complete() == [NOON + 2 * DAY]
     assert pruned(three, last=1).leftovers
     assert three.names() == [".lock", THREE, "latest"]
+
+
+def test_a_written_file_stands_once_in_each_list(three):
+    with open(three.path(ONE, "data/same"), "r+b") as file:  # another time, and other contents
+        file.write(b"S")
+    for share in ((1, 1), (1, 100)):
+        report = run(three, share=share)
+        assert found(report) == [("damaged", b"same", (ONE, TWO, THREE), ())]
+        assert report.problems_total == 3
+    three.write("same", b"same again", NOON + 3 * DAY)
+    three.backup()
+    report = run(three)
+    assert [problem.known for problem in report.problems.values()] == [True]
+    assert f"'same' in {ONE}, {TWO}, {THREE}. " in report.warnings[0]
+    for level in ("files", "structure"):
+        assert f"'same' in {ONE}, {TWO}, {THREE}. " in run(three, level).warnings[0]
+
+
+def test_damage_is_new_where_only_the_mode_was_known_to_differ(three):
+    three.path(ONE, "data/apart").chmod(0o600)
+    assert [problem.kind for problem in run(three).problems.values()] == ["differs"]
+    rot(three.path(ONE, "data/apart"))
+    assert [(problem.kind, problem.known) for problem in run(three).problems.values()] == [("damaged", False)]
+
+
+def test_a_check_of_a_part_looks_at_all_names_of_the_newest_snapshot_and_of_others_in_turn(bench):
+    for number in range(10):
+        bench.write(f"d/{number}", b"%d" % number)
+    for _night in range(6):
+        bench.backup()
+    looked = [run(bench, share=(1, 4)).entries for _run in range(4)]
+    assert all(count % 12 == 0 and count >= 12 for count in looked) and sum(looked) < 6 * 12 * 2
+    assert sum(count - 12 for count in looked) in (5 * 12, 6 * 12)  # each older one once, the newest perhaps twice
+    assert run(bench).entries == run(bench, "files").entries == 6 * 12
+    bench.path(ONE, "data/d/3").unlink()
+    os.truncate(bench.path(TWO, "data/d/5"), 0)
+    kinds = {}
+    for _run in range(4):
+        report = run(bench, share=(1, 4))
+        kinds.update({problem.path: problem.kind for problem in report.problems.values() if problem.path != b"d"})
+    assert kinds == {b"d/3": "missing", b"d/5": "differs"}
+
+
+def test_a_file_that_is_missing_counts_as_read_in_no_snapshot(bench):
+    for number in range(10):
+        bench.write(f"{number}", b"%d" % number)
+    for _night in range(4):
+        bench.backup()
+    bench.path(ONE, "data/3").unlink()
+    for _run in range(4):
+        run(bench, share=(1, 4))
+    with bench.series() as series:
+        verified = [item.verified for item in listing(series, bench.now)]
+    assert verified[0] is None and None not in verified[1:]
