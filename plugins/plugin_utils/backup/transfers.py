@@ -99,6 +99,8 @@ def expect(transfers: Sequence[PathTransfer], paths: int, verify: str, check_mod
     them in common, which no transfer counts. Where both trees were compared (``verify``), sizes are proven already, and
     better than by a sum of those of the first look.
     """
+    if check_mode and paths == 1 and transfers and transfers[0].files_total == 1:
+        return Expected(1, -1)  # an empty source, which the repository may refuse
     if check_mode or any(one.vanished + one.unstable for one in transfers):
         return Expected(-1, -1)
     entries = sum(one.files_total for one in transfers) + (1 if paths > 1 else 0)

@@ -15,6 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.begin imp
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.check_run import check
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.facts import Figures, Past
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.finish import finish
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.policy import Policy
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.prune import prune
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.quarantine import accept, discard
@@ -198,6 +199,10 @@ def test_a_first_snapshot_without_files_is_refused(bench):
     with pytest.raises(Refused, match=r"has no files.*not mounted.*set shrink_limit to 100"):
         bench.backup(shrink_limit=50)
     assert bench.names() == [".lock", ".unfinished"]
+    with bench.series() as series:
+        assert finish(series, "next", bench.now, limits=HALF, check=True).aside == ""
+        with pytest.raises(Refused, match="has no files"):
+            finish(series, "next", bench.now, limits=HALF, expected_entries=1, check=True)
     bench.write("a", b"a")
     assert bench.backup(shrink_limit=50).aside == ""  # the mount is there again
 

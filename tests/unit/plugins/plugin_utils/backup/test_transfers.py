@@ -43,6 +43,7 @@ def test_a_person_is_told_of_a_source_that_is_not_there_and_of_one_that_changed(
         ([MOVED], 1, "none", False, (7, 100)),
         ([MOVED, MOVED], 2, "none", False, (15, 200)),
         ([MOVED], 1, "none", True, (-1, -1)),
+        ([replace(MOVED, files_total=1)], 1, "none", True, (1, -1)),
         ([replace(MOVED, vanished=1)], 1, "none", False, (-1, -1)),
         ([MOVED, replace(MOVED, unstable=1)], 2, "none", False, (-1, -1)),
     ],
