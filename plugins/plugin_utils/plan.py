@@ -13,7 +13,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, Serve
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
@@ -34,9 +34,7 @@ from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
 from .trust import FULL, NONE, refuse_trusting_method
 
-if TYPE_CHECKING:
-    from ansible_collections.longhaul.fleet.plugins.module_utils._job.probe import PathFacts
-
+Ends = Mapping[str, Endpoint]  # by side, the source first
 PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")
 _SPECIALS = "specials"  # FIFOs and sockets; never the user's own word, since devices has them, too
 _LOST = {"devices": "device nodes"}  # what a warning calls it, where that is less than the word stands for
@@ -71,10 +69,15 @@ class Plan:
     peer: Peer  # for the driving end; what the serving end publishes comes on top
     started_ns: int  # by the source's clock
     both_root: bool  # or neither
-    short: bool  # comparing both trees takes a moment only, as far as is known
+    short: bool  # comparing both trees takes a moment only: the source was counted in the moment that its probe has
     relabel: str = ""  # what to run on the destination once files were made there; empty: nothing
     line_rate: int = 0  # bytes a second of the slower network interface, 0: not known
     warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The side that connects, and the one that listens."""
+        return (self.driver, "dest" if self.driver == "source" else "source")
 
     @property
     def encrypted(self) -> bool:
@@ -125,7 +128,7 @@ def make_plan(
     and where ``method`` is, it takes none of ``avoid`` (method and reason). ``line`` is what is known of the line
     between the hosts. Raises Refusal before anything is done on a host.
     """
-    names = (source.name, dest.name)
+    names, size = (source.name, dest.name), source.probe["path"].get("measured")
     roots = resolve_roots(options["src"], options["dest"], source.probe["path"], dest.probe["path"], names)
     if dest.probe["not_followed"]:
         raise Refusal(f"link_dest on {dest.name}: {dest.probe['not_followed']}")
@@ -186,8 +189,8 @@ def make_plan(
         "ciphers": _ciphers(options, choice.method, driving, serving),
         "changes_max": CHANGES_LISTED,
         "rsync": {end.side: list(end.rsync_version) for end in (source, dest)},
-        "tar": {end.side: _tar_flavour(end) for end in (source, dest)},
-        "nc": {end.side: _nc_dialect(end) or "builtin" for end in (source, dest)},
+        "tar": {end.side: end.programs.get("tar", {}).get("flavour") for end in (source, dest)},
+        "nc": {end.side: end.programs.get("nc", {}).get("dialect") or "builtin" for end in (source, dest)},
         "scp_legacy_flag": "scp" in driving.programs and driving.programs["scp"]["legacy_flag"],
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
         "time_units": {},
@@ -214,7 +217,7 @@ def make_plan(
         },
         started_ns=source.probe["now_ns"],
         both_root=source.is_root == dest.is_root,
-        short=options["verify"] != "checksum" and _is_short(source.probe["path"]),
+        short=options["verify"] != "checksum" and size is not None and size["complete"],
         relabel=_relabel(dest, roots),
         line_rate=min((rate for rate in _line_rates(source, dest) if rate > 0), default=0),
         warnings=(
@@ -227,19 +230,6 @@ def make_plan(
             *_open_module(options, choice.method, driving, serving),
         ),
     )
-
-
-def _is_short(path: PathFacts) -> bool:
-    """Whether a tree was counted to its end in the moment that the probe has for it."""
-    return "measured" in path and path["measured"]["complete"]
-
-
-def _tar_flavour(end: Endpoint) -> str | None:
-    return end.programs["tar"]["flavour"] if "tar" in end.programs else None
-
-
-def _nc_dialect(end: Endpoint) -> str | None:
-    return end.programs["nc"]["dialect"] if "nc" in end.programs else None
 
 
 def _owner_map(
@@ -445,8 +435,7 @@ def _stream_algorithms(source: Endpoint, dest: Endpoint) -> list[str]:
 
 
 def _line_is_slow(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> bool:
-    limits = [parse_rate(options["bwlimit"])]
-    return any(0 < limit < _SLOW_LINK for limit in [*limits, *_line_rates(source, dest)])
+    return any(0 < rate < _SLOW_LINK for rate in (parse_rate(options["bwlimit"]), *_line_rates(source, dest)))
 
 
 def _line_rates(source: Endpoint, dest: Endpoint) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import parse_settings
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import spec_from_documentation
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal, make_endpoint
@@ -111,6 +112,18 @@ def with_rsync(*version):
     programs = copy.deepcopy(PROGRAMS)
     programs["rsync"]["version"] = list(version)
     return end("dest", programs=programs)
+
+
+@pytest.mark.parametrize("given", [{}, {"delete": True, "link_dest": ["/older"]}, {"method": "rsync"}], ids=str)
+def test_a_job_reads_all_settings_of_a_plan(given):
+    """What a plan forgets would get the value that an earlier version meant."""
+    settings = plan(**given).settings
+    assert parse_settings(settings) == settings
+
+
+@pytest.mark.parametrize(("connect", "sides"), [("push", ("source", "dest")), ("pull", ("dest", "source"))])
+def test_the_connecting_side_comes_first(connect, sides):
+    assert plan(connect=connect).sides == sides
 
 
 @pytest.mark.parametrize(
