@@ -22,7 +22,7 @@ from ansible.utils.display import Display
 from .ansible_process import end_orphan, watch_for_end
 from .argument_spec import spec_from_documentation
 from .host_text import harmless, harmless_data
-from .mistakes import check_options, list_problems
+from .mistakes import check_by_spec, list_problems
 
 _WARNINGS = ("warning", "deprecated")  # of the display
 
@@ -44,7 +44,7 @@ class FleetAction(ActionBase):
         ``variables`` are the task's.
         """
         name = str(self._task.action)
-        found = check_options(given, spec_from_documentation(self.documentation), f"ansible-doc {name}").problems
+        found = check_by_spec(given, spec_from_documentation(self.documentation), f"ansible-doc {name}").problems
         return list_problems(f"The options of {name} are not valid, and nothing was done", found)
 
     def work(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> Mapping[str, object]:

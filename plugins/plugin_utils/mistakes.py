@@ -40,7 +40,7 @@ class CheckedOptions(NamedTuple):
     wrong: frozenset[str]  # names that problems are about, also those that they suggest
 
 
-def check_options(given: Mapping[Any, Any], spec: Spec, guide: str = "", nested: bool = False) -> CheckedOptions:
+def check_by_spec(given: Mapping[Any, Any], spec: Spec, guide: str = "", nested: bool = False) -> CheckedOptions:
     """Return options as they were written, without those that are wrong, and a sentence for each mistake.
 
     ``guide`` is a command that lists the options. Values that are ``nested`` in a variable are used as they are, where
@@ -71,7 +71,7 @@ def check_jobs(jobs: Iterable[Any], spec: Spec | None, needed: Sequence[str], gu
         elif spec is None:
             checked = CheckedOptions(dict(written), [], frozenset())
         else:
-            checked = check_options(written, spec, guide, nested=True)
+            checked = check_by_spec(written, spec, guide, nested=True)
         name = checked.values.get("name")
         yield WrittenJob(f"job {name}" if name else f"job number {number}", checked)
 

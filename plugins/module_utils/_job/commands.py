@@ -321,6 +321,7 @@ _STEPS: Mapping[str, Callable[[Any, Given], object]] = {
     "sync": _sync,
     "control": _control,
     "discover": _discover,
+    "find_tree_users": _find_tree_users,
     "overview": _overview,
     "keep_record": _keep_record,
     "lease": _lease,

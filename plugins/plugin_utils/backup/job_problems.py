@@ -21,7 +21,7 @@ from ..endpoint import Refusal
 from ..fleet.slices import at_most, explain_missing
 from ..folders import goes_back, within
 from ..hooks import find_hook_problem, is_hidden
-from ..mistakes import check_jobs, check_options, find_misspelt, refuse_variables
+from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables
 from ..name_list import read_names
 from ..trust import NONE, refuse_trusting_method
 from .jobs import Groups, clients, given_paths, paths
@@ -62,7 +62,7 @@ def refuse_jobs(
         return _NO_JOBS
     if listed or not jobs:
         given.pop("backup_jobs")  # checked below, each with its name
-    checked = check_options(given, spec, _GUIDE)
+    checked = check_by_spec(given, spec, _GUIDE)
     values: dict[str, Any] = {name: checked.values.get(name, option.get("default")) for name, option in spec.items()}
     hooks = {f"backup_{when}": values[f"backup_{when}"] for when in ("before", "after")}
     problems += checked.problems

@@ -25,7 +25,7 @@ from ..argument_spec import Spec, spec_of_role
 from ..fleet.slices import at_most, explain_missing
 from ..folders import inside
 from ..hooks import find_file_problems, find_hook_problem
-from ..mistakes import check_jobs, check_options, find_misspelt, list_problems, refuse_variables
+from ..mistakes import check_by_spec, check_jobs, find_misspelt, list_problems, refuse_variables
 from ..name_list import read_names
 from ..roots import child_name
 from .groups import Group, find_groups, find_left_out
@@ -107,7 +107,7 @@ def refuse_jobs(
         given.pop("migrate_jobs")  # checked below, each with its name
     if not variables.get("migrate_limits") and "migrate_limits" in given:
         spec, given["fleet_limits"] = {**spec, "fleet_limits": spec["migrate_limits"]}, given.pop("migrate_limits")
-    checked = check_options(given, spec, _GUIDE)
+    checked = check_by_spec(given, spec, _GUIDE)
     problems += checked.problems
     values: dict[str, Any] = {name: checked.values.get(name, option.get("default")) for name, option in spec.items()}
     phase, back = Phase(values["migrate_phase"]), read_names(values["migrate_back"])

@@ -18,7 +18,7 @@ from ..backup.jobs import clients
 from ..backup.jobs import sources as backup_sources
 from ..endpoint import Refusal
 from ..folders import goes_back, within
-from ..mistakes import check_jobs, check_options, find_misspelt
+from ..mistakes import check_by_spec, check_jobs, find_misspelt
 from ..trust import NONE, refuse_trusting_method
 
 _GUIDE = "ansible-doc -t role longhaul.fleet.restore"
@@ -83,33 +83,35 @@ def refuse_variables_of_restore(
 ) -> str:
     """Return all that is wrong with the variables of the role as the user wrote them, and what to do; empty: nothing.
 
-    ``options`` are those of the action, as Ansible has templated them, and ``variables`` are all that there are. Of the
-    jobs of the backup only mistakes count that hide something from a restore: it must be possible with what is left.
+    ``options`` are those of the action, as Ansible has templated them, and ``variables`` are all that there are.
+    Mistakes in the jobs of the backup are told only where nothing can be restored: a restore may be urgent.
     """
     spec = spec_of_role("restore")
     names = {f"restore_{_VARIABLES.get(name, name)}": name for name in options}
     given = {name: options[option] for name, option in names.items() if name in spec}
-    checked = check_options(given, spec, _GUIDE)
+    checked = check_by_spec(given, spec, _GUIDE)
     problems = [*find_misspelt(variables, spec, given), *checked.problems]
     jobs = options.get("jobs") or []
     if isinstance(jobs, str) or not isinstance(jobs, Sequence):
         problems.append("backup_jobs is no list of jobs")
         jobs = []
-    spec_of_job, written = spec_of_role("backup")["backup_jobs"]["options"], []
+    spec_of_job = spec_of_role("backup")["backup_jobs"]["options"]
+    written: list[Mapping[str, Any]] = []
+    of_jobs: list[str] = []
     for job in check_jobs(jobs, spec_of_job, ("name", *_READ), _GUIDE):
         written.append(job.checked.values)
         if job.checked.wrong & {"name", "hosts", *_READ}:
-            problems += [f"backup_jobs: {problem}" for problem in job.tell(job.checked.problems)]
-    if not problems:
-        return ""
+            of_jobs += [f"backup_jobs: {problem}" for problem in job.tell(job.checked.problems)]
     values = {names[name]: checked.values.get(name, spec[name].get("default")) for name in given}
     defaults = options.get("defaults")
     jobs = [{**(defaults if isinstance(defaults, Mapping) else {}), **job} for job in written]
+    asked = RestoreOptions.parse(values)
     try:
-        complete_request(RestoreOptions.parse(values), jobs, groups, problems)
+        complete_request(asked, jobs, groups, problems)
+        return ""
     except Refusal as refusal:
-        return str(refusal)
-    return ""
+        said = str(refusal)
+    return said + "".join(f"\n- {problem}" for problem in of_jobs)
 
 
 def complete_request(
@@ -192,7 +194,7 @@ def _about_transfer(transfer: Mapping[str, Any]) -> list[str]:
     spec = spec_from_documentation(DOCUMENTATION_OF_TRANSFER)
     known = {name: option for name, option in spec.items() if name not in NOT_TO_CHOOSE}
     chosen = {name: value for name, value in transfer.items() if name not in NOT_TO_CHOOSE}
-    found = check_options(chosen, known, "ansible-doc longhaul.fleet.transfer", nested=True).problems
+    found = check_by_spec(chosen, known, "ansible-doc longhaul.fleet.transfer", nested=True).problems
     found += [f"{name} is an option that a restore sets itself" for name in transfer if name in NOT_TO_CHOOSE]
     return [f"restore_transfer.{problem}" for problem in found]
 

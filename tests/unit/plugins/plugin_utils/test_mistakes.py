@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import Spec, spec_of_role
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.job_problems import refuse_jobs as refuse_backups
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import refuse_jobs as refuse_migrations
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.mistakes import check_options, find_misspelt
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.mistakes import check_by_spec, find_misspelt
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request import refuse_variables_of_restore
 
 SECRET = "hunter2"
@@ -144,9 +144,15 @@ def test_all_mistakes_of_backups_are_one_message() -> None:
             ],
         ),
         (
-            {"jobs": [{**BACKUP, "delta": "x"}, {"name": "x", "hots": ["old"], "src": "/x"}]},
-            ["backup_jobs: job x: hots is no option. Did you mean hosts?"],
+            {"job": "x", "jobs": [{**BACKUP, "delta": "x"}, {**BACKUP, "name": "x", "host": None, "hots": ["old"]}]},
+            [
+                "backup_jobs has no job x of old; it has data of old",
+                "it is not known where the snapshots are: set restore_repository to {host: NAME, path: FOLDER}, or "
+                "give the file with backup_jobs (-e @FILE)",
+                "backup_jobs: job x: hots is no option. Did you mean hosts?",
+            ],
         ),
+        ({"jobs": [BACKUP, {**BACKUP, "name": "x", "hots": ["old"]}]}, []),  # which leaves the job alone that is wanted
     ],
 )
 def test_all_mistakes_of_a_restore_are_one_message(changed: dict[str, Any], lines: list[str]) -> None:
@@ -178,7 +184,7 @@ def test_a_run_without_jobs_has_an_example_and_the_variable_that_was_meant() -> 
 @pytest.mark.parametrize("role", ["migrate", "backup", "restore"])
 def test_the_defaults_of_a_role_have_no_mistake(role: str) -> None:
     given = {name: option.get("default") for name, option in spec_of_role(role).items()}
-    assert check_options(given, spec_of_role(role)).problems == []
+    assert check_by_spec(given, spec_of_role(role)).problems == []
 
 
 @pytest.mark.parametrize(
@@ -195,5 +201,5 @@ def test_the_defaults_of_a_role_have_no_mistake(role: str) -> None:
 )
 def test_what_ansible_accepts_is_accepted(kind: str, good: list[Any], bad: list[Any]) -> None:
     spec: Spec = {"x": {"type": kind, "default": 0, **({"elements": "str"} if kind == "list" else {})}}  # type: ignore[typeddict-item]
-    assert [one for one in good if check_options({"x": one}, spec).problems] == []
-    assert [one for one in bad if not check_options({"x": one}, spec).problems] == []
+    assert [one for one in good if check_by_spec({"x": one}, spec).problems] == []
+    assert [one for one in bad if not check_by_spec({"x": one}, spec).problems] == []

@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import durability
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import StagingLeft
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
-from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, launcher, state
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, launcher, state, steps
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.reporter import Reporter
 
 ID = "0123456789abcdef"
@@ -225,3 +225,18 @@ def test_a_snapshot_is_compared_in_the_walk_that_completes_it(tmp_path, tree):
     os.unlink(os.path.join(data, "link"))
     done = finish(quick_digest(tree)["sums"])
     assert [one["name"] for one in done["then"][0]["snapshots"]] == [done["name"]]
+
+
+def test_each_step_that_can_be_asked_for_is_done():
+    assert commands._STEPS.keys() == steps._MEMBERS.keys()
+
+
+def test_the_users_of_a_tree_are_found_unless_its_own_transfer_runs(tree, folder, monkeypatch):
+    asked = {"do": "find_tree_users", "tree": str(tree), "transfer_id": ID}
+    with subprocess.Popen([sys.executable, "-c", "input()"], cwd=tree, stdin=subprocess.PIPE) as process:
+        (found,) = commands.run_steps([asked], GIVEN)
+        monkeypatch.setattr(state.JobFolder, "is_running", lambda _folder: True)
+        (running,) = commands.run_steps([asked], GIVEN)
+        process.kill()
+    users = [one["pid"] for one in found["users"]]
+    assert users == ([process.pid] if os.path.isdir("/proc/self") else []) and running == {"users": [], "unseen": ""}
