@@ -124,6 +124,12 @@ problems:
   returned: O(state=planned)
   type: list
   elements: str
+stopped:
+  description: Sentences that say why C(apply) would fail, since a network manager does not run.
+  returned: O(state=planned)
+  type: list
+  elements: str
+  version_added: 0.3.0
 """
 
 import os
@@ -137,6 +143,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.discover import discover
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import find_ping
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.files import File
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.manager_problems import find_stopped
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_commands, make_plan
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.tcp import (
     KERNEL_VALUES,
@@ -206,6 +213,7 @@ def _plan(module: AnsibleModule) -> dict[str, object]:
         "cloud": host.cloud,
         "ping": find_ping(host.system)._asdict(),
         "problems": plan.problems,
+        "stopped": find_stopped(apply, host),
         "files": [asdict(file) for file in plan.files],
         "absent": plan.absent,
         "save": plan.save,

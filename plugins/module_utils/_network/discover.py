@@ -33,6 +33,7 @@ _OWN = (
     "/etc/rc.conf.d/*/longhaul_nic_*",
 )
 _BOND_FILES = ("mode", "miimon", "primary", "lacp_rate", "xmit_hash_policy", "min_links")
+_NETWORKD_LINKS = "/run/systemd/netif/links"
 _DMI = ("sys_vendor", "product_name", "chassis_asset_tag")
 
 
@@ -111,7 +112,9 @@ def _ssh_connection() -> str:
 
 def _evidence(system: str, links: Links) -> tuple[managers.Evidence, dict[str, ManagerFacts]]:
     """Read what tells who manages which link, and what each manager is like here."""
-    networkctl = managers.parse_networkctl(_networkctl(links)) if find_program("networkctl") else {}
+    # A networkd that was stopped leaves its states in /run.
+    networkd_runs = _networkd_runs()
+    networkctl = managers.parse_networkctl(_networkctl(links)) if networkd_runs else {}
     nm_devices = (
         run(["nmcli", "-t", "-f", "DEVICE,STATE,CONNECTION,CON-UUID", "device"]) if find_program("nmcli") else None
     )
@@ -129,10 +132,14 @@ def _evidence(system: str, links: Links) -> tuple[managers.Evidence, dict[str, M
         system == "FreeBSD",
     )
     here: dict[str, ManagerFacts] = {
-        "netplan": {"present": bool(find_program("netplan")), "configured": bool(glob.glob("/etc/netplan/*.yaml"))},
+        "netplan": {
+            "present": bool(find_program("netplan")),
+            "configured": bool(glob.glob("/etc/netplan/*.yaml")) and (networkd_runs or nm_runs),
+        },
         "networkd": {
             "present": bool(find_program("networkctl")),
-            "configured": os.path.isdir("/run/systemd/netif/links"),
+            "configured": networkd_runs and os.path.isdir(_NETWORKD_LINKS),
+            "running": networkd_runs,
         },
         "networkmanager": {"present": bool(find_program("nmcli")), "configured": nm_runs, "running": nm_runs},
         "ifupdown": {
@@ -154,9 +161,15 @@ def _evidence(system: str, links: Links) -> tuple[managers.Evidence, dict[str, M
     return evidence, here
 
 
+def _networkd_runs() -> bool:
+    if not (find_program("networkctl") and find_program("systemctl")):
+        return False
+    return run(["systemctl", "is-active", "--quiet", "systemd-networkd.service"]).code == 0
+
+
 def _networkctl(links: Links) -> str:
     """One by one: ``--all`` leaves the network file out in some versions."""
-    if not os.path.isdir("/run/systemd/netif/links"):
+    if not os.path.isdir(_NETWORKD_LINKS):
         return ""
     return "\n".join(run(["networkctl", "--no-pager", "--full", "--lines=0", "status", name]).out for name in links)
 

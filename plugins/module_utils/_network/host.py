@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
         present: bool  # installed
         configured: bool  # it has something to manage
-        running: bool  # networkmanager
+        running: bool  # networkd, networkmanager
         suffix: str | None  # ifupdown: the ending of files that it includes; None if it includes none
         ifenslave: bool  # ifupdown
         files: dict[str, str]  # ifcfg: the contents by link

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import Sequence
+
 from ..host import Host
 from ..link import ManagerDetail
 from . import render_freebsd, render_ifcfg
@@ -42,6 +44,25 @@ def _others(manager: str, entry: Entry, facts: Host) -> list[str]:
                 f"one link undo each other's work. Take it out of {current} first, or leave nic_manager out"
             )
     return problems
+
+
+# The programs of commands that reach nobody where these do not run, and what starts them.
+_NEED = (
+    ("networkctl", "networkd", "systemd-networkd"),
+    ("nmcli", "networkmanager", "NetworkManager"),
+)
+
+
+def find_stopped(commands: Sequence[Sequence[str]], facts: Host) -> list[str]:
+    """Return why the commands of a plan would fail: the manager that they talk to does not run."""
+    return [
+        f"{unit} does not run on this host, so it would apply nothing. Start it if it is to manage the links "
+        f"(systemctl enable --now {unit}), choose what manages them with nic_manager, or write the "
+        "files for the next boot alone with nic_allow_restart: false"
+        for program, manager, unit in _NEED
+        if any(command[0] == program for command in commands)
+        and facts.managers.get(manager, {}).get("running") is False
+    ]
 
 
 def _detail(device: Device, facts: Host) -> ManagerDetail:

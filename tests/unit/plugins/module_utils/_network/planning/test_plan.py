@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.manager_problems import find_stopped
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import Plan, make_commands
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_plan as plan_for_host
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
@@ -194,6 +195,28 @@ def test_a_bond_is_made_by_its_manager():
     assert [line.rsplit("-", 1)[1] for line in up] == ["bond0", "eth0", "eth1", "bond0.30"]
     free = commands([{**BOND, "name": "lagg0"}], host(*facts["links"].values(), system="FreeBSD"), manager="freebsd")
     assert free["apply"][-1] == "service netif start eth0 eth1 lagg0"
+
+
+@pytest.mark.parametrize(
+    ("runs", "commands", "words"),
+    [
+        (
+            {"networkd": False},
+            [["networkctl", "reload"]],
+            "systemd-networkd does not run on this host, so it would apply",
+        ),
+        ({"networkd": False}, [["netplan", "generate"], ["networkctl", "reload"]], "enable --now systemd-networkd"),
+        ({"networkmanager": False}, [["nmcli", "connection", "reload"]], "NetworkManager does not run"),
+        ({"networkd": False, "networkmanager": False}, [["netplan", "apply"], ["ip", "link"], ["ifup", "eth0"]], ""),
+        ({"networkd": True, "networkmanager": False}, [["networkctl", "reload"]], ""),
+    ],
+)
+def test_a_manager_that_does_not_run_is_told_before_anything_is_applied(runs, commands, words):
+    facts = host(link("eth0"))
+    for name, is_running in runs.items():
+        facts["managers"][name]["running"] = is_running
+    found = find_stopped(commands, as_host(facts))
+    assert len(found) == bool(words) and all(words in one for one in found)
 
 
 def test_netplan_with_networkmanager_has_to_apply_what_is_more_than_an_mtu():
