@@ -2,24 +2,114 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell the user what happens to the work on the hosts when ansible is interrupted or killed."""
+"""Tell the user what happens to the work on the hosts when ansible is interrupted, and the command that stops it."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
+import shlex
 import signal
 import stat
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml
+from ansible import constants
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.parsing.splitter import parse_kv
 
 from .ansible_process import ansible_pid
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LAST_WORDS = 10.0  # seconds that ansible may take to end
 _MOST_FDS = 4096  # that a worker may have open
+# Options of ansible-playbook that ansible needs, too, by their names in CLIARGS, and the setting that is their default.
+_WITH_VALUE = {
+    "inventory": ("-i", "DEFAULT_HOST_LIST"),
+    "connection": ("-c", "DEFAULT_TRANSPORT"),
+    "private_key_file": ("--private-key", "DEFAULT_PRIVATE_KEY_FILE"),
+    "ssh_common_args": ("--ssh-common-args", ""),
+    "ssh_extra_args": ("--ssh-extra-args", ""),
+    "vault_ids": ("--vault-id", ""),
+    "vault_password_files": ("--vault-password-file", ""),
+    "connection_password_file": ("--connection-password-file", "CONNECTION_PASSWORD_FILE"),
+    "become_password_file": ("--become-password-file", "BECOME_PASSWORD_FILE"),
+}
+_SWITCHES = {
+    "ask_pass": ("-k", "DEFAULT_ASK_PASS"),
+    "become_ask_pass": ("-K", "DEFAULT_BECOME_ASK_PASS"),
+    "ask_vault_pass": ("-J", "DEFAULT_ASK_VAULT_PASS"),
+}
+_OF_HOSTS = ("ansible_", "longhaul_")  # extra variables that say how to reach a host
+_SECRET = re.compile("pass|secret|token", re.IGNORECASE)  # in the name of a variable; those of files are none
+
+
+class AdHocOptions(NamedTuple):
+    """Options of a command ansible that reaches hosts as a task does."""
+
+    words: tuple[str, ...] = ()
+    lacks_secrets: bool = False  # of the extra variables
+
+
+def find_ad_hoc_options(
+    given: Mapping[str, Any], task: Any, hosts: Sequence[Mapping[str, Any]], folder: str = ""
+) -> AdHocOptions:
+    """Return the options with which ansible reaches hosts as a task does. No password is among them.
+
+    ``given`` are the options of the command line (CLIARGS), ``task`` has the keywords that count for the task,
+    ``hosts`` are the variables of its hosts, and ``folder`` is that of the playbook, beside which variables may lie.
+    """
+    words = []
+    for name, (option, default) in _WITH_VALUE.items():
+        value, known = given.get(name), getattr(constants, default) if default else None
+        values = [value] if isinstance(value, str) else list(value or ())
+        if values != ([known] if isinstance(known, str) else list(known or ())):
+            words += [word for one in values for word in (option, str(one))]
+    words += [
+        option for name, (option, default) in _SWITCHES.items() if given.get(name) and not getattr(constants, default)
+    ]
+    if task.remote_user and task.remote_user != constants.DEFAULT_REMOTE_USER:
+        words += ["-u", task.remote_user]
+    if task.become or all(boolean(one.get("ansible_become") or False, strict=False) for one in hosts):
+        words.append("-b")
+        words += ["--become-user", task.become_user] if task.become_user not in (None, "root") else []
+        has_own_method = task.become_method not in (None, constants.DEFAULT_BECOME_METHOD)
+        words += ["--become-method", task.become_method] if has_own_method else []
+    if any(os.path.isdir(os.path.join(folder, name)) for name in ("group_vars", "host_vars") if folder):
+        words += ["--playbook-dir", folder]
+    extra = list(_read_extra(given.get("extra_vars") or ()))
+    for one in extra:
+        if isinstance(one, str):
+            words += ["-e", one]
+        elif known := {name: value for name, value in one.items() if not _is_secret(name)}:
+            words += ["-e", json.dumps(known, default=str)]
+    return AdHocOptions(
+        tuple(words), any(_is_secret(name) for one in extra if not isinstance(one, str) for name in one)
+    )
+
+
+def _read_extra(given: Sequence[str]) -> Iterator[str | Mapping[str, object]]:
+    """Yield the files with extra variables, and those of the other variables that say how to reach a host."""
+    for one in given:
+        if one.startswith("@"):
+            yield one
+            continue
+        try:
+            values = yaml.safe_load(one) if one[:1] in ("{", "[", "/") else parse_kv(one)
+        except Exception:  # Ansible has read them in its own way, whatever that was
+            continue
+        if isinstance(values, Mapping):
+            yield {str(name): value for name, value in values.items() if str(name).startswith(_OF_HOSTS)}
+
+
+def _is_secret(name: str) -> bool:
+    return bool(_SECRET.search(name)) and not name.endswith("_file")
 
 
 class Interruption:
@@ -30,6 +120,7 @@ class Interruption:
     """
 
     def __init__(self) -> None:
+        self.options = AdHocOptions()  # of commands in the words
         self.words = ""  # the caller changes them as the work proceeds; empty: nothing to say
         self._before: dict[int, Any] = {}
         self._terminal = -1
@@ -38,11 +129,12 @@ class Interruption:
 
     def in_transfer(self, identity: str, label: str, hosts: tuple[str, ...], certain: bool = True) -> None:
         """Set the words for the time in which a transfer runs; not ``certain`` while it is being started."""
-        both = ",".join(dict.fromkeys(hosts))
+        command = ["ansible", ",".join(dict.fromkeys(hosts)), *self.options.words]
+        lacks = ", with the extra variables that hold passwords" if self.options.lacks_secrets else ""
         self.words = (
             f"{label}: interrupted. Transfer {identity} {'goes' if certain else 'may go'} on, on the hosts, "
-            "without Ansible. To attach to it, run the same task again. To stop it: "
-            f"ansible {both} -m longhaul.fleet.transfer_control -a 'id={identity} state=cancelled'"
+            f"without Ansible. To attach to it, run the same task again. To stop it{lacks}: "
+            f"{shlex.join(command)} -m longhaul.fleet.transfer_control -a 'id={identity} state=cancelled'"
         )
 
     def after_transfer(self, label: str) -> None:

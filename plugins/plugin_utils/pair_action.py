@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible import context
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
@@ -16,7 +17,7 @@ from .comparison import ComparisonFailed
 from .endpoint import Refusal
 from .fleet_action import FleetAction
 from .host_runner import ControllerGone, HostRunner
-from .interruption import Interruption
+from .interruption import Interruption, find_ad_hoc_options
 from .report import TransferError
 
 
@@ -41,6 +42,12 @@ class PairAction(FleetAction):
                 for option in ("src_host", "dest_host"):
                     host = options[option] or variables["inventory_hostname"]
                     runners.append(HostRunner(self, host, variables, self.roles))
+                self.interruption.options = find_ad_hoc_options(
+                    context.CLIARGS,
+                    self._task,
+                    [runner.variables for runner in runners],
+                    str(variables.get("playbook_dir") or ""),
+                )
                 return self._run_pair(runners, options)
         except (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError) as error:
             return {**(getattr(error, "details", None) or {}), "failed": True, "msg": str(error)}

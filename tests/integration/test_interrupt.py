@@ -9,8 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,13 +44,22 @@ def heard(playbooks: Playbooks) -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def expect_told(said: str) -> str:
-    """Expect the words in what the user saw; gives the name of the transfer."""
+def expect_told(said: str, playbooks: Playbooks) -> str:
+    """Expect the words in what the user saw, and a command that does what it says; gives the name of the transfer."""
     words = " ".join(said.split())
     told = re.search(r"alpha -> beta: interrupted. Transfer (\w{16}) goes on, on the hosts, without Ansible", words)
     assert told, said
-    stop = f"ansible alpha,beta -m longhaul.fleet.transfer_control -a 'id={told.group(1)} state=cancelled'"
-    assert "run the same task again" in words and stop in words, said
+    stop = (
+        rf"ansible alpha,beta -i \S+ -e @\S+ -m longhaul.fleet.transfer_control -a 'id={told.group(1)} state=cancelled'"
+    )
+    found = re.search(stop, words)
+    assert "run the same task again" in words and found, said
+    pasted = shlex.split(found.group().replace("cancelled", "running"))
+    program = str(Path(sys.executable).with_name(pasted[0]))
+    ran = subprocess.run(
+        [program, *pasted[1:]], env=playbooks.environment(), capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0 and told.group(1) in ran.stdout, ran.stdout + ran.stderr
     return told.group(1)
 
 
@@ -78,7 +91,7 @@ def test_control_c_in_a_terminal(hosts: Testbed, playbooks: Playbooks) -> None:
         wait_for(lambda: terminal.process.poll() is not None, seconds=30)
         assert terminal.wait() != 0
         said = terminal.output
-    identity = expect_told(said)
+    identity = expect_told(said, playbooks)
     show = {"name": "Show", "longhaul.fleet.transfer_info": {"transfer_id": identity}}
     assert playbooks.run([show], hosts="alpha").result("Show")["transfers"][0]["state"] == "running"
     expect_attached(hosts, playbooks)
@@ -93,5 +106,5 @@ def test_a_signal_without_a_terminal(hosts: Testbed, playbooks: Playbooks, numbe
     os.kill(running.process.pid, number)  # it alone, not what it started
     wait_for(lambda: "interrupted. Transfer" in running.output, seconds=60)
     running.process.wait(30)
-    expect_told(running.output)
+    expect_told(running.output, playbooks)
     expect_attached(hosts, playbooks)

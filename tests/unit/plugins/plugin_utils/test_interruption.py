@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from ansible import constants
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import (
+    AdHocOptions,
+    Interruption,
+    find_ad_hoc_options,
+)
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 
 # The worker, with or without the standard error of its parent, which waits for it as ansible does.
@@ -111,4 +120,70 @@ def run_worker(stdio: str, number: signal.Signals, state: str) -> subprocess.Com
         text=True,
         check=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell's background job ignores
+    )
+
+
+TASK = {"become": False, "become_user": None, "become_method": None, "remote_user": None}
+GIVEN = {"inventory": constants.DEFAULT_HOST_LIST, "connection": constants.DEFAULT_TRANSPORT, "extra_vars": ()}
+
+
+@pytest.mark.parametrize(
+    ("given", "task", "hosts", "words"),
+    [
+        ({}, {}, [{}, {}], ""),
+        ({"inventory": ["/etc/fleet/hosts", "a,b"]}, {}, [{}], "-i /etc/fleet/hosts -i a,b"),
+        ({}, {"become": True}, [{}, {}], "-b"),
+        (
+            {},
+            {"become": True, "become_user": "db", "become_method": "su"},
+            [],
+            "-b --become-user db --become-method su",
+        ),
+        ({}, {}, [{"ansible_become": "yes"}, {"ansible_become": True}], "-b"),
+        ({}, {}, [{"ansible_become": True}, {}], ""),  # of the inventory, which counts anyway
+        ({"subset": "new"}, {"remote_user": "ada"}, [{}], "-u ada"),  # a limit would leave out a host that is named
+        (
+            {"ssh_common_args": "-o ProxyJump=x", "private_key_file": "/k"},
+            {},
+            [{}],
+            "--private-key /k --ssh-common-args '-o ProxyJump=x'",
+        ),
+        (
+            {
+                "vault_ids": ["dev@prompt"],
+                "vault_password_files": ["/v"],
+                "become_ask_pass": True,
+                "ask_vault_pass": True,
+            },
+            {},
+            [{}],
+            "--vault-id dev@prompt --vault-password-file /v -K -J",
+        ),
+        (
+            {"extra_vars": ("@/jobs.yml", "ansible_user=ada ansible_password=hunter2 x=1", '{"ansible_port": 22}')},
+            {},
+            [{}],
+            """-e @/jobs.yml -e '{"ansible_user": "ada"}' -e '{"ansible_port": 22}'""",
+        ),
+        ({"extra_vars": ("migrate_phase=cutover", "{", "[1]")}, {}, [{}], ""),
+    ],
+)
+def test_a_command_that_is_told_reaches_the_hosts_as_the_task_did(
+    given: dict[str, Any], task: dict[str, Any], hosts: list[dict[str, Any]], words: str
+) -> None:
+    found = find_ad_hoc_options({**GIVEN, **given}, SimpleNamespace(**{**TASK, **task}), hosts or [{}])
+    assert shlex.join(found.words) == words
+    assert found.lacks_secrets == ("hunter2" in str(given))
+
+
+def test_variables_beside_the_playbook_are_read_by_the_command_too(tmp_path: Path) -> None:
+    (tmp_path / "group_vars").mkdir()
+    found = find_ad_hoc_options(GIVEN, SimpleNamespace(**TASK), [{}], str(tmp_path))
+    assert found.words == ("--playbook-dir", str(tmp_path))
+    interruption = Interruption()
+    interruption.options = AdHocOptions(("-i", "/my hosts", "-b"), lacks_secrets=True)
+    interruption.in_transfer("0123456789abcdef", "old -> new", ("old", "new"))
+    assert interruption.words.endswith(
+        "To stop it, with the extra variables that hold passwords: ansible old,new -i '/my hosts' -b "
+        "-m longhaul.fleet.transfer_control -a 'id=0123456789abcdef state=cancelled'"
     )
