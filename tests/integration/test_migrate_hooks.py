@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.tests.integration import test_migrate
 from ansible_collections.longhaul.fleet.tests.integration.test_migrate import Migration
+from ansible_collections.longhaul.fleet.tests.support import refusal
 from ansible_collections.longhaul.fleet.tests.support.answering_python import add_to_answers, touching
 from ansible_collections.longhaul.fleet.tests.support.rarely import rarely
 from ansible_collections.longhaul.fleet.tests.testbed import Testbed
@@ -255,3 +256,17 @@ def test_what_tasks_of_a_hook_gather_belongs_to_their_host(hosts: Testbed, migra
     assert "migrate_after_cutover, migrate_cutover_failed, migrate_switch_failed: set among the facts of beta" in said
     assert (hosts.root("alpha") / "data/back").exists() and not canary.exists()
     assert not (hosts.root("alpha") / "data/marked").exists() and not migration.report("again")["switch"]
+
+
+def test_a_host_that_is_lost_by_tasks_of_the_control_node_takes_no_report_with_it(
+    hosts: Testbed, migration: Migration
+) -> None:
+    """The play host whose task has lost a host does nothing more, and localhost has to report."""
+    inventory = migration.playbooks.inventory
+    refusal.add_hosts(inventory, {"localhost": ("beta", {}), "closed": ("alpha", {"ansible_port": 9})})
+    (inventory.parent / "lose.yml").write_text("- ansible.builtin.ping:\n  delegate_to: closed\n")
+    hooks = {"before_cutover": [{"host": "source", "tasks": "lose.yml"}], "cutover_failed": [shell("back")]}
+    migration.jobs = [migration.job("data", dest_host="localhost", **hooks)]
+    said = migration.run_into_failure()
+    assert "a host could not be reached, so Ansible ended its tasks" in said and "alpha still serves" in said, said
+    assert ran(hosts) == ["back"] and "stopped in cutover" in (migration.folder / "report.md").read_text()
