@@ -22,8 +22,8 @@ description:
     resumes the unfinished one.
   - Each snapshot has a manifest with the path, type, size, time, owner, mode, extended attributes and hash of every
     entry. Checks find damage, and report where the contents are still intact.
-  - C(history.jsonl) in the folder of the job has a line for each act: which snapshot was made, set aside, accepted, discarded,
-    pruned or restored, when, and by whom.
+  - C(history.jsonl) in the folder of the job has a line for each act. It says which snapshot was made, set aside, accepted,
+    discarded, pruned or restored, when, and by whom.
   - Runs on the host that has the repository. One run at a time changes the snapshots of a job.
 extends_documentation_fragment:
   - longhaul.fleet._attributes
@@ -185,7 +185,7 @@ options:
       - Who runs this, for C(history.jsonl). The task sets it by itself, to the user and the name of the control node.
     type: str
     default: ""
-    version_added: 0.2.0
+    version_added: 0.3.0
   check_level:
     description:
       - How thorough O(action=check) is; each level includes those before it.

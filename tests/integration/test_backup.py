@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -103,6 +104,9 @@ def test_days(hosts: Testbed, backups: Backups) -> None:
     assert f'longhaul_backup_state{{{labels},state="failed"}} 0' in lines
     assert textfile.stat().st_mode & 0o777 == 0o644 and os.listdir(textfile.parent) == [textfile.name]
     assert "alpha/several" in (backups.folder / "report.md").read_text()
+    made = [json.loads(line) for line in (kept[0].parents[1] / "history.jsonl").read_text().splitlines()]
+    assert [(one["act"], one["name"]) for one in made] == [("made", one.parent.name) for one in kept]
+    assert all(one["by"].endswith(f"@{platform.node()}") and one["job"] == "alpha/data" for one in made)
 
 
 @pytest.mark.long

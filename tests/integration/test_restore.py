@@ -118,6 +118,8 @@ def test_what_was_backed_up_comes_back_beside_and_over(hosts: Testbed, backup: B
     report = backup.report()
     assert (report["state"], report["result"]["verified"], report["checked"]) == ("restored", "checksum", "contents")
     assert "sync" in report["result"]["phases"]
+    restored = json.loads((backup.folder / "history.jsonl").read_text().splitlines()[-1])
+    assert (restored["act"], restored["name"]) == ("restored", DAYS[2]) and str(beside.name) in restored["why"]
     before = refusal.everything(hosts)
     assert not changed(backup.restore()) and refusal.everything(hosts) == before
 

@@ -115,7 +115,8 @@ class RestoreWorkflow:
                 getattr(error, "details", None),
             ) from error
         warnings = result.get("warnings", [])
-        unnoted = "" if self._check else self._note_restore(snapshot.name, target)
+        is_noted = not self._check and any(result.get(name) for name in _CHANGES)
+        unnoted = self._note_restore(snapshot.name, target) if is_noted else ""
         warnings = [*warnings, *([unnoted] if unnoted else [])]
         self._end(replace(report, state="restored", result=keep_result(result), warnings=warnings))
         return result

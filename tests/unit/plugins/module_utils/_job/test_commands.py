@@ -18,6 +18,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, digest_job, launcher, state, steps
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.reporter import Reporter
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.repository import Series
 
 ID = "0123456789abcdef"
 GIVEN = commands.Given({}, "/no/engine")
@@ -189,7 +190,10 @@ def test_a_step_does_with_snapshots_what_the_module_does(tmp_path):
 def test_what_is_refused_of_snapshots_is_said_with_its_reason(tmp_path):
     (tmp_path / "web1/data").mkdir(parents=True)
     said = snapshots("prune", [str(tmp_path), "web1", "data"], keep={})
-    assert list(said) == ["refused"] and "the policy is empty" in said["refused"]
+    assert list(said) == ["refused", "busy"] and "the policy is empty" in said["refused"] and not said["busy"]
+    with Series(str(tmp_path), "web1", "data") as series, series.lock("begin"):
+        said = snapshots("begin", [str(tmp_path), "web1", "data"], run="first")
+    assert said["busy"] and "is in use: begin" in said["refused"]
 
 
 def test_a_tree_is_waited_for_and_a_disk_that_fails_is_named(tree, monkeypatch):

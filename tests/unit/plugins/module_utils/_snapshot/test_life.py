@@ -252,13 +252,14 @@ def test_a_transfer_that_still_writes_keeps_another_run_away(bench):
             discard(series, "unfinished", writer)
 
 
-def test_the_transfer_of_a_run_that_will_not_come_back_is_gone_on_with(bench):
+@pytest.mark.parametrize("known", [{"ended": "one"}, {"takeover": True}], ids=["its token", "a person says so"])
+def test_the_transfer_of_a_run_that_will_not_come_back_is_gone_on_with(bench, known):
     with bench.series() as series:
         begun = begin(series, "one", NOON)
         transfer(bench.source, begun.path)
         with pytest.raises(Refused, match="is writing"):
             begin(series, "two", NOON + 60, lambda path: "a transfer", ended="zero")
-        goes_on = begin(series, "two", NOON + 60, lambda path: "a transfer", ended="one")
+        goes_on = begin(series, "two", NOON + 60, lambda path: "a transfer", **known)
         assert (goes_on.name, goes_on.resumed) == (begun.name, True)  # the tree is of the time when it began
         with pytest.raises(Refused, match="another run"):
             finish(series, "one", NOON + 90)

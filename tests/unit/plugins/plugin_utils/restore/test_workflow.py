@@ -139,11 +139,15 @@ def test_a_restore_beside(bench: Bench) -> None:
 
 def test_the_history_of_the_snapshots_says_who_restored(bench: Bench) -> None:
     bench.run()
+    assert not bench.noted, "a rerun that finds nothing to do changes nothing"
+    restored = {**RESULT, "files_created": 2}
+    bench.results.append(restored)
+    bench.run()
     assert bench.noted == [{"name": NAME, "why": "all to web1:/srv/data.back", "by": "ada@control1"}]
     assert bench.report["warnings"] == []
-    bench.results.append(RESULT)
+    bench.results.append(restored)
     bench.note_answer = {"refused": "the repository is read-only"}
-    assert bench.run() == RESULT
+    assert bench.run() == restored
     (warning,) = bench.report["warnings"]
     assert warning == "the restore is not in the history of the snapshots: the repository is read-only"
 
