@@ -13,6 +13,7 @@
 * ``subprocesses``: find a program and start it; the only place that starts any.
 * ``host_name``: names and addresses, for the functions that look them up.
 * ``files``: the hash of a file, and what exists of a path.
+* ``disk_full``: what is told of a file system that has no room.
 * ``state_folder``: where jobs keep what they must remember.
 * ``archives``: archives that Python runs.
 * ``die_with_parent``: programs that end with the process that started them.

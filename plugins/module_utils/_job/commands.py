@@ -15,7 +15,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence, cast
 
-from .._core.state_folder import StateError
+from .._core.disk_full import FULL, no_room
+from .._core.state_folder import StateError, state_root
 from . import launcher
 from .state import JobFolder, JobStatus, list_jobs
 from .steps import parse_step
@@ -36,11 +37,16 @@ class Given(NamedTuple):
 def run_steps(asked: Sequence[object], given: Given) -> list[object]:
     """Do the steps in order and return each one's result. Raises WrongShape before the first one is done.
 
-    After a guard that does not let them pass, no more are done.
+    After a guard that does not let them pass, no more are done. Raises StateError if there is no room.
     """
     done: list[object] = []
     for step in [parse_step(one) for one in asked]:
-        done.append(_STEPS[step["do"]](step, given))
+        try:
+            done.append(_STEPS[step["do"]](step, given))
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise StateError(no_room(error, state_root())) from error
         if step["do"] == "lease" and step["guard"] and not cast("Answer", done[-1])["held"]:
             break
     return done

@@ -17,6 +17,7 @@ from typing import Any, Callable, Iterator
 
 from .._core import time_accounting
 from .._core.context import ChangeTimeFiles, Context, Server
+from .._core.disk_full import FULL, full, no_room
 from .._core.errors import StagingLeft, TransferFailed, TransferPaused, staging_left
 from .._core.host_name import numeric_address, plain
 from .._core.outcome import Outcome
@@ -58,13 +59,27 @@ def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter)
     else:
         context.older_fds = hold_older(context.settings["link_dest"])
     method = registry.load(context.settings["method"])
-    with obey_tickets(context, reporter.set) as control:
+    with _explain_full(context), obey_tickets(context, reporter.set) as control:
         try:
             return _take_part(context, folder, request.get("probed"), method, reporter, control)
         except TransferFailed as error:
             if control.failure or PAUSED in str(error):  # as the peer says
                 raise TransferPaused(control.failure or str(error)) from error
             raise
+
+
+@contextlib.contextmanager
+def _explain_full(context: Context) -> Iterator[None]:
+    """Say where there is no room, whatever needed it: the destination, or the folder of the transfer's state."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        is_state = isinstance(error.filename, str) and error.filename.startswith(context.folder)
+        if context.side == "dest" and not is_state:
+            raise full(context.root, f"{error.strerror}") from error
+        raise TransferFailed(no_room(error, context.folder)) from error
 
 
 def _take_part(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+from .._core.disk_full import FULL
 
 
 class Refused(Exception):
@@ -29,8 +29,8 @@ def unexpected(error: OSError, where: str) -> Refused:
     if error.filename is not None:
         name = error.filename if isinstance(error.filename, str) else repr(error.filename)
         what += f" ({name})"
-    if error.errno in _FULL:
-        advice = "Its file system is full: make room, by prune for instance"
+    if error.errno in FULL:
+        advice = "Its file system has no space or no inodes left (see df and df -i): make room, by prune for instance"
     elif error.errno == errno.EROFS:
         advice = "Its file system is read-only: look into the system's log for why, and mount it writable"
     elif error.errno == errno.EIO:

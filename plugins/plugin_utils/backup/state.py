@@ -56,7 +56,7 @@ class Step(Enum):
 
 
 # However a backup ends, what a hook stopped is started again, and it has a record. Where a hook after failed, the
-# snapshot is as good as before, so it is completed, and the backup has failed.
+# snapshot is as good as before, so it is completed, and the backup has failed. A list after a failure prunes, too.
 _RECORD = (Step.LIST, Step.RECORD, Step.RELEASE)
 _CHECK = (Step.CHECK, *_RECORD[1:])
 _COMPLETE = (Step.FINISH, Step.LIST, Step.PRUNE, *_CHECK)

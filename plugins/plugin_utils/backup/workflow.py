@@ -11,8 +11,8 @@
     transfer        fill the snapshot; without hooks before, the first execution of the transfer begins it
     hooks_after     start or thaw that again, also after a failure
     finish          complete the snapshot; the same execution lists the snapshots and prunes them
-    list            ask what snapshots there are, where finish did not come to it
-    prune           remove snapshots by the policy, where finish did not come to it
+    list            ask what snapshots there are, where finish did not come to it; the same execution prunes them
+    prune           remove snapshots by the policy, where neither came to it
     check           read a part of the snapshots, and compare it with their manifests
     record          write down what became of the backup, and show it
     release         let another run make it
@@ -159,7 +159,7 @@ class BackupWorkflow:
             Step.TRANSFER: partial(self._retry, self._transfer),
             Step.HOOKS_AFTER: partial(self._run_hooks, "after", self._run["after"]),
             Step.FINISH: partial(self._retry, self._finish),
-            Step.LIST: partial(self._retry, partial(self._snapshots, list={})),
+            Step.LIST: partial(self._retry, self._list),
             Step.PRUNE: partial(self._retry, self._prune),
             Step.CHECK: partial(self._retry, self._check_contents),
             Step.RECORD: self._record,
@@ -379,6 +379,16 @@ class BackupWorkflow:
         limits = {"shrink_limit": run["shrink_limit"], "change_limit": run["change_limit"]}
         options = {"run": state.claim, **limits, **known}
         yield from self._snapshots(uncompared, finish=options, list={}, prune=self._prune_options)
+
+    def _list(self) -> Workflow:
+        """Ask what snapshots there are, and prune in the same execution, unless hooks before have failed.
+
+        A full disk may be why the backup failed, and what the policy does not keep makes room for the next run.
+        """
+        if self.state.stage in (Stage.BEGIN, Stage.TRANSFER, Stage.FINISH):
+            yield from self._snapshots(list={}, prune=self._prune_options)
+        else:
+            yield from self._snapshots(list={})
 
     def _prune(self) -> Workflow:
         yield from self._snapshots(prune=self._prune_options)

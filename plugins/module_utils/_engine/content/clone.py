@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import struct
 import sys
+
+from ..._core.disk_full import FULL
 
 # <linux/fs.h> and <linux/falloc.h>. On these processors the bit of "write" in the number of an ioctl is another.
 _WRITE = 0x80000000 if os.uname().machine.startswith(("alpha", "mips", "ppc", "powerpc", "sparc")) else 0x40000000
@@ -35,7 +36,7 @@ def clone(source: int, target: int) -> bool:
     try:
         fcntl.ioctl(target, _FICLONE, source)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in FULL:
             raise
         return False
     return True

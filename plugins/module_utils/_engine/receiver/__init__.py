@@ -13,7 +13,6 @@
 * ``writer_pool``: processes that write small files; ``writer_process`` is one of them.
 * ``stream_receiver``: large files over data connections, into a ``partial_file`` or an ``inplace_file``;
   ``basis``: an old version that has blocks of one.
-* ``disk_full``: how that ends a transfer.
 
 It may import the rest of ``_engine`` but for ``sender``, and ``_tree``, ``_model`` and ``_core``.
 """

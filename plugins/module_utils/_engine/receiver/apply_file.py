@@ -13,6 +13,7 @@ import time
 from typing import Callable
 
 from ..._core.context import Context
+from ..._core.disk_full import FULL, full
 from ..._core.outcome import Outcome
 from ..._model.entry import REGULAR, SYMLINK, Entry, entry_from_stat
 from ..._model.ids import IdMap, acl_mode
@@ -24,7 +25,6 @@ from ..._tree.inode import Inode
 from ..._tree.staging import open_staging
 from ..._tree.stat_entry import stat_entry
 from ..content.sparse import allocate, make_sparse
-from .disk_full import FULL, full
 from .new_file import copy_file, write_new
 
 _FRESH = 1.0  # seconds; then a directory is looked up again, in case it was moved or replaced meanwhile

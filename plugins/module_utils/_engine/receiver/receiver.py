@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 from ..._core import time_accounting
 from ..._core.context import Context
+from ..._core.disk_full import full
 from ..._core.errors import TransferFailed
 from ..._core.files import hash_and_close
 from ..._core.outcome import Outcome
@@ -31,7 +32,6 @@ from ..wire.frames import Frame
 from ..wire.messages import Ack, Begin, End, Fetched, Hash, Raw, Ready, Scanned, Sent, Shard, Sums, Total, Want
 from ..wire.summary import Summary, continue_from
 from .apply import Applier
-from .disk_full import full
 from .offer_check import OfferCheck
 from .owner_book import OwnerBook
 from .reconcile import OpenShard, Reconciler

@@ -14,6 +14,7 @@ from typing import Any, Callable, Sequence
 
 from ..._core import time_accounting
 from ..._core.context import Context, Progress
+from ..._core.disk_full import FULL, full
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
@@ -33,7 +34,6 @@ from ..wire.messages import Begin, BlockSums, Got, Shard, Want
 from ..wire.ranges import MAX_RANGES, Range, at_most, missing
 from ..wire.records import Record, RecordKind
 from .basis import Basis, find_basis
-from .disk_full import FULL, full
 from .incoming_file import IncomingBundle, IncomingFile
 from .inplace_file import InPlace
 from .partial_file import Partial

@@ -22,13 +22,13 @@ from ..._core import subprocesses
 from ..._core.confinement.confine import Confinement
 from ..._core.confinement.plan import plan_unpacking
 from ..._core.context import Context
+from ..._core.disk_full import full
 from ..._core.errors import TransferFailed
 from ..._core.subprocesses import pipe
 from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.net.session import Session
-from ..._engine.receiver.disk_full import full
 from ..._engine.wire.conversation import Said
 from ..._engine.wire.frames import Frame, FrameError, FrameKind, Payload
 from ..._engine.wire.messages import Begin, End, Raw, inflate

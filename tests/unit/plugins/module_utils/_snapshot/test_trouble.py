@@ -254,7 +254,7 @@ def test_a_full_disk_loses_nothing(bench):
                         file.write(bytes(4096))
             with pytest.raises(OSError, match="No space"):
                 finish(series, "run", bench.now)
-        assert "is full: make room" in str(unexpected(full.value, "/r"))
+        assert "no space or no inodes left (see df and df -i): make room" in str(unexpected(full.value, "/r"))
         assert bench.names() == [".lock", ".unfinished", FIRST, "latest"]
         assert bench.data(FIRST) == contents(bench.source)
         os.unlink(bench.repository / "filler")

@@ -340,8 +340,8 @@ def test_what_an_earlier_run_left_is_taken_over(world: World):
 @pytest.mark.parametrize(
     "action, asked, stage",
     [
-        ("begin", ["begin", "list"], "begin"),
-        ("finish", ["begin", "finish", "list"], "finish"),
+        ("begin", ["begin", "list", "prune"], "begin"),
+        ("finish", ["begin", "finish", "list", "prune"], "finish"),
         ("list", ["begin", "finish", "list"], "finish"),
         ("prune", ["begin", "finish", "list", "prune"], "prune"),
         ("check", WHOLE, "check"),
@@ -364,8 +364,24 @@ def test_while_a_snapshot_is_set_aside_nothing_is_pruned(world: World):
 def test_a_transfer_that_fails_leaves_the_snapshot_unfinished(world: World):
     world.transfers = [MOVED, TransferError("disk is full", {"changed": True})]
     world.live()
-    assert world.actions == ["begin", "list"] and world.failures == ["transfer: disk is full"]
+    assert world.actions == ["begin", "list", "prune"] and world.failures == ["transfer: disk is full"]
     assert len(world.reports[0].transfers) == 1
+
+
+def test_a_backup_that_failed_prunes_and_fails_for_its_own_reason_alone(world: World):
+    world.transfers = [TransferError("disk is full")]
+    world.answers["prune"] = [{"kept": {}, "removed": [COMPLETE["name"]]}, HostFailed("the clock is wrong", "vault")]
+    world.live()
+    assert world.actions == ["begin", "list", "prune"] and world.reports[-1].removed == [COMPLETE["name"]]
+    world.asked.clear()
+    world.transfers = [TransferError("disk is full")]
+    world.live()
+    assert world.actions == ["begin", "list"] and world.failures == ["transfer: disk is full"]
+    world.asked.clear()
+    world.transfers, world.answers["prune"] = [TransferError("disk is full")], GOOD["prune"]
+    world.answers["list"] = {"snapshots": [COMPLETE, ASIDE]}
+    world.live()
+    assert world.actions == ["begin", "list"], "while a snapshot is set aside nothing is pruned"
 
 
 def test_a_host_that_was_never_reached_is_not_tried_again(world: World):
@@ -433,7 +449,7 @@ def test_a_snapshot_that_stays_different_is_a_failed_transfer(world: World):
     world.transfers = [MOVED, TransferError("1 entry is not the same on both hosts", {})]
     world.live(src="/srv/data")
     assert world.failures == ["transfer: 1 entry is not the same on both hosts"]
-    assert world.actions == ["begin", "compare", "list"]
+    assert world.actions == ["begin", "compare", "list", "prune"]
 
 
 BEGUN_WITH_HOOKS = ["begin", "hook", "hook", "hook", "hook", *WHOLE[1:]]
@@ -505,7 +521,7 @@ def test_the_hooks_after_that_a_killed_run_owes_come_first_even_if_nothing_can_b
     kill_at(world, monkeypatch, hook, **HOOKS)
     world.answers["begin"] = lost("vault")
     world.live(**HOOKS)
-    assert world.actions == ["hold"] + ["hook"] * owed + ["begin", "list"]
+    assert world.actions == ["hold"] + ["hook"] * owed + ["begin", "list", "prune"]
     assert "was killed before all its hooks after had ended; they were run first" in world.reports[-1].notes[0]
     world.asked.clear()
     world.answers["begin"] = BEGUN
@@ -553,7 +569,7 @@ def test_a_host_that_is_lost_in_a_hook_fails_this_backup_and_the_hooks_after_run
 def test_the_hooks_after_run_if_the_transfer_fails_which_is_not_tried_again(world: World):
     world.transfers = [lost()]
     world.live(**HOOKS)
-    assert world.actions == ["begin", "hook", "hook", "hook", "hook", "list"] and not world.paused
+    assert world.actions == ["begin", "hook", "hook", "hook", "hook", "list", "prune"] and not world.paused
     assert world.failures == ["transfer: web: No route to host"]
 
 

@@ -2,17 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A destination that has no room."""
+"""File systems that have no room."""
 
 from __future__ import annotations
 
 import errno
 import os
 
-from ..._core.errors import TransferFailed
-from ..._core.files import nearest_existing
+from .errors import TransferFailed
+from .files import nearest_existing
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)  # no space, no inodes, or no quota
+
+
+def no_room(error: OSError, path: str) -> str:
+    """Return what is told of an error of FULL at ``path``, or at the path that the error names."""
+    where = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else path
+    return (
+        f"{where} cannot be written on this host: {error.strerror}. Its file system has no space or no inodes left "
+        "(see df and df -i): make room there, and run the same again"
+    )
 
 
 def full(root: bytes, found: str) -> TransferFailed:

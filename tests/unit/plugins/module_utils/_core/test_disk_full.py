@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.disk_full import full, mount_point
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.disk_full import full, mount_point
 
 
 def test_the_file_system_is_named_by_where_it_is_mounted(tmp_path):

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A transfer whose destination, or whose state folder, has no room for what it makes first."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, transfer_job
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobFolder
+from ansible_collections.longhaul.fleet.tests.support.small_disk import small_disk
+
+
+@pytest.fixture(name="context")
+def _context(tmp_path: Path) -> Any:
+    (tmp_path / "dest").mkdir()
+    root = os.fsencode(tmp_path / "dest")
+    settings = {"id": "a1", "check": False, "partial": True, "method": "stream", "time_units": {}, "mounts": []}
+    return SimpleNamespace(
+        side="dest",
+        root=root,
+        top=root,
+        root_fd=-1,
+        folder=str(tmp_path / "state"),
+        settings=settings,
+        serve={},
+        made=[],
+        staged=None,
+    )
+
+
+def fill_inodes(folder: Path, left: int) -> None:
+    """Make empty files until a file system has so many inodes left."""
+    with contextlib.suppress(OSError):
+        for number in itertools.count():
+            (folder / f"filler{number}").touch()
+    for path in sorted(folder.glob("filler*"))[:left]:
+        path.unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_destination_without_inodes_for_the_staging_folder_is_full(
+    context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    monkeypatch.setattr(transfer_job, "destination_lock", lambda *_given: contextlib.nullcontext())
+    dest = tmp_path / "dest"
+    with small_disk(dest, "size=1m,nr_inodes=20"):
+        fill_inodes(dest, left)
+        try:
+            with pytest.raises(TransferFailed, match=rf"no space or no inodes left \(see df {dest} and df -i"):
+                with transfer_job._explain_full(context):
+                    with transfer_job._destination(context, JobFolder("a1", "dest"), None):
+                        pytest.fail("there is no room for its folders")
+        finally:
+            os.close(context.root_fd)
+
+
+@pytest.mark.parametrize(
+    ("side", "named", "words"),
+    [
+        ("dest", None, "the destination's disk is full"),
+        ("dest", b"tmp/x", "the destination's disk is full"),
+        ("dest", "STATE/status.json", "state/status.json cannot be written on this host: No space left on device"),
+        ("source", None, "state cannot be written on this host: No space left on device"),
+    ],
+)
+def test_what_is_full_is_named(context: Any, side: str, named: Any, words: str) -> None:
+    context.side = side
+    path = named.replace("STATE", context.folder) if isinstance(named, str) else named
+    with pytest.raises(TransferFailed, match=words), transfer_job._explain_full(context):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+    with pytest.raises(OSError, match="Input/output"), transfer_job._explain_full(context):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+
+def test_a_step_that_finds_no_room_is_told_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*_given: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/var/lib/longhaul/a1/dest/request.json")
+
+    monkeypatch.setattr(commands, "_STEPS", {"sync": fill})
+    with pytest.raises(StateError, match=r"a1/dest/request.json cannot be written on this host: No space left"):
+        commands.run_steps([{"do": "sync", "path": "/"}], commands.Given({}, ""))
