@@ -10,7 +10,7 @@ DOCUMENTATION = r"""
 ---
 module: benchmark
 short_description: Measure how fast one inventory host sends to another over ssh
-version_added: 0.2.0
+version_added: 0.3.0
 author:
   - longhaul.fleet maintainers (@longhaul-fleet)
 description:

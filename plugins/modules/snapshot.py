@@ -111,7 +111,7 @@ options:
       - V(100) allows everything.
     type: float
     default: 50
-    version_added: 0.2.0
+    version_added: 0.3.0
   expected_entries:
     description:
       - With O(action=finish), number of entries that the tree must have, from

@@ -151,7 +151,7 @@ def _open_older(series: Series, name: str, stack: contextlib.ExitStack) -> Snaps
 
 
 def _past_of(before: Snapshot | None) -> tuple[Past, ...]:
-    """Return what later snapshots are judged by; of versions before 0.2.0 that is the snapshot before alone."""
+    """Return what later snapshots are judged by; of versions before 0.3.0 that is the snapshot before alone."""
     with contextlib.suppress(Refused, OSError):
         facts = before.facts() if before is not None else None
         if before is not None and facts is not None:

@@ -70,7 +70,7 @@ class KnownChanges:
     def has_changed(self, number: int, entry: Entry) -> bool:
         """Return whether a file may have changed since the snapshot in a folder of link_dest.
 
-        A snapshot without a list was made by another method, or by a version before 0.2.0: nothing is known then.
+        A snapshot without a list was made by another method, or by a version before 0.3.0: nothing is known then.
         """
         older = self._older[number]
         return older is not None and older.find(entry.path) != entry.ctime_ns

@@ -146,7 +146,7 @@ def test_a_lost_list_makes_contents_count_and_an_absent_one_does_not(nights, har
     one, _outcome = nights.take()
     path = one.parent / names.CHANGE_TIMES
     data = path.read_bytes()
-    if harm == "gone":  # a snapshot of another method, or of a version before 0.2.0
+    if harm == "gone":  # a snapshot of another method, or of a version before 0.3.0
         path.unlink()
     else:
         path.write_bytes(data[:-1] if harm == "cut short" else data[:-1] + bytes([data[-1] ^ 1]))
