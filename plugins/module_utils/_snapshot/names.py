@@ -11,6 +11,7 @@ what begins with a dot is not meant for people, and what is set aside waits for 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import time
@@ -53,6 +54,7 @@ def name_of(seconds: int, kind: str = COMPLETE) -> str:
     return PREFIXES[kind] + time.strftime(_FORMAT, time.gmtime(seconds))
 
 
+@functools.lru_cache(maxsize=4096)  # a history has each name several times
 def time_of(name: str) -> int | None:
     """Return the time of a complete snapshot's name, in seconds since 1970; None if it is no such name."""
     if not _NAME.fullmatch(name) or not name.isascii():
