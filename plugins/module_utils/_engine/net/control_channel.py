@@ -176,8 +176,7 @@ class Channel:
         self.abort(reason)
         return ChannelBroken(self._broken)
 
-    @staticmethod
-    def _wait(fd: int, event: int) -> bool:
+    def _wait(self, fd: int, event: int) -> bool:
         poll = select.poll()
         poll.register(fd, event)
         return bool(poll.poll(_PATIENCE))

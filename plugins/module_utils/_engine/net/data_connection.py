@@ -14,7 +14,7 @@ import socket
 import sys
 import termios
 import time
-from typing import TYPE_CHECKING, Callable, cast
+from typing import TYPE_CHECKING, Callable
 
 from ..._core import time_accounting
 from ..wire.frames import FrameError
@@ -23,10 +23,9 @@ from ..wire.records import Heads, Record
 from .control_channel import enlarge_pipe
 
 if TYPE_CHECKING:
-    import ssl
+    from .tls import TlsConnection
 
 BUFFER_BYTES = 1 << 20
-TLS_PIECE = 256 << 10  # bytes handed to OpenSSL at once
 _HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
 OUTRUN = "a slow data connection was ended: another one has sent what it had under way"
 
@@ -41,16 +40,22 @@ class DataConnection:
     """A data connection. One thread uses it; ``abort`` may be called by any.
 
     Waiting inside a record ends after ``timeout`` seconds without a byte; waiting for the next record does not end.
-    ``keys`` authenticate each record; None inside TLS (``encrypted``), which does so itself.
+    ``keys`` authenticate each record; None inside ``tls``, which does so itself.
     """
 
     def __init__(
-        self, connection: socket.socket, timeout: float, keys: Keys | None, drives: bool, encrypted: bool = False
+        self,
+        connection: socket.socket,
+        timeout: float,
+        keys: Keys | None,
+        drives: bool,
+        tls: TlsConnection | None = None,
     ) -> None:
-        self._socket, self._timeout = connection, timeout
+        self._socket, self._timeout, self._tls = connection, timeout, tls
         self._fd = connection.fileno()
-        self._tls = cast("ssl.SSLSocket", connection) if encrypted else None
-        connection.settimeout(timeout if encrypted else 0.0)
+        connection.settimeout(0.0)
+        self._send: Callable[[memoryview], int] = connection.send if tls is None else tls.send
+        self._receive_into: Callable[[memoryview], int] = connection.recv_into if tls is None else tls.recv_into
         send = receive = None
         if keys is not None:
             send, receive = (keys.drive, keys.serve) if drives else (keys.serve, keys.drive)
@@ -69,10 +74,10 @@ class DataConnection:
 
     def send(self, data: memoryview) -> None:
         """Send all of it; raises ConnectionLost."""
-        before = time_accounting.switch(time_accounting.SEND) if self._tls else None  # which waits inside
+        before = time_accounting.switch(time_accounting.SEND) if self._tls else None  # which encrypts inside
         while data:
             try:
-                sent = self._socket.send(data)
+                sent = self._send(data)
             except BlockingIOError:
                 self._wait(select.POLLOUT)
             except (OSError, ValueError) as error:
@@ -125,7 +130,7 @@ class DataConnection:
 
     def _send_through_buffer(self, fd: int, offset: int, count: int, moved: Moved) -> None:
         while count:
-            read = os.preadv(fd, [self._buffer[: min(count, TLS_PIECE)]], offset)
+            read = os.preadv(fd, [self._buffer[:count]], offset)
             if not read:
                 break
             self.send(self._buffer[:read])
@@ -150,12 +155,10 @@ class DataConnection:
         return bytes(data)
 
     def _fill(self, left: memoryview, patient: bool) -> None:
-        before = time_accounting.switch(time_accounting.RECEIVE) if self._tls else None  # which waits inside
+        before = time_accounting.switch(time_accounting.RECEIVE) if self._tls else None  # which decrypts inside
         while left:
             try:
-                if patient and self._tls is not None and not self._tls.pending():
-                    self._wait(select.POLLIN, forever=True)
-                got = self._socket.recv_into(left)
+                got = self._receive_into(left)
             except BlockingIOError:
                 self._wait(select.POLLIN, forever=patient)
                 continue

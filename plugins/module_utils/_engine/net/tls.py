@@ -10,16 +10,20 @@ disk (``Context.secret_file``).
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import os
 import socket
 import ssl
+from typing import cast
 
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
+from ..wire.frames import Payload
 from ..wire.handshake import HandshakeError
 
 CERTIFICATE, KEY, PEER = "tls_certificate", "tls_key", "tls_peer"  # names of the secrets, PEM texts
+PIECE_BYTES = 1 << 20  # that OpenSSL and the system are handed at once
 
 
 def make(context: Context) -> ssl.SSLContext:
@@ -56,19 +60,123 @@ def _forget(path: str) -> None:
         os.unlink(path)
 
 
-def wrap(engine: ssl.SSLContext, peer: str, serves: bool, connection: socket.socket) -> ssl.SSLSocket:
+class TlsConnection:
+    """TLS over a TCP connection that it owns, in pieces of ``PIECE_BYTES``.
+
+    OpenSSL works on memory and this moves the records: an ``ssl.SSLSocket`` makes a system call for each record of
+    16 KiB that it sends, and two for each that it receives. One thread at a time uses it. Calls wait as long as the
+    timeout of the connection says, and raise BlockingIOError where that is 0.
+    """
+
+    def __init__(self, engine: ssl.SSLContext, serves: bool, connection: socket.socket) -> None:
+        """Take a connection, and agree on keys with the peer. Raises OSError."""
+        self.socket = connection
+        self._arrived, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = engine.wrap_bio(self._arrived, self._leaving, server_side=serves)
+        self._room = memoryview(bytearray(PIECE_BYTES))
+        self._unsent = memoryview(b"")  # records that are still to be sent
+        self._taken = 0  # bytes of contents that these and the ones before stand for
+        self._has_ended = False
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                self._receive()
+            except ssl.SSLError:
+                with contextlib.suppress(OSError):
+                    self._flush()  # the alert, which tells the peer why
+                raise
+            else:
+                break
+        self._flush()
+
+    @property
+    def certificate(self) -> bytes | None:
+        """The certificate that the peer has shown, DER."""
+        return self._tls.getpeercert(binary_form=True)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there may be something to receive without a look at the network."""
+        return bool(self._tls.pending() or self._arrived.pending or self._has_ended)
+
+    def send(self, data: Payload) -> int:
+        """Send at most ``PIECE_BYTES`` of the data; return how many bytes.
+
+        After BlockingIOError or a timeout the next call must begin with the same data.
+        """
+        if not self._taken:
+            self._taken = self._tls.write(memoryview(data)[:PIECE_BYTES])
+        self._flush()
+        taken, self._taken = self._taken, 0
+        return taken
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of the data."""
+        left = memoryview(data)
+        while left:
+            left = left[self.send(left) :]
+
+    def _flush(self) -> None:
+        """Send the records that OpenSSL has made."""
+        while self._unsent or self._leaving.pending:
+            self._unsent = self._unsent or memoryview(self._leaving.read())
+            self._unsent = self._unsent[self.socket.send(self._unsent) :]
+
+    def recv(self, count: int) -> bytes:
+        """Receive at most so many bytes; none at the end."""
+        data = bytearray(count)
+        return bytes(data[: self.recv_into(memoryview(data))])
+
+    def recv_into(self, room: memoryview) -> int:
+        """Receive as much as there is and fits; return how many bytes, 0 at the end."""
+        count = 0
+        while count < len(room):
+            try:
+                got = cast(int, self._tls.read(len(room) - count, room[count:]))
+            except ssl.SSLWantReadError:
+                if count:
+                    break
+                self._receive()
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                break
+            else:
+                count += got
+                if not got:
+                    break
+        return count
+
+    def _receive(self) -> None:
+        """Give OpenSSL what has come."""
+        got = self.socket.recv_into(self._room)
+        if got:
+            self._arrived.write(self._room[:got])
+        else:
+            self._has_ended = True
+            self._arrived.write_eof()
+
+    def fileno(self) -> int:
+        """Return the descriptor; -1 if it was closed."""
+        return self.socket.fileno()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()
+
+
+def wrap(engine: ssl.SSLContext, peer: str, serves: bool, connection: socket.socket) -> TlsConnection:
     """Put TLS around a connection; raise OSError or HandshakeError unless the peer has the certificate ``peer``."""
-    wrapped = engine.wrap_socket(connection, server_side=serves)
+    wrapped = TlsConnection(engine, serves, connection)
     try:
-        check_peer(wrapped, peer)
+        check_peer(wrapped.certificate, peer)
     except HandshakeError:
         wrapped.close()
         raise
     return wrapped
 
 
-def check_peer(connection: ssl.SSLSocket, peer: str) -> None:
-    """Raise HandshakeError unless the peer's certificate is the expected one (PEM text)."""
-    shown = connection.getpeercert(binary_form=True)
+def check_peer(shown: bytes | None, peer: str) -> None:
+    """Raise HandshakeError unless the certificate that the peer has shown (DER) is the expected one (PEM text)."""
     if not shown or not hmac.compare_digest(shown, ssl.PEM_cert_to_DER_cert(peer)):
         raise HandshakeError("the peer's certificate is not the one that was created for it")

@@ -7,14 +7,11 @@
 from __future__ import annotations
 
 import contextlib
-import ssl
+import select
 import threading
 
 from .control_channel import Channel
-from .data_connection import TLS_PIECE
-
-_NOT_NOW = (ssl.SSLWantReadError, ssl.SSLWantWriteError)  # what a connection that does not wait says where it would
-_RECORDS = 16  # taken from OpenSSL at once
+from .tls import PIECE_BYTES, TlsConnection
 
 
 class TlsChannel(Channel):
@@ -22,38 +19,30 @@ class TlsChannel(Channel):
 
     checks = False  # TLS authenticates every byte
 
-    def __init__(self, connection: ssl.SSLSocket, timeout: float) -> None:
-        connection.setblocking(False)
+    def __init__(self, connection: TlsConnection, timeout: float) -> None:
         self._tls, self._using = connection, threading.Lock()
         super().__init__(connection.fileno(), connection.fileno(), timeout)
+        connection.socket.settimeout(0.0)
 
     def _write_some(self, parts: list[memoryview]) -> int:
-        pieces, left = [], TLS_PIECE
+        pieces, left = [], PIECE_BYTES
         for part in parts:
             pieces.append(part[:left])
             left -= len(pieces[-1])
             if not left:
                 break
-        try:
-            with self._using:
-                return int(self._tls.send(b"".join(pieces) if len(pieces) > 1 else pieces[0]))
-        except _NOT_NOW:
-            raise BlockingIOError from None
+        with self._using:
+            return self._tls.send(b"".join(pieces) if len(pieces) > 1 else pieces[0])
 
     def _read_some(self, room: memoryview) -> int:
-        """A record of TLS holds 16 KiB at most: take several at once."""
-        count = 0
         with self._using:
-            try:
-                for _record in range(_RECORDS):
-                    got = self._tls.recv_into(room[count:])
-                    count += got
-                    if not got or count == len(room):
-                        break  # the end shows again at the next call
-            except _NOT_NOW:
-                if not count:
-                    raise BlockingIOError from None
-        return count
+            return self._tls.recv_into(room)
+
+    def _wait(self, fd: int, event: int) -> bool:
+        """Do not wait for what has come: OpenSSL may hold more than was asked for."""
+        with self._using:
+            is_ready = event == select.POLLIN and self._tls.is_ready
+        return is_ready or super()._wait(fd, event)
 
     def close(self) -> None:
         """Close the connection; nobody may be sending or receiving any more."""
