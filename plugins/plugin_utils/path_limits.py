@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congestion import CANDIDATE
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.path import Path
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_stats import Path
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.congestion import NAME
 
 LINE_IS_FULL = "The line is full: only compress, or a faster line, makes it quicker"
@@ -49,7 +49,7 @@ class Limit(NamedTuple):
 
 
 def parse_met(said: object) -> Met | None:
-    """Read what a source said (line_account.Met); None if there is nothing to read. What is odd counts as not said."""
+    """Read what a source said (ConnectionTotals); None if there is nothing to read. What is odd counts as not said."""
     if not isinstance(said, Mapping):
         return None
     packets, lost = (int(number_said(said.get(name))) for name in ("packets", "lost"))

@@ -6,13 +6,13 @@
 
 * ``connect``: how the two ends find each other. ``authenticate``: they prove who they are; ``tls`` encrypts.
 * ``strangers``: connections before that proof.
-* ``control_channel``: a connection that carries frames; ``tls_channel``: the same inside TLS. ``session``: messages
-  over it, in threads, with signs of life.
+* ``control_channel``: a connection that carries frames, in ``tls`` the same inside TLS. ``session``: messages over it,
+  in threads, with signs of life.
 * ``carrier``: what carries contents, as each method implements it.
 * ``data_connection``: a connection that carries records. ``pool``: all of those, a thread for each.
-* ``pool_scaling``: how many of them pay, by what ``pool_meter`` measures. ``smoothing``: rates from look to look.
-* ``congestion``: which of them get another congestion control, as ``pool_tuner`` sets it. ``tcp_info``: what the kernel
-  says of a connection, and is told.
+* ``pool_scaling``: how many of them pay. ``smoothing``: rates from look to look.
+* ``congestion``: which of them get another congestion control, as ``pool_tuner`` sets it.
+* ``tcp_info``: what the kernel says of a connection, and is told. ``tcp_stats``: what that says about the line.
 * ``ticket_file``: what this end and its peer were told from outside. ``rate_limit``: bytes a second of all threads
   together, as a ticket has it.
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which connections get another congestion control, by what was measured. Pure.
+"""The choice of the congestion control of each connection, by what was measured. Pure.
 
 Reno and Cubic take a lost packet for a full queue and slow down: on a long line that loses some whatever its load, each
 connection carries a fraction of it. BBR goes by the rate that arrives. It is unfair to others where queues are short,
@@ -11,15 +11,14 @@ with two connections at most, and stays only where these then carry more.
 
 What an earlier transfer between the same hosts found is not looked for again: its connections begin with BBR. Whether
 the line still is so is looked at soon, and then every few minutes. If it loses no packets any more, or only those that
-a full queue has no room for (``eased_look``), they get their own back, and the search begins again.
+a full queue has no room for (``LossProbe``), they get their own back, and the search begins again.
 """
 
 from __future__ import annotations
 
 from typing import Collection, Mapping, NamedTuple
 
-from .eased_look import EasedLook
-from .path import NOTHING, LastQueue, Path, joined
+from .tcp_stats import NOTHING, LastQueue, Path, joined
 
 CANDIDATE = "bbr"
 MOST = 2  # connections that have it
@@ -29,6 +28,13 @@ _TRIAL_SECONDS, _TRIAL_ROUND_TRIPS = 4.0, 10
 _WORTH = 1.2  # times the rate before
 _SURE_SECONDS, _SURE_ROUND_TRIPS = 10.0, 30  # after which BBR has found the rate of a line
 _AGAIN_SECONDS = 300.0  # after which those that keep it are looked at again
+# While the line is probed with less than it carries
+PROBE_SHARE = 0.5  # of its rate that each connection sends meanwhile
+PROBE_NEW_SHARE = 0.25  # of the rate of all that those send together which come meanwhile: they would fill it again
+_PROBE_SETTLED = 1  # round trips after which what is sent again is mostly no more of the time before
+_PROBE_ROUND_TRIPS = 3  # of an empty queue, at least
+_PROBE_SECONDS, _PROBE_PACKETS = 1.0, 1000  # one of which is enough to tell
+_PROBE_MOST_SECONDS, _PROBE_MOST_ROUND_TRIPS = 6.0, 30
 
 
 class Look(NamedTuple):
@@ -70,7 +76,7 @@ class CongestionChoice:
         self._begun: dict[int, float] = {}  # those that have it untried, and the seconds before their record
         self._kept: set[int] = set()
         self._confirmed = 0.0  # seconds since one was kept
-        self._eased: EasedLook | None = None  # while the line is looked at
+        self._probe: LossProbe | None = None  # while the line is probed
         self._numbers: Collection[int] = ()  # of the connections there are
         self._has_failed = False
         self._queue = LastQueue()
@@ -88,7 +94,7 @@ class CongestionChoice:
     @property
     def rates(self) -> Mapping[int, int]:
         """The bytes a second that connections may send for now, by their numbers; those that are missing, any."""
-        return self._eased.rates(self._numbers) if self._eased else {}
+        return self._probe.rates(self._numbers) if self._probe else {}
 
     def take(self, looks: Mapping[int, Look]) -> list[Change]:
         """Learn from a look at the connections; return what changes."""
@@ -114,9 +120,9 @@ class CongestionChoice:
         room = max(0, MOST - len(self._kept) - len(self._before))  # another may have come meanwhile
         self._begun = {number: self._begun.get(number, 0.0) for number in begun[:room]}
         surplus = [Change(number, "") for number in begun[room:]]
-        judged = self._judge_eased(self._eased, looks) if self._eased else self._judge_begun()
+        judged = self._judge_probe(self._probe, looks) if self._probe else self._judge_begun()
         changes = [*surplus, *self._judge(), *judged]
-        return changes if self._eased or self._has_failed else [*changes, *self._try()]
+        return changes if self._probe or self._has_failed else [*changes, *self._try()]
 
     def _judge(self) -> list[Change]:
         changes = []
@@ -133,11 +139,11 @@ class CongestionChoice:
             self._records.pop(number)
         return changes
 
-    def _judge_eased(self, eased: EasedLook, looks: Mapping[int, Look]) -> list[Change]:
-        found = eased.take(*_together(looks.values())) if looks else None
+    def _judge_probe(self, probe: LossProbe, looks: Mapping[int, Look]) -> list[Change]:
+        found = probe.take(*_together(looks.values())) if looks else None
         if found is None and self._begun:
             return []
-        self._eased = None
+        self._probe = None
         return self._end_begun({number: bool(found) for number in self._begun})
 
     def _judge_begun(self) -> list[Change]:
@@ -155,7 +161,7 @@ class CongestionChoice:
             is_unsure = is_unsure or self._begun[number] >= max(_SURE_SECONDS, _SURE_ROUND_TRIPS * path.min_rtt)
             self._records.pop(number)
         if is_unsure:
-            self._eased = EasedLook(rates)
+            self._probe = LossProbe(rates)
         return self._end_begun(verdicts)
 
     def _end_begun(self, verdicts: Mapping[int, bool]) -> list[Change]:
@@ -196,3 +202,42 @@ def _together(looks: Collection[Look]) -> tuple[float, Path]:
 def _is_tried(record: _Record) -> bool:
     """Whether a connection has had the candidate for long enough to be judged."""
     return record.seconds >= max(_TRIAL_SECONDS, _TRIAL_ROUND_TRIPS * record.path.min_rtt)
+
+
+class LossProbe:
+    """Find out whether a line loses packets by itself, or because it is full, while less is sent than it carries.
+
+    A connection with BBR fills a short queue and goes on, so it meets losses on any line. While it sends half as much,
+    the queue drains; what is lost then, the line loses whatever its load. That is over before BBR, which goes by the
+    highest rate of ten round trips, takes it for the rate of the line.
+    """
+
+    def __init__(self, rates: Mapping[int, float]) -> None:
+        """Take the bytes a second that each connection sent so far, by its number."""
+        self._rates = {number: rate for number, rate in rates.items() if rate}
+        self._lasted = self._empty = self._seen = 0.0  # seconds: since it began, of an empty queue, that count
+        self._path = NOTHING
+
+    def rates(self, numbers: Collection[int]) -> dict[int, int]:
+        """Return the bytes a second that those with these numbers may send meanwhile."""
+        new = [number for number in numbers if number not in self._rates]
+        for_new = PROBE_NEW_SHARE * sum(self._rates.values()) / max(1, len(new))
+        wanted = {number: PROBE_SHARE * self._rates[number] if number in self._rates else for_new for number in numbers}
+        return {number: int(rate) for number, rate in wanted.items() if rate >= 1}
+
+    def take(self, seconds: float, path: Path) -> bool | None:
+        """Learn what happened in the last seconds; return whether the line loses by itself, None if that is not known.
+
+        A queue that does not drain is somebody else's, with whom the line is to be shared.
+        """
+        self._lasted += seconds
+        if path.queues or not path.packets:
+            self._empty, self._seen, self._path = 0.0, 0.0, NOTHING
+        else:
+            if self._empty >= _PROBE_SETTLED * path.min_rtt:
+                self._seen, self._path = self._seen + seconds, joined([self._path, path])
+            self._empty += seconds
+        is_told = self._seen >= _PROBE_SECONDS or self._path.packets >= _PROBE_PACKETS
+        if is_told and self._seen >= _PROBE_ROUND_TRIPS * path.min_rtt:
+            return self._path.loses
+        return False if self._lasted >= max(_PROBE_MOST_SECONDS, _PROBE_MOST_ROUND_TRIPS * path.min_rtt) else None

@@ -48,7 +48,7 @@ class Connection(NamedTuple):
     def channel(self, timeout: float, drives: bool) -> Channel:
         """Make it carry the conversation."""
         if self.tls is not None:
-            from .tls_channel import TlsChannel
+            from .tls import TlsChannel
 
             return TlsChannel(self.tls, timeout)
         fd = self.socket.detach()

@@ -83,7 +83,7 @@ class ConnectionPool:
     def _grow(self, most: int, limit: int) -> None:
         if self._over.wait(_PAUSE):
             return
-        from .pool_meter import grow
+        from .pool_scaling import grow
 
         with contextlib.suppress(TransferFailed):  # the conversation says that itself
             grow(self, self._over, self._context.side, most, limit)

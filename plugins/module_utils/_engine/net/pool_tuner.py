@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Callable
 
 from ..._model.congestion import AUTO
 from .congestion import CANDIDATE, Change, CongestionChoice, Look
-from .path import NOTHING, Path, joined, path_of
-from .path_meter import Infos, PathMeter, look_at
 from .tcp_info import congestion_of, default_congestion, offered_congestion, pace, set_congestion
+from .tcp_stats import NOTHING, Infos, Path, PathMeter, joined, path_of, sample_links
 
 if TYPE_CHECKING:
     from .data_connection import DataConnection
@@ -38,7 +37,7 @@ def tune(
     meter, whole = PathMeter(), NOTHING
     while not over.wait(LOOK_SECONDS):
         links = streams.links()
-        infos = look_at(links)
+        infos = sample_links(links)
         # Where queues fill and drain by turns, the last round trip says little: that of all packets counts.
         whole = joined([whole, meter.take(infos)])
         streams.rtt = whole.rtt

@@ -13,14 +13,17 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
+import select
 import socket
 import ssl
+import threading
 from typing import cast
 
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..wire.frames import Payload
 from ..wire.handshake import HandshakeError
+from .control_channel import Channel
 
 CERTIFICATE, KEY, PEER = "tls_certificate", "tls_key", "tls_peer"  # names of the secrets, PEM texts
 PIECE_BYTES = 1 << 20  # that OpenSSL and the system are handed at once
@@ -65,7 +68,7 @@ class TlsConnection:
 
     OpenSSL works on memory and this moves the records: an ``ssl.SSLSocket`` makes a system call for each record of
     16 KiB that it sends, and two for each that it receives. One thread at a time uses it. Calls wait as long as the
-    timeout of the connection says, and raise BlockingIOError where that is 0.
+    timeout of the connection says, and raise BlockingIOError if that is 0.
     """
 
     def __init__(self, engine: ssl.SSLContext, serves: bool, connection: socket.socket) -> None:
@@ -148,7 +151,7 @@ class TlsConnection:
         return count
 
     def _receive(self) -> None:
-        """Give OpenSSL what has come."""
+        """Pass received bytes to OpenSSL."""
         got = self.socket.recv_into(self._room)
         if got:
             self._arrived.write(self._room[:got])
@@ -180,3 +183,41 @@ def check_peer(shown: bytes | None, peer: str) -> None:
     """Raise HandshakeError unless the certificate that the peer has shown (DER) is the expected one (PEM text)."""
     if not shown or not hmac.compare_digest(shown, ssl.PEM_cert_to_DER_cert(peer)):
         raise HandshakeError("the peer's certificate is not the one that was created for it")
+
+
+class TlsChannel(Channel):
+    """The conversation inside TLS. OpenSSL lets only one thread at a time use a connection, hence the lock."""
+
+    checks = False  # TLS authenticates every byte
+
+    def __init__(self, connection: TlsConnection, timeout: float) -> None:
+        self._tls, self._using = connection, threading.Lock()
+        super().__init__(connection.fileno(), connection.fileno(), timeout)
+        connection.socket.settimeout(0.0)
+
+    def _write_some(self, parts: list[memoryview]) -> int:
+        pieces, left = [], PIECE_BYTES
+        for part in parts:
+            pieces.append(part[:left])
+            left -= len(pieces[-1])
+            if not left:
+                break
+        with self._using:
+            return self._tls.send(b"".join(pieces) if len(pieces) > 1 else pieces[0])
+
+    def _read_some(self, room: memoryview) -> int:
+        with self._using:
+            return self._tls.recv_into(room)
+
+    def _wait(self, fd: int, event: int) -> bool:
+        """Do not wait for what has come: OpenSSL may hold more than was asked for."""
+        with self._using:
+            is_ready = event == select.POLLIN and self._tls.is_ready
+        return is_ready or super()._wait(fd, event)
+
+    def close(self) -> None:
+        """Close the connection; nobody may be sending or receiving any more."""
+        self.abort("it was closed")
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._tls.close()

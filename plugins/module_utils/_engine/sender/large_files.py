@@ -35,7 +35,7 @@ from .range_queue import Bundle, OutgoingFile, RangeQueue, Work
 from .sender import MOVED
 
 if TYPE_CHECKING:
-    from ..net.line_account import Met, Seen
+    from ..net.tcp_stats import ConnectionSample, ConnectionTotals
 
 _POLL = 0.5  # seconds
 _FEW = 64  # ranges that wait: with more the end is far
@@ -58,24 +58,24 @@ class StreamSource(SourceCarrier):
         self._changed = threading.Condition()
         self._queue = RangeQueue()
         self._over = False
-        self._ended: list[Seen] = []  # what connections met that are gone
+        self._ended: list[ConnectionSample] = []  # what connections met that are gone
 
     # in the leading thread
 
-    def met(self, channel_fd: int) -> Met | None:
+    def met(self, channel_fd: int) -> ConnectionTotals | None:
         """Return what the data connections met, and the one with this descriptor; None if the system says nothing."""
-        from ..net.line_account import add_up, look, look_at_descriptor
+        from ..net.tcp_stats import add_up, sample_connection, sample_descriptor
 
         links = self.streams.links() if self.streams is not None else []
-        seen = [*self._ended, *(look(link.socket) for link in links), look_at_descriptor(channel_fd)]
+        seen = [*self._ended, *(sample_connection(link.socket) for link in links), sample_descriptor(channel_fd)]
         found, rtt = (self.streams.congestion, self.streams.rtt) if self.streams is not None else ("", 0.0)
         return add_up([one for one in seen if one is not None], found, rtt)
 
     def _note_end(self, link: DataConnection) -> None:
         """Keep what a connection met that goes before the others."""
-        from ..net.line_account import look
+        from ..net.tcp_stats import sample_connection
 
-        seen = look(link.socket)
+        seen = sample_connection(link.socket)
         if seen is not None:
             self._ended.append(seen)
 

@@ -12,11 +12,14 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.congestion import (
     CANDIDATE,
     MOST,
+    PROBE_NEW_SHARE,
+    PROBE_SHARE,
     Change,
     CongestionChoice,
     Look,
+    LossProbe,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.path import Path
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_stats import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +29,9 @@ LOSSY = Path(1000, 10, 0.105, 0.1)
 CLEAN = Path(1000, 0, 0.105, 0.1)
 QUEUED = Path(1000, 10, 0.2, 0.1)
 SHORT = Path(1000, 10, 0.0005, 0.0005)
+FULL = Path(1000, 100, 0.2, 0.1)
+NOISY = Path(1000, 1, 0.105, 0.1)
+NOBODY = Path(0, 0, 0.105, 0.1)
 
 
 def run(choice: CongestionChoice, path: Path, gain: float = 5, seconds: float = 30, links: int = 4) -> dict[int, int]:
@@ -192,3 +198,45 @@ def test_whatever_is_measured_no_more_than_two_have_it(sequence):
             assert change.number in looks
             (has.add if change.name else has.discard)(change.number)
         assert len(has) <= MOST
+
+
+def probe_with(*paths: Path) -> tuple[bool | None, float]:
+    """Return what is known in the end, and the seconds that took."""
+    probe, found, seconds = LossProbe({1: 1000.0}), None, 0.0
+    for path in paths:
+        assert found is None
+        found, seconds = probe.take(TICK, path), seconds + TICK
+        if found is not None:
+            break
+    return found, seconds
+
+
+@pytest.mark.parametrize("queued", range(4))
+def test_what_is_lost_while_the_queue_drains_and_a_moment_after_it_does_not_count(queued: int) -> None:
+    late = Path(1000, 100, 0.12, 0.1)  # what was lost before is sent again, and may be lost again
+    assert probe_with(*[FULL] * queued, late, *[CLEAN] * 9) == (False, (queued + 2) * TICK)
+    assert probe_with(*[FULL] * queued, CLEAN, *[NOISY] * 9) == (True, (queued + 2) * TICK)
+
+
+def test_a_queue_that_comes_back_begins_it_again_and_one_that_stays_is_somebody_elses() -> None:
+    assert probe_with(NOISY, FULL, *[CLEAN] * 9) == (False, 4 * TICK)
+    assert probe_with(*[FULL] * 99) == (False, 6.0)
+    assert probe_with(*[NOBODY] * 99) == (False, 6.0)
+
+
+def test_a_longer_line_and_a_slower_one_take_longer() -> None:
+    lossy = NOISY._replace(rtt=0.61, min_rtt=0.6)
+    assert probe_with(*[lossy] * 99) == (True, 6 * TICK)  # a round trip, and three
+    assert probe_with(*[lossy._replace(rtt=0.9)] * 99) == (False, 18.0)
+    assert probe_with(*[NOISY._replace(packets=100)] * 99) == (True, 3 * TICK)
+
+
+def test_each_connection_sends_half_as_much_and_those_that_come_meanwhile_a_quarter_of_all_together() -> None:
+    probe = LossProbe({1: 1000.0, 2: 0.0, 3: 600.0})
+    assert probe.rates([1, 3]) == {1: int(1000 * PROBE_SHARE), 3: int(600 * PROBE_SHARE)}
+    assert probe.rates([1, 2, 4]) == {
+        1: int(1000 * PROBE_SHARE),
+        2: int(1600 * PROBE_NEW_SHARE / 2),
+        4: int(1600 * PROBE_NEW_SHARE / 2),
+    }
+    assert LossProbe({1: 0.0}).rates([1, 2]) == {}, "of which nothing is known: what they can"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.path import NOTHING, Path, joined
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Growth, Sample
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_stats import NOTHING, Path, joined
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import path_meter, pool_tuner
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net import pool_tuner, tcp_stats
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import TcpInfo
 
 
@@ -39,7 +39,7 @@ def test_the_round_trip_of_most_packets_counts_also_of_connections_that_went(mon
         if len(looks) == 1:
             over.set()
         now = looks.pop(0)
-        monkeypatch.setattr(path_meter, "read_tcp_info", now.get)
+        monkeypatch.setattr(tcp_stats, "read_tcp_info", now.get)
         return [link for link in (one, two) if link.socket in now]
 
     streams.links = links

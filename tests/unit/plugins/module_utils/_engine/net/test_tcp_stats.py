@@ -13,12 +13,12 @@ import threading
 import time
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.line_account import (
-    add_up,
-    look,
-    look_at_descriptor,
-)
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_info import congestion_of
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_stats import (
+    add_up,
+    sample_connection,
+    sample_descriptor,
+)
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cannot run here: needs Linux")
 
@@ -58,7 +58,7 @@ def _pairs():
 def test_those_that_ended_those_that_did_not_and_the_channel_count(pairs):
     for pair in pairs:
         pair.pass_slowly(500_000)
-    first = look(pairs[0].sender)
+    first = sample_connection(pairs[0].sender)
     assert first
     single = add_up([first])
     assert single and single["packets"] > 0 and single["window_limited"] > 0.1, single
@@ -66,8 +66,8 @@ def test_those_that_ended_those_that_did_not_and_the_channel_count(pairs):
     assert add_up([first], rtt=0.25) == {**single, "rtt": 0.25}
     assert single["congestion"] == [congestion_of(pairs[0].sender)] and single["congestion"][0] in single["offered"]
     pairs[0].close()
-    assert look(pairs[0].sender) is None  # of one that is closed nothing is known
-    second, channel = look(pairs[1].sender), look_at_descriptor(pairs[2].sender.fileno())
+    assert sample_connection(pairs[0].sender) is None  # of one that is closed nothing is known
+    second, channel = sample_connection(pairs[1].sender), sample_descriptor(pairs[2].sender.fileno())
     assert second and channel
     whole = add_up([first, second, channel])
     assert whole and whole["packets"] > 2 * single["packets"] and whole["busy"] > 2 * single["busy"]
@@ -76,8 +76,8 @@ def test_those_that_ended_those_that_did_not_and_the_channel_count(pairs):
 
 def test_without_connections_nothing_is_said():
     reader, writer = os.pipe()
-    assert look_at_descriptor(writer) is None
-    assert look_at_descriptor(-1) is None
+    assert sample_descriptor(writer) is None
+    assert sample_descriptor(-1) is None
     assert add_up([]) is None
     os.close(reader)
     os.close(writer)
