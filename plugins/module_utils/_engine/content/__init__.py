@@ -6,7 +6,7 @@
 
 * ``bundles``: small files, many to a frame.
 * ``compression``: pieces of large files. ``algorithm`` and ``zstd`` do it, ``compression_gain`` says whether it pays.
-* ``delta``: what changed within a large file; ``xxhash`` is the quickest hash for that.
+* ``delta``: what changed within a large file, and the quickest hash for that.
 * ``sparse``: files with holes. ``clone``: files that share their space on the disk.
 
 It may import ``_engine/wire``, ``_model`` and ``_core``.

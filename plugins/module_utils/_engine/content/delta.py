@@ -19,17 +19,17 @@ import binascii
 import functools
 import hashlib
 import os
+import sys
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Callable, Collection, Generator, Iterable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Collection, Generator, Iterable, Iterator, NamedTuple
 
 from ..._core.files import ALGORITHMS
 from ..._core.time_accounting import cores
 from ..wire.frames import FrameError
 from ..wire.ranges import Range
 from ..wire.records import PROOF_BYTES
-from . import xxhash
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 SUM_BYTES = 8  # of a block's hash that are told
 _DIGEST_BYTES, _KEY_BYTES = 32, 16
 _XXH128 = "xxh128"
+_XXH128_BYTES, _XXH128_SEED_BYTES = 16, 8
+_XXH128_LIBRARY = "libxxhash.so.0"  # by the loader's own search; ctypes.util.find_library would run programs
+_XXH128_OF_800_BYTES = "4748e3c5bdc08eb80e26400381665a66"  # the library has to give this one
 _SAMPLED = 64  # blocks of a file that are looked at, spread over it
 _FEWEST = 16  # blocks of a file; with fewer there is nothing to gain
 _MOVED = 1 / 8  # at most this part of the sampled blocks is in its place where content has moved
@@ -87,12 +90,12 @@ class Blocks(NamedTuple):
     @property
     def rest_bytes(self) -> int:
         """Bytes of a block's hash that are not told, but must be proved."""
-        return (xxhash.DIGEST_BYTES if self.algorithm == _XXH128 else _DIGEST_BYTES) - SUM_BYTES
+        return (_XXH128_BYTES if self.algorithm == _XXH128 else _DIGEST_BYTES) - SUM_BYTES
 
     def digest(self, data: memoryview) -> bytes:
         """Hash one block, in memory that could be written to."""
         if self.algorithm == _XXH128:
-            return xxhash.digest(data, self.key[: xxhash.SEED_BYTES])
+            return xxh128(data, self.key[:_XXH128_SEED_BYTES])
         if self.algorithm == "sha256":
             digest = hashlib.sha256(self.key)
             digest.update(data)
@@ -137,7 +140,7 @@ def block_size(size: int) -> int:
 
 def own_algorithms() -> list[str]:
     """Return how this host can hash blocks, beside what every host can."""
-    return [_XXH128] if xxhash.available() else []
+    return [_XXH128] if has_xxh128() else []
 
 
 def blocks_of(old_size: int, size: int, others: Collection[str]) -> Blocks:
@@ -147,7 +150,7 @@ def blocks_of(old_size: int, size: int, others: Collection[str]) -> Blocks:
     """
     size = min(old_size, size)
     block = block_size(size)
-    algorithm = _XXH128 if _XXH128 in others and xxhash.available() else quickest()
+    algorithm = _XXH128 if _XXH128 in others and has_xxh128() else quickest()
     return Blocks(block, min(size // block, _MOST), algorithm, os.urandom(_KEY_BYTES), old_size)
 
 
@@ -331,3 +334,45 @@ def parse(values: object, size: int) -> Blocks:
     if algorithm not in (*ALGORITHMS, *own_algorithms()) or len(key) != _KEY_BYTES:
         raise FrameError("the hashes of a file are of a kind that is not known here")
     return Blocks(block, count, algorithm, key, old_size)
+
+
+def has_xxh128() -> bool:
+    """Return whether this host has XXH3 of 128 bits, by the library that rsync brings to most systems.
+
+    It is many times as fast as what Python has. It is no cryptographic hash: with a random seed it tells blocks apart
+    whose makers do not know the seed. Nothing is imported or loaded before the first call.
+    """
+    return _load_xxh128() is not None
+
+
+def xxh128(data: memoryview, seed: bytes) -> bytes:
+    """Hash writable memory. Raises ValueError if this host does not have it."""
+    function = _load_xxh128()
+    if function is None:
+        raise ValueError("XXH3 is needed, which this host does not have")
+    return function(data, seed)
+
+
+@functools.lru_cache(maxsize=None)
+def _load_xxh128() -> Callable[[memoryview, bytes], bytes] | None:
+    if sys.byteorder != "little":  # the library returns numbers
+        return None
+    try:
+        import ctypes
+
+        class Hash(ctypes.Structure):
+            _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+        # PyDLL: to let other threads run meanwhile would take longer than to hash a block.
+        function: Any = ctypes.PyDLL(_XXH128_LIBRARY).XXH3_128bits_withSeed
+        function.restype, function.argtypes = Hash, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)
+        byte = ctypes.c_char
+
+        def hash_memory(data: memoryview, seed: bytes) -> bytes:
+            address = ctypes.addressof(byte.from_buffer(data))
+            return bytes(function(address, len(data), int.from_bytes(seed, "little")))
+
+        known = hash_memory(memoryview(bytearray(b"longhaul" * 100)), bytes(8))
+        return hash_memory if known == bytes.fromhex(_XXH128_OF_800_BYTES) else None
+    except (ImportError, OSError, AttributeError, ValueError, TypeError):
+        return None

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import xxhash
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import delta
 from ansible_collections.longhaul.fleet.tests.support.compare import differences, recorded
 from ansible_collections.longhaul.fleet.tests.support.disk_image import (
     SHARES_EXTENTS,
@@ -100,13 +100,13 @@ def test_blocks_of_an_older_tree_are_not_sent(trees, encrypt):
 
 @pytest.mark.parametrize("lacking", ["source", "dest"])
 def test_hosts_without_the_library_hash_by_what_python_has(trees, lacking):
-    if not xxhash.available():
+    if not delta.has_xxh128():
         pytest.skip("cannot run here: needs libxxhash.so.0")
     image = Image(trees, 8 * MIB)
     pair = make_pair(trees, link_dest=[str(image.old)])
     program = trees[2] / "without.py"
     trees[2].mkdir()
-    program.write_text(PATCHED.format(package=PACKAGE, ends=Pair.__module__, patch="xxhash.available = lambda: False"))
+    program.write_text(PATCHED.format(package=PACKAGE, ends=Pair.__module__, patch="delta.has_xxh128 = lambda: False"))
     run_through(pair, lacking, first=str(program))
     outcome = pair.run()
     expect_same(trees, outcome)
@@ -252,8 +252,7 @@ def test_a_rerun_resumes_a_file_that_began_with_an_older_one(tmp_path, victim, k
 
 PATCHED = """\
 import importlib, sys
-content = "{package}._engine.content."
-delta, xxhash = (importlib.import_module(content + name) for name in ("delta", "xxhash"))
+delta = importlib.import_module("{package}._engine.content.delta")
 {patch}
 sys.exit(importlib.import_module({ends!r}).main(*sys.argv[2:]))
 """

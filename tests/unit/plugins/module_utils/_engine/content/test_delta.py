@@ -11,7 +11,7 @@ import os
 import threading
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import delta, xxhash
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import delta
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ KEY = b"0123456789abcdef"
 OLD = b"".join(bytes([number % 251]) * BLOCK for number in range(160))
 needs_xxhash = pytest.param(
     "xxh128",
-    marks=pytest.mark.skipif(not xxhash.available(), reason="cannot run here: needs libxxhash.so.0"),
+    marks=pytest.mark.skipif(not delta.has_xxh128(), reason="cannot run here: needs libxxhash.so.0"),
 )
 HASHES = ["blake2b", "sha256", needs_xxhash]
 
@@ -190,9 +190,9 @@ def test_the_quickest_algorithm_is_one_of_them():
 
 def test_xxh128_is_taken_where_both_hosts_have_it(monkeypatch):
     both = delta.blocks_of(1 << 20, 1 << 20, ["xxh128", "of another version"])
-    assert both.algorithm == ("xxh128" if xxhash.available() else delta.quickest())
+    assert both.algorithm == ("xxh128" if delta.has_xxh128() else delta.quickest())
     assert delta.blocks_of(1 << 20, 1 << 20, []).algorithm == delta.quickest()
-    monkeypatch.setattr(xxhash, "available", lambda: False)
+    monkeypatch.setattr(delta, "has_xxh128", lambda: False)
     assert delta.blocks_of(1 << 20, 1 << 20, ["xxh128"]).algorithm == delta.quickest()
     assert delta.own_algorithms() == []
 
