@@ -7,14 +7,13 @@
 * ``steps``: what the control node asks for. ``commands``: does it; each step imports what it needs.
 * ``request``: what a job is asked to do.
 * ``probe``: what a host has, and what stands at a path.
-* ``launcher``: start a job as a process of its own, watch it, end it. ``cleanup``: what a killed one left.
+* ``launcher``: start a job as a process of its own, watch it, end it, and remove what a killed one left.
 * ``main``: what such a process does. ``transfer_job``, ``digest_job``, ``owner_census``: its kinds.
 * ``owner_check``: whether a destination keeps owners, found out before a transfer.
 * ``state``: the folder of a job, its locks. ``reporter``: its status file.
 * ``overview``: what all transfers of a host do at the moment.
 * ``records``: what the control node keeps of its jobs at their destinations.
-* ``controlling``: pause, slow or cancel jobs from outside. ``control``: what a job does about that; ``governor`` stops
-  its programs, and lets them go on.
+* ``controlling``: pause, slow or cancel jobs from outside. ``control_loop``: what a job does about that.
 * ``bytecode_cache``: the engine as this host's Python compiled it.
 
 Of module_utils nothing else may import it. The modules do, and the control node reads by its types.

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import stat
+import threading
 import time
 from typing import Any, Callable, Iterator
 
@@ -28,14 +29,16 @@ from .._snapshot import names
 from .._tree.held_root import Probed, open_held
 from .._tree.resolve import resolve
 from .confine_job import confine_job
-from .control import Control, obey_tickets
-from .job_log import JobLog
+from .control_loop import Control, obey_tickets
 from .reporter import Reporter
 from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
 
 FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end to come
 CHECK_INTERVAL = 0.1  # seconds
+LOG_BYTES = 1 << 20  # of a job's log, at most
+LOG_KEPT_BYTES = 256 << 10  # of the newest lines, where there are more
+_LOG_LINE = 4000  # characters of one entry
 
 
 def run_transfer(folder: JobFolder, secrets: dict[str, str], reporter: Reporter) -> int:
@@ -307,3 +310,30 @@ def hold_older(folders: list[str]) -> list[int]:
         else:
             held.append(found.fd)
     return held
+
+
+class JobLog:
+    """Appends to the log of a job, which the job has open as ``fd`` under the name ``path``; for any thread.
+
+    Strangers and a hostile peer decide how often they do what is logged. So the oldest lines go if there are too many.
+    """
+
+    def __init__(self, path: str, fd: int) -> None:
+        self._path, self._fd = path, fd
+        self._lock = threading.Lock()
+
+    def __call__(self, text: str) -> None:
+        """Log a text."""
+        line = text if len(text) <= _LOG_LINE else f"{text[:_LOG_LINE]} ..."
+        with self._lock:
+            os.write(self._fd, (line + "\n").encode(errors="surrogateescape"))
+            if os.fstat(self._fd).st_size > LOG_BYTES:
+                self._shorten()
+
+    def _shorten(self) -> None:
+        with open(self._path, "rb") as stream:
+            stream.seek(-LOG_KEPT_BYTES, os.SEEK_END)
+            stream.readline()  # the rest of a line
+            kept = stream.read()
+        os.ftruncate(self._fd, 0)  # it is open for appending
+        os.write(self._fd, b"(earlier lines are gone)\n" + kept)

@@ -29,7 +29,7 @@ STARTING = {
 ALLOWED = {
     "module_utils/_core/confinement/confine.py": {"os.fork"},  # tries what its own children will do
     "module_utils/_core/subprocesses.py": {"subprocess.Popen"},
-    "module_utils/_job/governor.py": {"os.fork"},  # continues what is stopped if this very process is killed
+    "module_utils/_job/control_loop.py": {"os.fork"},  # continues what is stopped if this very process is killed
     "module_utils/_methods/ssh/service.py": {"os.fork"},  # serves a connection with a function of this very process
     "module_utils/_rsyncd/identity.py": {"os.fork"},  # looks at a folder as another user
     "plugin_utils/deadline.py": {"subprocess.Popen"},  # starts none, but finds those that a thread waits for

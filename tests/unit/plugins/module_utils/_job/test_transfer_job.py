@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A transfer whose destination, or whose state folder, has no room for what it makes first."""
+"""The log of a job, and a transfer that finds no room for what it makes first."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, transfer_job
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobFolder
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.transfer_job import JobLog
 from ansible_collections.longhaul.fleet.tests.support.small_disk import small_disk
 
 
@@ -92,3 +93,28 @@ def test_a_step_that_finds_no_room_is_told_plainly(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(commands, "_STEPS", {"sync": fill})
     with pytest.raises(StateError, match=r"a1/dest/request.json cannot be written on this host: No space left"):
         commands.run_steps([{"do": "sync", "path": "/"}], commands.Given({}, ""))
+
+
+def test_the_log_of_a_job_does_not_grow_without_end(tmp_path):
+    path = tmp_path / "log"
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        log = JobLog(str(path), fd)
+        os.write(fd, b"what Python itself printed\n")
+        largest = 0
+        for number in range(60_000):
+            log(f"port 1: stranger {number} connected, which is not the other host: dropped")
+            if number % 1000 == 0:
+                largest = max(largest, path.stat().st_size)
+        log("x" * 1_000_000)
+        log("the transfer failed: \udcff")
+    finally:
+        os.close(fd)
+    assert (
+        transfer_job.LOG_KEPT_BYTES < largest <= transfer_job.LOG_BYTES + 100
+        and path.stat().st_size <= transfer_job.LOG_BYTES
+    )
+    lines = path.read_bytes().splitlines()
+    assert lines[0] == b"(earlier lines are gone)" and lines[-1] == b"the transfer failed: \xff"
+    numbers = [int(line.split()[3]) for line in lines[1:-2]]
+    assert numbers == list(range(numbers[0], 60_000)) and len(numbers) > 1000

@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.state_folder import StateError
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import commands, leases, state
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.cleanup import remove_forgotten
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.launcher import remove_forgotten
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.held_root import describe
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
 

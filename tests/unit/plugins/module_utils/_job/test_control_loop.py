@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.governor import (
-    Governor,
-    Process,
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.control_loop import (
+    ProcessThrottle,
+    ProgramProcess,
     _ask_ps,
     choose,
     list_processes,
@@ -34,8 +34,8 @@ while True:
 """
 
 
-def below(*rest: tuple[int, int, str]) -> list[Process]:
-    return [Process(1, 0, "init"), Process(JOB, 1, "python3"), *(Process(*one) for one in rest)]
+def below(*rest: tuple[int, int, str]) -> list[ProgramProcess]:
+    return [ProgramProcess(1, 0, "init"), ProgramProcess(JOB, 1, "python3"), *(ProgramProcess(*one) for one in rest)]
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,15 @@ def below(*rest: tuple[int, int, str]) -> list[Process]:
         (below((200, JOB, "python3"), (201, 200, "rsync"), (202, 201, "rsync")), [202]),  # ours in between
         (below((200, JOB, "rsync"), (201, JOB, "rsync")), [200, 201]),  # several streams
         (below((200, 1, "rsync"), (201, 200, "rsync")), []),  # of somebody else
-        ([*below((201, 200, "rsync"), (202, 201, "rsync")), Process(200, JOB, "rsync", True)], [202]),  # a daemon
-        ([*below(), Process(200, JOB, "rsync", True)], []),  # that only listens
-        ([*below(), Process(200, JOB, "rsync", True), Process(201, 200, "rsync", True)], [201]),  # its child
+        (
+            [*below((201, 200, "rsync"), (202, 201, "rsync")), ProgramProcess(200, JOB, "rsync", True)],
+            [202],
+        ),  # a daemon
+        ([*below(), ProgramProcess(200, JOB, "rsync", True)], []),  # that only listens
+        (
+            [*below(), ProgramProcess(200, JOB, "rsync", True), ProgramProcess(201, 200, "rsync", True)],
+            [201],
+        ),  # its child
     ],
 )
 def test_what_moves_contents_is_chosen(processes, chosen):
@@ -78,12 +84,12 @@ def a_mover(tmp_path: Path):
 
 
 def test_a_program_is_paused_and_goes_on(mover) -> None:
-    governor = Governor("mover")
-    governor.step(True, 0, time.sleep, 0.05)
+    throttle = ProcessThrottle("mover")
+    throttle.step(True, 0, time.sleep, 0.05)
     wait_for(lambda: state_of(mover.pid) == "T")
-    governor.step(False, 0, time.sleep, 0.05)
+    throttle.step(False, 0, time.sleep, 0.05)
     wait_for(lambda: state_of(mover.pid) != "T")
-    governor.release()
+    throttle.release()
 
 
 def written(pid: int) -> int:
@@ -93,27 +99,27 @@ def written(pid: int) -> int:
 
 @pytest.mark.parametrize("rate", [4 << 20, 40 << 20])
 def test_a_program_is_as_fast_as_its_limit(mover, rate: int) -> None:
-    governor = Governor("mover")
-    governor.step(False, rate, time.sleep, 0.5)
+    throttle = ProcessThrottle("mover")
+    throttle.step(False, rate, time.sleep, 0.5)
     until = time.monotonic() + 1
     while time.monotonic() < until:
-        governor.step(False, rate, time.sleep, 0.5)
+        throttle.step(False, rate, time.sleep, 0.5)
     before, began = written(mover.pid), time.monotonic()
     while time.monotonic() < began + 4:
-        governor.step(False, rate, time.sleep, 0.5)
+        throttle.step(False, rate, time.sleep, 0.5)
     reached = (written(mover.pid) - before) / (time.monotonic() - began)
-    governor.release()
+    throttle.release()
     assert 0.3 * rate < reached < 1.6 * rate
 
 
 KILLED = """
 import os, sys, time
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.governor import Governor
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.control_loop import ProcessThrottle
 import subprocess
 process = subprocess.Popen([sys.executable, "-c", sys.argv[1], os.devnull])
-governor = Governor("mover")
-while not governor._pids:
-    governor.step(True, 0, time.sleep, 0.05)
+throttle = ProcessThrottle("mover")
+while not throttle._pids:
+    throttle.step(True, 0, time.sleep, 0.05)
 print(process.pid, flush=True)
 time.sleep(99)
 """

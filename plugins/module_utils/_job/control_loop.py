@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Let the programs of a job run as fast as its ticket says, by stopping them (SIGSTOP) and letting them go on.
+"""Obey the tickets of a running job: pause or slow its programs, end it, and report the ticket that is in force.
 
-A process between a program and its line would cost a third of rsync's processor time for every transfer, paused or not.
-So nothing stands between them, and a program that may run freely costs nothing. Only the process that moves contents is
-stopped: of rsync's processes the one without children of its own. Those of the peer, ssh, and rsync's own other process
-at a destination go on, and tell each other that they are alive.
+Programs are slowed by stopping them (SIGSTOP) and letting them go on. A process between a program and its line would
+cost a third of rsync's processor time for every transfer, paused or not. So nothing stands between them, and a program
+that may run freely costs nothing. Only the process that moves contents is stopped: of rsync's processes the one without
+children of its own. Those of the peer, ssh, and rsync's own other process at a destination go on, and tell each other
+that they are alive.
 """
 
 from __future__ import annotations
@@ -15,18 +16,24 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
-from typing import Callable, Collection, NamedTuple, Sequence
+from typing import Callable, Collection, Iterator, NamedTuple, Sequence
+
+from .._core.context import Context
+from .._engine.net.ticket_file import POLL, Tickets
+from .._model.ticket import Ticket, paused_too_long
 
 PROGRAMS = {"rsync": "rsync", "rsyncd": "rsync", "scp": "scp", "sftp": "sftp"}  # by method
 _LISTENS = b"--no-detach"  # in the arguments of the daemon that waits for connections
 _SEARCH = 0.25  # seconds between two searches for processes
 _SLICES = (0.002, 0.05)  # seconds in which they run at a time where there is a limit, at least and at most
 _BURST = 8  # a burst is at most what may pass in a second, divided by this
+_PEER_LEARNS = 2 * POLL  # seconds until the peer knows of a ticket, where the method tells it
 
 
-class Process(NamedTuple):
-    """A process of this host."""
+class ProgramProcess(NamedTuple):
+    """A process of this host, which may run a program of the job."""
 
     pid: int
     parent: int
@@ -34,9 +41,9 @@ class Process(NamedTuple):
     listens: bool = False  # it is a daemon that waits for connections
 
 
-def choose(processes: Collection[Process], job: int, name: str) -> list[int]:
+def choose(processes: Collection[ProgramProcess], job: int, name: str) -> list[int]:
     """Return the processes below ``job`` that move contents: those of this name that have no child of it. Pure."""
-    children: dict[int, list[Process]] = {}
+    children: dict[int, list[ProgramProcess]] = {}
     for process in processes:
         children.setdefault(process.parent, []).append(process)
     below = list(children.get(job, []))
@@ -51,7 +58,7 @@ def choose(processes: Collection[Process], job: int, name: str) -> list[int]:
     )
 
 
-def list_processes(name: str) -> list[Process]:
+def list_processes(name: str) -> list[ProgramProcess]:
     """Return all processes; of those of this name also whether they listen."""
     if not os.path.isdir("/proc/self"):
         return _ask_ps(name)
@@ -63,7 +70,7 @@ def list_processes(name: str) -> list[Process]:
     return found
 
 
-def _from_proc(pid: int, name: str) -> Process:
+def _from_proc(pid: int, name: str) -> ProgramProcess:
     with open(f"/proc/{pid}/stat", "rb") as stream:
         head, _parenthesis, rest = stream.read().rpartition(b")")
     own = os.fsdecode(head.partition(b"(")[2])
@@ -71,10 +78,10 @@ def _from_proc(pid: int, name: str) -> Process:
     if own == name:
         with open(f"/proc/{pid}/cmdline", "rb") as stream:
             listens = _LISTENS in stream.read().split(b"\0")
-    return Process(pid, int(rest.split()[1]), own, listens)
+    return ProgramProcess(pid, int(rest.split()[1]), own, listens)
 
 
-def _ask_ps(name: str) -> list[Process]:
+def _ask_ps(name: str) -> list[ProgramProcess]:
     from .._core import subprocesses  # here, since most systems and all transfers without programs do without it
 
     found = []
@@ -83,7 +90,7 @@ def _ask_ps(name: str) -> list[Process]:
         if len(words) > 2 and words[0].isdigit() and words[1].isdigit():
             own = os.path.basename(words[2])
             listens = own == name and os.fsdecode(_LISTENS) in words[3:]
-            found.append(Process(int(words[0]), int(words[1]), own, listens))
+            found.append(ProgramProcess(int(words[0]), int(words[1]), own, listens))
     return found
 
 
@@ -147,10 +154,10 @@ def _signal(pids: Sequence[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-class Governor:
+class ProcessThrottle:
     """Stops the programs of a name below this process, and lets them go on; ``step`` is called again and again."""
 
-    def __init__(self, name: str, look: Callable[[str], Collection[Process]] = list_processes) -> None:
+    def __init__(self, name: str, look: Callable[[str], Collection[ProgramProcess]] = list_processes) -> None:
         self._name, self._look = name, look
         self._job = os.getpid()
         self._pids: list[int] = []
@@ -233,3 +240,78 @@ class Governor:
         if self._guard is not None:
             self._guard.close()
             self._guard = None
+
+
+class Control:
+    """Obeys the tickets of a job until ``close``. ``report`` takes what the status should say, where that changes."""
+
+    def __init__(self, context: Context, report: Callable[..., None]) -> None:
+        self._context, self._report = context, report
+        self._tickets = Tickets(context.folder, context.log)
+        self._own_limit = int(context.settings["bwlimit"])
+        self._timeout = float(context.settings["timeout"])
+        self._throttle: ProcessThrottle | None = None
+        program = PROGRAMS.get(context.settings["method"])
+        if program:
+            self._throttle = ProcessThrottle(program)
+        if program and can_count():
+            # The programs get no limit of their own, which nobody could raise while they run.
+            self._throttled_limit = self._own_limit if context.part == "drive" else 0
+            context.settings = {**context.settings, "bwlimit": 0}
+        else:
+            self._throttled_limit = 0
+        self._over = threading.Event()
+        self.failure = ""  # why the job ended, where the ticket ended it
+        self._thread = threading.Thread(target=self._run, daemon=True, name="control")
+
+    def _run(self) -> None:
+        said, paused_since, cancelled_at = None, 0.0, 0.0
+        while not self._over.is_set() and not self._context.stop.is_set():
+            own, ticket = self._tickets.own.read(), self._tickets.read()
+            now = time.monotonic()
+            paused_since = (paused_since or now) if ticket.paused else 0.0
+            cancelled_at = (cancelled_at or now) if ticket.cancelled else 0.0
+            if (own, ticket) != said:
+                self._govern(ticket, lambda _seconds: None)  # in force before it is reported
+                said = own, ticket
+                self._report(ticket=own.dump(), paused=ticket.paused, bwlimit=ticket.limit(self._own_limit))
+            if paused_since and now - paused_since > self._timeout:
+                self.failure = paused_too_long(self._timeout)
+                self._context.last_words = self.failure
+                self._context.stop.set()
+            elif cancelled_at and now - cancelled_at >= _PEER_LEARNS:
+                self._context.stop.set()
+            else:
+                self._govern(ticket, self._over.wait)
+        if self._throttle is not None:
+            self._throttle.release()  # what is stopped cannot end
+
+    def _govern(self, ticket: Ticket, wait: Callable[[float], object]) -> None:
+        if self._throttle is None:
+            wait(POLL)
+            return
+        try:
+            self._throttle.step(ticket.paused, ticket.limit(self._throttled_limit), wait, POLL)
+        except OSError as error:  # no process can be started, or the like
+            self._context.log(f"the programs cannot be held back: {error.strerror}")
+            self._over.wait(POLL)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop obeying; all programs may run."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+
+@contextlib.contextmanager
+def obey_tickets(context: Context, report: Callable[..., None]) -> Iterator[Control]:
+    """Obey the tickets of a job until this is left, from ``Control.start`` on: a job confines itself before."""
+    control = Control(context, report)
+    try:
+        yield control
+    finally:
+        control.close()
