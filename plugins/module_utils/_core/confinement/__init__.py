@@ -7,8 +7,7 @@
 * ``capabilities``: which of root's capabilities it keeps. Pure.
 * ``landlock``: which files it may still write, and at a source read, and whom it may send signals. Pure.
 * ``plan``: both, for a process of a transfer. Pure.
-* ``kernel``: the system calls.
-* ``confine``: give it up; the entry point.
+* ``confine``: give it up, by the system calls of Linux; the entry point.
 
 What holds a peer is what the rest of the code does: open by descriptor, follow nothing, check every name against the
 plan. This is for the day on which that, or a program that a transfer runs, has a defect. So nothing here ever fails a

@@ -21,7 +21,7 @@ MEASURES = (NO_NEW_PRIVS, CAPABILITIES, WRITES, READS, SCOPE)
 _MEMORY = "/dev/shm"
 
 
-class Plan:
+class ConfinementPlan:
     """What is given up, beside the chance to gain rights by running a program and what scopes withhold.
 
     ``capabilities`` are kept, ``files`` may still be written and read; None: all, as before.
@@ -31,24 +31,24 @@ class Plan:
         self.capabilities, self.files = capabilities, files
 
 
-def plan_process(context: Context, chroots: bool = False) -> Plan:
+def plan_process(context: Context, chroots: bool = False) -> ConfinementPlan:
     """Return the plan for the job, or for a process that it starts for the peer.
 
     ``chroots``: it starts an rsync that makes the tree its root folder.
     """
     kept = capabilities.kept(context.settings, context.side, context.part, chroots)
-    return Plan(kept, _files(context))
+    return ConfinementPlan(kept, _files(context))
 
 
-def plan_reader(root: bytes | int, state: str, xattrs: bool) -> Plan:
+def plan_reader(root: bytes | int, state: str, xattrs: bool) -> ConfinementPlan:
     """Return the plan for a job that only reads a tree."""
     files = landlock.reading(landlock.writing(None, state), root, state, _code(), ())
-    return Plan(capabilities.kept_by_reader(xattrs), files)
+    return ConfinementPlan(capabilities.kept_by_reader(xattrs), files)
 
 
-def plan_unpacking(folder: int) -> Plan:
+def plan_unpacking(folder: int) -> ConfinementPlan:
     """Return the plan for a program that unpacks what the peer sent into an open folder."""
-    return Plan(None, landlock.unpacking(folder))
+    return ConfinementPlan(None, landlock.unpacking(folder))
 
 
 def _files(context: Context) -> landlock.Ruleset | None:

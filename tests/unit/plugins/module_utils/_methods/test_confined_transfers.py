@@ -12,7 +12,7 @@ import sys
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement import landlock
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.kernel import kernel
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.confine import kernel
 from ansible_collections.longhaul.fleet.tests.support import hard_tree
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.method_pairs import make_pair

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement import landlock
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.kernel import kernel
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.confine import kernel
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.confinement.plan import MEASURES
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, PACKAGE
 
@@ -33,7 +33,7 @@ CHILD = f"""
 import ctypes, json, os, socket, stat, struct, subprocess, sys, threading, time
 from {BASE}.context import Context
 from {BASE}.confinement.confine import Confinement, confine
-from {BASE}.confinement.plan import Plan, plan_process, plan_unpacking
+from {BASE}.confinement.plan import ConfinementPlan, plan_process, plan_unpacking
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 
 told = json.loads(sys.argv[1])
