@@ -5,8 +5,12 @@
 """The scp of the serving end: it knows the files of one shard of this transfer, and no others.
 
 The driving end's scp sees a folder ``view-SHARD`` with the shard's files by their numbers (see ``shard_list``), which a
-source sends and a destination takes, each up to the size that was planned. It speaks the protocol of rcp
-(``rcp_protocol``), which every scp speaks, and which has no other requests: no name to make, rename, link or remove.
+source sends and a destination takes, each up to the size that was planned. It speaks the protocol of rcp,
+which every scp speaks, and which has no other requests: no name to make, rename, link or remove.
+
+The sender says a line for each folder (``D0755 0 NAME``) and file (``C0644 SIZE NAME``), and ``E`` at the end of a
+folder. After a file's line come its bytes and a zero. The receiver acknowledges the beginning, each line and each file
+by a zero. Either says instead of a zero what went wrong: a byte 1, or 2 where it gives up, and a line.
 
 Each acknowledgement costs a round trip if one waits for it. So a destination gives those for all files at once: then it
 must take what comes, and what went wrong it says at the end. A source waits once for each file, since a client that
@@ -16,18 +20,79 @@ cannot open a file takes what follows for the next line.
 from __future__ import annotations
 
 import os
-from typing import Callable
+import re
+from typing import Callable, NamedTuple, Union
 
 from .fd_symlinks import shard_of, view_name
 from .file_server import PeerPipe
 from .protocol_error import ProtocolError
-from .rcp_protocol import END, MAX_LINE, OK, Complaint, File, Folder, complaint, file_line, folder_line, parse_record
 from .sftp_protocol import Access
 from .shard_files import Files, OpenFile, Place, Refused, parse_path
 
+OK = b"\0"
+END = b"E\n"
+MAX_LINE = 2048  # bytes; OpenSSH's own limit
+MAX_SIZE = (1 << 63) - 1
+_RECORD = re.compile(rb"([CD])[0-7]{4} (0|[1-9][0-9]{0,18}) ([^/]+)")
 _BUFFER = 256 << 10
 _AHEAD = 16 << 10  # acknowledgements at once, at most: a pipe holds them all
 _SKIPPED = 64 << 20  # bytes of one file that are sent or read only to be thrown away
+
+
+class RcpFolder(NamedTuple):
+    """``D`` message: what follows is in this folder."""
+
+    name: bytes
+
+
+class RcpFile(NamedTuple):
+    """``C`` message: a file of this size follows; the peer must acknowledge it."""
+
+    size: int
+    name: bytes
+
+
+class RcpEnd(NamedTuple):
+    """``E`` message: the folder is complete."""
+
+
+class Complaint(NamedTuple):
+    """Something went wrong at the peer."""
+
+    text: bytes
+
+
+RcpMessage = Union[RcpFolder, RcpFile, RcpEnd, Complaint]
+
+
+def parse_record(line: bytes) -> RcpMessage:
+    """Return what a line says, which comes without its line feed. Raises ProtocolError."""
+    if line == END[:-1]:
+        return RcpEnd()
+    if line[:1] in (b"\1", b"\2"):
+        return Complaint(line[1:])
+    found = _RECORD.fullmatch(line)
+    if found is None:
+        raise ProtocolError(f"a line that is none of scp's: {line[:100]!r}")
+    kind, size, name = found.groups()
+    if int(size) > MAX_SIZE:
+        raise ProtocolError(f"a file of {size.decode()} bytes")
+    return RcpFolder(name) if kind == b"D" else RcpFile(int(size), name)
+
+
+def folder_line(name: bytes) -> bytes:
+    """Return what begins a folder, which only its owner may enter."""
+    return b"D0700 0 %s\n" % name
+
+
+def file_line(size: int, name: bytes) -> bytes:
+    """Return what comes before a file's bytes."""
+    return b"C0600 %d %s\n" % (size, name)
+
+
+def complaint(text: str) -> bytes:
+    """Return what takes the place of a zero if something went wrong."""
+    return b"\1longhaul: %s\n" % text.replace("\n", " ").encode("utf-8", "replace")[: MAX_LINE // 2]
 
 
 class Stream:
@@ -105,18 +170,18 @@ class Sink:
             record = parse_record(line)
             if isinstance(record, Complaint):
                 self._say(f"the client: {record.text.decode(errors='replace')}")
-            elif has_ended or isinstance(record, Folder) == has_begun:
+            elif has_ended or isinstance(record, RcpFolder) == has_begun:
                 raise ProtocolError(f"a {type(record).__name__.lower()} where none is due")
-            elif isinstance(record, Folder):
+            elif isinstance(record, RcpFolder):
                 has_begun = True
                 self._begin(record)
-            elif isinstance(record, File):
+            elif isinstance(record, RcpFile):
                 self._take(record)
             else:
                 has_ended = True
                 self._pipe.send([complaint(self._wrong) if self._wrong else OK])
 
-    def _begin(self, folder: Folder) -> None:
+    def _begin(self, folder: RcpFolder) -> None:
         shard = shard_of(folder.name.decode("ascii", "replace"))
         if shard is None:
             raise ProtocolError(f"a folder {folder.name[:100]!r}, which is no part of this transfer")
@@ -132,7 +197,7 @@ class Sink:
             self._pipe.send([OK * count])
             self._ahead += count
 
-    def _take(self, file: File) -> None:
+    def _take(self, file: RcpFile) -> None:
         if not self._left:
             raise ProtocolError("more files than were planned")
         self._left -= 1
@@ -150,7 +215,7 @@ class Sink:
         self._ahead -= 2
         self._acknowledge()
 
-    def _open(self, file: File) -> tuple[OpenFile | None, int]:
+    def _open(self, file: RcpFile) -> tuple[OpenFile | None, int]:
         """Open a file; return it, and how much of it may come. It is None if nothing is wanted of it."""
         try:
             opened = self._files.open(parse_path(self._view + b"/" + file.name), Access.WRITE | Access.TRUNCATE)
@@ -165,7 +230,7 @@ class Sink:
             return opened, limit
         return None, 0
 
-    def _write(self, opened: OpenFile | None, file: File, limit: int) -> int:
+    def _write(self, opened: OpenFile | None, file: RcpFile, limit: int) -> int:
         """Write what comes of a file; return how much was written."""
         offset, wanted = 0, min(file.size, limit)
         while offset < file.size:
@@ -198,7 +263,7 @@ class Complained(Exception):
     """The client could not take something. It does not say whether a line or the contents before it."""
 
 
-class Source:
+class RcpSource:
     """A source: sends the files of one shard."""
 
     def __init__(self, files: Files, pipe: PeerPipe) -> None:
@@ -289,4 +354,4 @@ def take_files(files: Files, pipe: PeerPipe) -> bool:
 
 def send_files(shard: int, files: Files, pipe: PeerPipe) -> bool:
     """Send a shard's files to a client that asks for them."""
-    return Source(files, pipe).run(shard)
+    return RcpSource(files, pipe).run(shard)
