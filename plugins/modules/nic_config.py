@@ -141,9 +141,9 @@ from typing import Iterator, Sequence
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import Checkpoint, CheckpointError
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.discover import discover
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import find_ping
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import find_ping
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.files import File
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.manager_problems import find_stopped
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.problems import find_stopped
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_commands, make_plan
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.tcp import (
     KERNEL_VALUES,

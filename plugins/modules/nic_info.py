@@ -81,7 +81,7 @@ own_files:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.discover import discover
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import find_ping
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import find_ping
 
 
 def main() -> None:

@@ -138,7 +138,7 @@ import socket
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.mtu import LARGEST, SMALLEST_IPV4, SMALLEST_IPV6
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.pinging import NoPing, test_path
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import NoPing, test_path
 
 
 def find_address(named: str) -> str:

@@ -8,11 +8,11 @@
 * ``discover``: read a host's links and managers. ``facts`` and ``managers`` judge what was read. Both pure.
 * ``planning``: decide everything that one run of the role nic does to a host. Pure.
 * ``file_marks``: whose a file is. ``validate``: files tried out by the manager's own program.
-* ``ping``, ``pinging``: the largest packet on a path: what ping's answers mean, and how it is asked.
+* ``ping``: the largest packet on a path.
 * ``request``: what a checkpoint's folder says of it.
 * ``arming``, ``checkpoint``, ``saved``, ``live``: keep a checkpoint of files and running links, and go back to it.
 * ``commands``, ``mtu``: how a manager takes up old files, and in which order MTUs are changed. Both pure.
-* ``revert_agent``, ``agent_archive``, ``timer``: what goes back on its own, the file it runs from, what starts it.
+* ``revert_agent``, ``timer``: what goes back on its own, and what starts it.
 * ``programs``: run the host's programs.
 
 It must not import any other package but _core.

@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.util
 import os
+import pkgutil
 import secrets
 import time
-from typing import NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence
 
-from .agent_archive import build_archive
+from .._core import archives
+from . import revert_agent  # noqa: F401 # pylint: disable=unused-import # Ansible sends only what it sees imported
 from .checkpoint import Checkpoint, CheckpointError, armed_names, ended_sentence
 from .commands import boot_commands, restore_commands
 from .live import capture
@@ -21,6 +25,12 @@ from .saved import save
 from .timer import install_boot, remove_boot, start_service, start_timer, stop_timer, timer_lives
 
 REVERT_PATIENCE = 120.0  # seconds that a requested way back may take
+_MAIN = """\
+import sys
+
+from longhaul._network import revert_agent
+sys.exit(revert_agent.main(sys.argv[1:]))
+"""
 
 
 class Description(NamedTuple):
@@ -178,3 +188,26 @@ def _refuse_overlap(checkpoint: Checkpoint, paths: Sequence[str]) -> None:
             raise CheckpointError(
                 f"the checkpoint {name}, which is armed, keeps {', '.join(shared)} already; confirm or revert it first"
             )
+
+
+def build_archive(path: str) -> None:
+    """Write the checkpoint's code to ``path``: one file that the host can run on its own.
+
+    The way back must not need Ansible, which removes its module's files at once. So the modules of this package and
+    what they need of ``_core`` are packed beside what was saved, from a folder or from Ansible's own archive.
+    """
+    above, own = __name__.rsplit(".", 2)[:2]
+    files = {"__main__.py": _MAIN.encode(), "longhaul/__init__.py": b""}
+    for folder in ("_core", own):
+        package = importlib.import_module(f"{above}.{folder}")
+        files[f"longhaul/{folder}/__init__.py"] = b""
+        for info in pkgutil.iter_modules(package.__path__):
+            name = f"{package.__name__}.{info.name}"
+            spec = importlib.util.find_spec(name)
+            # Of an archive, as of a folder: but Python does not count the former among its InspectLoaders.
+            loader: Any = spec.loader if spec else None
+            files[f"longhaul/{folder}/{info.name}.py"] = loader.get_source(name).encode()
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "wb") as stream:
+        stream.write(archives.build_archive(files))
+    os.replace(temporary, path)

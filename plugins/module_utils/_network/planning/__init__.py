@@ -6,7 +6,7 @@
 
 * ``interfaces``: what the user wants of a host's links, as checked data.
 * ``plan``: everything that one run will do to a host; it brings the others together.
-* ``host_problems``: what stands in the way on this host. ``manager_problems``: what a manager cannot do.
+* ``problems``: what stands in the way on this host, and what a manager cannot do.
 * ``files``: what all files that are made share. ``render_netplan``, ``render_networkd``, ``render_networkmanager``,
   ``render_ifupdown``, ``render_ifcfg``, ``render_freebsd``: those of each manager.
 * ``apply_commands``: the commands that bring changed files to life.

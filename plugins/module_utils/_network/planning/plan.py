@@ -19,9 +19,8 @@ from ..mtu import mtu_steps
 from . import render_freebsd, render_ifcfg, render_ifupdown, render_netplan, render_networkd, render_networkmanager
 from .apply_commands import apply_commands, renderer_of
 from .files import File
-from .host_problems import problems_on_host
 from .interfaces import Bond, Entry, parse_links
-from .manager_problems import manager_problems
+from .problems import manager_problems, problems_on_host
 
 _Renderer = Callable[[Entry, Host, str], Sequence[File]]
 RENDERERS: dict[str, _Renderer] = {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._network import revert_agent
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.agent_archive import build_archive
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.arming import build_archive
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint import (
     Checkpoint,
     CheckpointError,

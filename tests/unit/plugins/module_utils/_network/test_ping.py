@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core import search_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import (
-    Answer,
+    PingReply,
+    find_ping,
     judge,
     next_sizes,
     parse_ping,
@@ -17,29 +21,31 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping impor
 
 GOOD = "3 packets transmitted, 3 received, 0% packet loss, time 602ms\n"
 LOST = "3 packets transmitted, 0 received, 100% packet loss, time 602ms\n"
+IPUTILS = "#!/bin/sh\necho 'Usage: ping [-aAbB] [-M pmtudisc] destination' >&2; exit 2\n"
+BUSYBOX = "#!/bin/sh\necho 'Usage: ping [-c COUNT] HOST' >&2; exit 1\n"
 
 
 @pytest.mark.parametrize(
     "text, answer",
     [
-        (GOOD, Answer(3)),
-        ("3 packets transmitted, 2 packets received, 33.3% packet loss", Answer(2)),  # FreeBSD
-        (f"{LOST}ping: local error: message too long, mtu=1500\n", Answer(0, True, 1500)),
-        (f"{LOST}ping: local error: Message too long, mtu: 1500\n", Answer(0, True, 0)),
-        (f"{LOST}ping: sendto: Message too long\n", Answer(0, True, 0)),
+        (GOOD, PingReply(3)),
+        ("3 packets transmitted, 2 packets received, 33.3% packet loss", PingReply(2)),  # FreeBSD
+        (f"{LOST}ping: local error: message too long, mtu=1500\n", PingReply(0, True, 1500)),
+        (f"{LOST}ping: local error: Message too long, mtu: 1500\n", PingReply(0, True, 0)),
+        (f"{LOST}ping: sendto: Message too long\n", PingReply(0, True, 0)),
         (
             f"From 10.0.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1400)\n{LOST}",
-            Answer(0, False, 0, "10.0.0.1", 1400),
+            PingReply(0, False, 0, "10.0.0.1", 1400),
         ),
         (
             f"From fd00::1 icmp_seq=1 Packet too big: mtu=1400\n{LOST}",
-            Answer(0, False, 0, "fd00::1", 1400),
+            PingReply(0, False, 0, "fd00::1", 1400),
         ),
         (
             "36 bytes from 10.0.0.1: frag needed and DF set (MTU 1400)\n3 packets transmitted, 0 packets received",
-            Answer(0, False, 0, "10.0.0.1", 1400),
+            PingReply(0, False, 0, "10.0.0.1", 1400),
         ),
-        ("ping: unknown host", Answer(0)),
+        ("ping: unknown host", PingReply(0)),
     ],
 )
 def test_what_ping_says(text, answer):
@@ -55,20 +61,20 @@ def test_the_size_counts_the_headers():
 @pytest.mark.parametrize(
     "full, small, link_mtu, verdict, said",
     [
-        (Answer(1), None, 9000, "passed", "packets of 9000 bytes pass"),
+        (PingReply(1), None, 9000, "passed", "packets of 9000 bytes pass"),
         (
-            Answer(0, router="10.0.0.1", router_mtu=1400),
-            Answer(3),
+            PingReply(0, router="10.0.0.1", router_mtu=1400),
+            PingReply(3),
             9000,
             "router",
             "the router 10.0.0.1 passes no more",
         ),
-        (Answer(0, True, 1500), Answer(3), 1500, "local", "the MTU of eth0 is 1500"),
-        (Answer(0, True, 1500), Answer(3), 9000, "router", "has learned that the path passes no more than 1500"),
-        (Answer(0), Answer(3), 9000, "black_hole", "a layer-2 black hole"),
+        (PingReply(0, True, 1500), PingReply(3), 1500, "local", "the MTU of eth0 is 1500"),
+        (PingReply(0, True, 1500), PingReply(3), 9000, "router", "has learned that the path passes no more than 1500"),
+        (PingReply(0), PingReply(3), 9000, "black_hole", "a layer-2 black hole"),
         (
-            Answer(0),
-            Answer(0, said="Destination Host Unreachable"),
+            PingReply(0),
+            PingReply(0, said="Destination Host Unreachable"),
             9000,
             "unreachable",
             "Destination Host Unreachable",
@@ -93,3 +99,15 @@ def test_the_search_ends_at_the_largest_in_a_few_rounds(largest):
         rounds += 1
     assert passes == largest and rounds <= 5
     assert rounds <= 2 or largest not in (576, 1500, 4352)
+
+
+@pytest.mark.parametrize("manager, package", [("apt-get", "iputils-ping"), ("dnf", "iputils")])
+@pytest.mark.parametrize("ping, usable", [(IPUTILS, True), (BUSYBOX, False), (None, False)])
+def test_what_is_there_is_looked_at(tmp_path, monkeypatch, ping, usable, manager, package):
+    for name, text in (("ping", ping), (manager, "#!/bin/sh\n")):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+            os.chmod(tmp_path / name, 0o755)
+    monkeypatch.setattr(search_path, "_SYSTEM_FOLDERS", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_ping("Linux") == (usable, package)

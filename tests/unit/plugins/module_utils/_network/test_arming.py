@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins import module_utils
 
 ROOT = Path(next(iter(module_utils.__path__)))
-BUILD = "from package._network import agent_archive; import sys; agent_archive.build_archive(sys.argv[1])"
+BUILD = "from package._network import arming; import sys; arming.build_archive(sys.argv[1])"
 
 
 @pytest.fixture(name="place", params=["folder", "archive"])
