@@ -199,19 +199,23 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.check import secret_problems
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.installing import Installing, Refused, Wanted
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.config_writer import (
+    ConfigRefusal,
+    ConfigRequest,
+    ConfigWriter,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.sandbox import ASSUMED_UNIT, plan_drop_in
 
 
-def _sandbox(module: AnsibleModule, installing: Installing) -> dict[str, object]:
+def _sandbox(module: AnsibleModule, writer: ConfigWriter) -> dict[str, object]:
     """Return what the unit of the daemon must open for the modules."""
     unit, systemctl = module.params["unit"], module.get_bin_path("systemctl")
     if not unit:
         return {}
     code, text, _err = module.run_command([systemctl, "cat", unit]) if systemctl else (1, "", "")
-    values = [*installing.modules, *installing.kept]
+    values = [*writer.modules, *writer.kept]
     text = ASSUMED_UNIT if code else text
-    drop_in = plan_drop_in(text, values, installing.daemon, module.params["drop_in"] or "")
+    drop_in = plan_drop_in(text, values, writer.daemon, module.params["drop_in"] or "")
     return {"unit_found": code == 0, "drop_in": drop_in._asdict()}
 
 
@@ -260,23 +264,23 @@ def main() -> None:
             msg="rsync is not installed on this host, so the configuration cannot be tried before it is put in place. "
             "Nothing was changed. Install it, or set rsyncd_manage_packages: true"
         )
-    wanted = Wanted(**{key: params[key] for key in Wanted._fields if key in params})
+    wanted = ConfigRequest(**{key: params[key] for key in ConfigRequest._fields if key in params})
     try:
-        installing = Installing(wanted, rsync, module.tmpdir)
-        result = {**installing.result()._asdict(), **_sandbox(module, installing)}
-        for text in installing.warnings:
+        writer = ConfigWriter(wanted, rsync, module.tmpdir)
+        result = {**writer.result()._asdict(), **_sandbox(module, writer)}
+        for text in writer.warnings:
             module.warn(text)
         if params["state"] == "checked":
             module.exit_json(changed=False, **result)
         done: dict[str, Any] = {}
-        replaced = params["path"] in installing.changes and os.path.exists(params["path"])
+        replaced = params["path"] in writer.changes and os.path.exists(params["path"])
         if replaced and params["backup"] and not module.check_mode:
             done["backup_file"] = module.backup_local(params["path"])
         if not module.check_mode:
-            installing.install(module.atomic_move)
-    except Refused as refused:
+            writer.install(module.atomic_move)
+    except ConfigRefusal as refused:
         module.fail_json(msg=str(refused))
-    module.exit_json(changed=installing.changed, diff=installing.diff(), **result, **done)
+    module.exit_json(changed=writer.changed, diff=writer.diff(), **result, **done)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 * ``options``: every option of rsyncd.conf. ``check``: what users write for them, checked. Both pure.
 * ``conf``: rsyncd.conf and what it includes, as rsync reads them. ``render``: the text that is written.
 * ``access``: who may connect. ``identity``: what a module's user may do in a directory.
-* ``host_problems``, ``validate``, ``installing``: what stands in the way, a trial by rsync itself, the files in place.
+* ``host_problems``: what stands in the way. ``config_writer``: a trial by rsync itself, then the files in place.
 * ``firewall``, ``selinux``, ``sandbox``: what must be opened beside the configuration.
 * ``probe_modules``: try every module as a client would, with ``local_client``. ``diagnose``: what a failure means.
 

@@ -2,32 +2,105 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From what was asked for to files in place, or to a refusal. Private to the collection."""
+"""Validate the requested configuration of an rsync daemon, and install it. Private to the collection.
+
+rsync itself tries it before: it serves one connection over pipes, without a port (``rsync --server --daemon``, seen in
+3.2.7 and 3.5.0), reads the whole configuration, writes into its log what it does not understand, and lists the modules.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
-from typing import AbstractSet, Any, Callable, NamedTuple, cast
+from dataclasses import dataclass
+from typing import AbstractSet, Any, Callable, Mapping, NamedTuple, cast
 
+from .._core.subprocesses import run
 from . import host_problems, identity
 from .check import all_problems, daemon_values, doubts, module_values, same_name, varies
 from .conf import Conf, effective, folder_names, load, load_from_disk, read_text
 from .identity import ROOT
 from .options import NOT_SHARED, OF_A_MODULE, OF_THE_DAEMON, READ_AT_START, Values
-from .render import file_name, include_text, is_ours, module_text, whole_text
-from .validate import Verdict, try_files
+from .render import file_name, include_text, is_ours, module_text, redirected, whole_text
 
+_GREETING = b"@RSYNCD: 31.0 sha512\n#list\n"
+_TRIAL_PATIENCE = 30  # seconds
+# What would turn the trial away, or lead it elsewhere, whatever else is right
+_IN_THE_WAY = ("proxy protocol", "daemon chroot", "daemon uid", "daemon gid", "motd file")
+_COMPLAINT = re.compile(
+    r"adly formed|nknown parameter|Global parameter|invalid section|Failed\.|unable to|failed to open|nvalid "
+    r"|unknown user|unknown group",
+    re.IGNORECASE,
+)
+_STAMP = re.compile(r"^\d+/\d+/\d+ [\d:]+ \[\d+\] ")
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 
 
-class Refused(Exception):
+@dataclass(frozen=True)
+class ConfigTrial:
+    """Result of a trial of a configuration by rsync."""
+
+    serves: bool  # it would talk to clients
+    complaints: tuple[str, ...]
+
+    def worse_than(self, other: ConfigTrial) -> tuple[str, ...]:
+        """Return the complaints that another configuration does not cause."""
+        return tuple(text for text in self.complaints if text not in other.complaints)
+
+
+def read_trial(text: str, out: bytes) -> ConfigTrial:
+    """Read a trial's log and output. Pure."""
+    lines = [_STAMP.sub("", line).strip() for line in text.splitlines()]
+    return ConfigTrial(b"@RSYNCD: EXIT" in out, tuple(dict.fromkeys(line for line in lines if _COMPLAINT.search(line))))
+
+
+def try_files(rsync: str, config: str, folder: str, changes: Mapping[str, str | None], scratch: str) -> ConfigTrial:
+    """Let rsync read what the configuration would be after ``changes`` (path → text, None: removed).
+
+    ``config`` is rsyncd.conf, ``folder`` the directory of the drop-ins; both are copied below ``scratch``, and nothing
+    else is written. Raises OSError if rsync cannot be started.
+    """
+    with tempfile.TemporaryDirectory(dir=scratch, prefix="rsyncd-") as place:
+        copied = os.path.join(place, "d")
+        os.mkdir(copied)
+        for name in folder_names(folder) or []:
+            path = os.path.join(folder, name)
+            if name.endswith((".conf", ".inc")) and os.path.isfile(path) and path not in changes:
+                _write(os.path.join(copied, name), read_text(path))
+        for path, text in changes.items():
+            if path != config and text is not None:
+                _write(os.path.join(copied, os.path.basename(path)), text)
+        main = changes.get(config)
+        if main is None:
+            main = read_text(config) if os.path.exists(config) else ""
+        main = redirected(main, folder, copied)
+        set_here = [name for name in _IN_THE_WAY if re.search(rf"(?mi)^\s*{name.replace(' ', '[ _]*')}\s*=", main)]
+        cleared = [f"{name} = {'no' if name == 'proxy protocol' else ''}".rstrip() for name in set_here]
+        _write(os.path.join(place, "rsyncd.conf"), "\n".join([main, "[global]", *cleared, ""]))
+        return _ask(rsync, place)
+
+
+def _ask(rsync: str, place: str) -> ConfigTrial:
+    log = os.path.join(place, "log")
+    argv = [rsync, "--server", "--daemon", f"--log-file={log}", f"--config={place}/rsyncd.conf", "."]
+    ran = run(argv, given=_GREETING, timeout=_TRIAL_PATIENCE)
+    said = read_text(log) if os.path.exists(log) else ""
+    return read_trial(said.replace(f"{place}/d/", "") + "\n" + ran.stderr.decode(errors="replace"), ran.stdout)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write(text)
+
+
+class ConfigRefusal(Exception):
     """Nothing was changed; the text says everything that stands in the way."""
 
 
-class Wanted(NamedTuple):
-    """What was asked for, as the module's options say it."""
+class ConfigRequest(NamedTuple):
+    """Requested configuration: the options of the module."""
 
     path: str
     include_dir: str
@@ -42,8 +115,8 @@ class Wanted(NamedTuple):
     header: str
 
 
-class Installed(NamedTuple):
-    """What the role needs next. Values are those of ``Values``, with lists for tuples."""
+class ConfigResult(NamedTuple):
+    """Results that the role needs next. Values are those of ``Values``, with lists for tuples."""
 
     modules: list[dict[str, object]]
     kept: list[dict[str, object]]
@@ -53,16 +126,16 @@ class Installed(NamedTuple):
     created: list[str]
 
 
-class Installing:
+class ConfigWriter:
     """What will be written, checked. Raise Refused if it cannot work; nothing is written before ``install``."""
 
-    def __init__(self, wanted: Wanted, rsync: str, scratch: str) -> None:
+    def __init__(self, wanted: ConfigRequest, rsync: str, scratch: str) -> None:
         self._wanted, self._rsync, self._scratch = wanted, rsync, scratch
         self._folder = wanted.include_dir.rstrip("/") or "/"
         self._managed = wanted.secrets_file or ""
         problems = all_problems(wanted.modules, {**wanted.defaults, **wanted.options}, wanted.users, self._managed)
         if problems:
-            raise Refused(_refusal("the configuration of the rsync daemon cannot be used", problems))
+            raise ConfigRefusal(_refusal("the configuration of the rsync daemon cannot be used", problems))
         self._before = read_text(wanted.path) if os.path.exists(wanted.path) else ""
         self._conf = load_from_disk(wanted.path) if self._before else Conf()
         goes = wanted.mode == "whole" or host_problems.is_whole(self._before)
@@ -85,10 +158,10 @@ class Installing:
         """Whether installing changes anything."""
         return bool(self.changes or self.missing)
 
-    def result(self) -> Installed:
+    def result(self) -> ConfigResult:
         """Return what the role needs next."""
         logs = [values.get("log_file", "") for values in (*self.modules, *self.kept, self.daemon)]
-        return Installed(
+        return ConfigResult(
             modules=[_plain(values) for values in self.modules],
             kept=[_plain(values) for values in self.kept],
             daemon=_plain(self.daemon),
@@ -201,7 +274,7 @@ class Installing:
             problems += found
             self.warnings += doubts(values) + ([] if found else host_problems.path_doubts(values))
         if problems:
-            raise Refused(_refusal("this host is not ready for the rsync daemon as it is asked for", problems))
+            raise ConfigRefusal(_refusal("this host is not ready for the rsync daemon as it is asked for", problems))
 
     def _find_changes(self) -> dict[str, str | None]:
         wanted, found = self._wanted, {}
@@ -229,19 +302,19 @@ class Installing:
             return
         wanted = self._wanted
         try:
-            before = Verdict(True, ())
+            before = ConfigTrial(True, ())
             if self._before:
                 before = try_files(self._rsync, wanted.path, self._folder, {}, self._scratch)
             after = try_files(self._rsync, wanted.path, self._folder, self.changes, self._scratch)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise Refused(
+            raise ConfigRefusal(
                 f"rsync could not be run to try the new configuration: {error}. Nothing was changed"
             ) from error
         worse = after.worse_than(before)
         if worse or not after.serves:
             was_so = "" if before.serves else " It does not understand the one that is in place either: fix that first."
             said = "; ".join(worse or after.complaints) or "it would not talk to clients"
-            raise Refused(
+            raise ConfigRefusal(
                 f"rsync does not understand the new configuration, so the old one was kept: {said}. An option that "
                 f"this version of rsync does not know cannot be used with it.{was_so}"
             )

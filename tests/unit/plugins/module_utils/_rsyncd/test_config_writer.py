@@ -15,8 +15,12 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd import identity
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.installing import Installing, Refused, Wanted
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.validate import judge
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.config_writer import (
+    ConfigRefusal,
+    ConfigRequest,
+    ConfigWriter,
+    read_trial,
+)
 
 RSYNC = shutil.which("rsync") or "rsync"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -33,8 +37,8 @@ class Place:
         for path in (self.data, self.scratch):
             path.mkdir()
 
-    def asked(self, *modules: dict, **changes) -> Installing:
-        wanted = Wanted(
+    def asked(self, *modules: dict, **changes) -> ConfigWriter:
+        wanted = ConfigRequest(
             path=str(self.config),
             include_dir=str(self.include),
             mode=changes.pop("mode", "include"),
@@ -47,16 +51,16 @@ class Place:
             secrets_file=changes.pop("secrets_file", None),
             header="managed",
         )
-        return Installing(wanted, changes.pop("rsync", RSYNC), str(self.scratch))
+        return ConfigWriter(wanted, changes.pop("rsync", RSYNC), str(self.scratch))
 
-    def apply(self, *modules: dict, **changes) -> Installing:
+    def apply(self, *modules: dict, **changes) -> ConfigWriter:
         installing = self.asked(*modules, **changes)
         installing.install(shutil.move)
         return installing
 
     def refused(self, *modules: dict, **changes) -> str:
         before = self.files()
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(ConfigRefusal) as refusal:
             self.apply(*modules, **changes)
         assert self.files() == before
         return str(refusal.value)
@@ -393,5 +397,5 @@ def test_an_error_in_a_child_comes_back(place):
     ],
 )
 def test_what_a_trial_says(log, out, serves, complaints):
-    verdict = judge(log, out)
+    verdict = read_trial(log, out)
     assert (verdict.serves, verdict.complaints) == (serves, complaints)
