@@ -211,7 +211,7 @@ from typing import Any, Dict, List, Mapping, Sequence, cast
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._methods.ssh.sshd_config import SshdConfig, parse_sshd_config, split_list
-from ..module_utils._ssh import config_text, processor
+from ..module_utils._ssh import local_offer
 from ..module_utils._ssh.client_plan import plan_client
 from ..module_utils._ssh.peers import Peer, complete_peers
 from ..module_utils._ssh.probe import NoAnswer, ask
@@ -290,10 +290,10 @@ def read(path: str) -> str:
 def measured(module: AnsibleModule, cpuinfo: str | None) -> dict[str, float]:
     """Measure the processor where that is wanted and openssl can do it."""
     wanted = module.params["measure"]
-    if wanted == "never" or (wanted == "auto" and cpuinfo is not None and processor.by_flags(cpuinfo)):
+    if wanted == "never" or (wanted == "auto" and cpuinfo is not None and local_offer.aes_by_flags(cpuinfo)):
         return {}
     openssl = module.get_bin_path("openssl")
-    speeds = {name: _speed(module, openssl, name) for name in processor.MEASURED} if openssl else {}
+    speeds = {name: _speed(module, openssl, name) for name in local_offer.MEASURED} if openssl else {}
     return {name: speed for name, speed in speeds.items() if speed}
 
 
@@ -303,7 +303,7 @@ def _speed(module: AnsibleModule, openssl: str, name: str) -> float | None:
         rc, out, _err = module.run_command([openssl, "speed", "-mr", "-seconds", "1", "-bytes", "16384", "-evp", name])
         if rc:
             break
-        speed = processor.parse_speed(out)
+        speed = local_offer.parse_speed(out)
         if speed:
             return speed
     return None
@@ -316,7 +316,7 @@ def judge_processor(module: AnsibleModule) -> dict[str, object]:
         return {"aes": params["aes"], "aes_reason": params["aes_reason"], "speeds": {}}
     cpuinfo = read("/proc/cpuinfo") or None
     speeds = measured(module, cpuinfo)
-    verdict = processor.judge(cpuinfo, speeds)
+    verdict = local_offer.assess_aes(cpuinfo, speeds)
     return {"aes": verdict.aes, "aes_reason": verdict.reason, "speeds": speeds}
 
 
@@ -325,13 +325,13 @@ def read_client(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     text, folder = read(params["config"]), os.path.dirname(params["config"])
     result: dict[str, Any] = {
-        "includes": config_text.includes(text, params["drop_in"], folder) if params["drop_in"] else "no",
+        "includes": local_offer.includes(text, params["drop_in"], folder) if params["drop_in"] else "no",
         "fips": read("/proc/sys/crypto/fips_enabled").strip() == "1",
         **judge_processor(module),
     }
     server = params["server_config"]
     if server:
-        included = config_text.includes(read(server), params["server_drop_in"], os.path.dirname(server))
+        included = local_offer.includes(read(server), params["server_drop_in"], os.path.dirname(server))
         result["server_includes"] = included if os.path.exists(server) else "missing"
     client = Client(module)
     empty: Lists = {name: [] for name in LISTS}
@@ -342,7 +342,7 @@ def read_client(module: AnsibleModule) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=module.tmpdir) as temporary:
         copied = os.path.join(temporary, "ssh_config")
         with open(copied, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write(config_text.without(text, ignored, folder, glob.glob))
+            stream.write(local_offer.without(text, ignored, folder, glob.glob))
         names = [peer["name"] for peer in params["peers"]]
         peers = {name: one_peer(client.effective(copied, name), name) for name in names}
     return {

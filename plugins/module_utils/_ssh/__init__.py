@@ -4,9 +4,8 @@
 
 """Decide what the ssh client of a host offers to each peer.
 
-* ``probe``, ``kexinit``: what an ssh server offers, read without logging in.
-* ``processor``: whether this processor is quick at AES.
-* ``config_text``: the Include lines of ssh's configuration.
+* ``probe``: what an ssh server offers, read without logging in.
+* ``local_offer``: the Include lines of ssh's configuration, and whether this processor is quick at AES.
 * ``peers``: the peers of the role ssh_client, completed and checked.
 * ``ciphers``, ``client_plan``: which algorithms the client offers to each of them, and why.
 

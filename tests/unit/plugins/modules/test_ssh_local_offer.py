@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.processor import MEASURED
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.local_offer import MEASURED
 from ansible_collections.longhaul.fleet.plugins.modules import ssh_local_offer
 
 # It says what stands in the next line of a file for the cipher; its last argument is the cipher.

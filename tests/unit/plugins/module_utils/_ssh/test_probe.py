@@ -12,14 +12,15 @@ import struct
 import threading
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.kexinit import (
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.probe import (
     LISTS,
     MAX_LINE,
     MAX_LINES,
+    NoAnswer,
     NotSsh,
+    ask,
     parse,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.probe import NoAnswer, ask
 
 VERSION = b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"
 OFFERED = {

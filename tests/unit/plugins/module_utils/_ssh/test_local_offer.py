@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.config_text import includes, without
-from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.processor import (
-    by_flags,
-    by_speed,
-    judge,
+from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.local_offer import (
+    aes_by_flags,
+    aes_by_speed,
+    assess_aes,
+    includes,
     parse_speed,
+    without,
 )
 
 OURS = "/etc/ssh/ssh_config.d/10-longhaul.conf"
@@ -83,7 +84,7 @@ ARM = "processor\t: 0\nFeatures\t: fp asimd aes pmull\n"
     ],
 )
 def test_flags(cpuinfo, aes):
-    verdict = by_flags(cpuinfo)
+    verdict = aes_by_flags(cpuinfo)
     assert (verdict.aes if verdict else None) is aes
 
 
@@ -114,10 +115,10 @@ def test_speed(output, speed):
     ],
 )
 def test_judge(cpuinfo, speeds, aes, known, says):
-    verdict = judge(cpuinfo, speeds)
+    verdict = assess_aes(cpuinfo, speeds)
     assert (verdict.aes, verdict.known) == (aes, known)
     assert says in verdict.reason
 
 
 def test_half_a_measurement_is_none():
-    assert by_speed({"aes-128-gcm": 1.0}) is None
+    assert aes_by_speed({"aes-128-gcm": 1.0}) is None
