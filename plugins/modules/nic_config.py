@@ -143,8 +143,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.discover import discover
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.ping import find_ping
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.files import File
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.problems import find_stopped
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_commands, make_plan
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.problems import find_stopped
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.tcp import (
     KERNEL_VALUES,
     Tuning,

@@ -145,7 +145,12 @@ transfers:
 from typing import Sequence
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.controlling import Told, parse_wish, select, tell
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.control_client import (
+    ControlResult,
+    parse_wish,
+    select,
+    tell,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobInfo, list_jobs
 
 _SHOWN = ("id", "side", "part", "peer", "root", "state", "paused", "bwlimit")
@@ -169,7 +174,7 @@ def shown(job: JobInfo) -> dict[str, object]:
     return {name: value for name, value in job.items() if name in _SHOWN}
 
 
-def difference(told: Sequence[Told]) -> dict[str, dict[str, object]]:
+def difference(told: Sequence[ControlResult]) -> dict[str, dict[str, object]]:
     """Return what diff mode shows."""
 
     def of(jobs: Sequence[JobInfo]) -> dict[str, object]:

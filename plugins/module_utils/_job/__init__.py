@@ -13,7 +13,7 @@
 * ``state``: the folder of a job, its locks. ``reporter``: its status file.
 * ``overview``: what all transfers of a host do at the moment.
 * ``records``: what the control node keeps of its jobs at their destinations.
-* ``controlling``: pause, slow or cancel jobs from outside. ``control_loop``: what a job does about that.
+* ``control_client``: pause, slow or cancel jobs from outside. ``control_loop``: what a job does about that.
 * ``bytecode_cache``: the engine as this host's Python compiled it.
 
 Of module_utils nothing else may import it. The modules do, and the control node reads by its types.

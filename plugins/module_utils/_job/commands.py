@@ -23,7 +23,7 @@ from .steps import parse_step
 
 if TYPE_CHECKING:
     from . import steps
-    from .leases import Answer
+    from .leases import LeaseAnswer
     from .probe import Described, ProbeFacts
 
 
@@ -47,7 +47,7 @@ def run_steps(asked: Sequence[object], given: Given) -> list[object]:
             if error.errno not in FULL:
                 raise
             raise StateError(no_room(error, state_root())) from error
-        if step["do"] == "lease" and step["guard"] and not cast("Answer", done[-1])["held"]:
+        if step["do"] == "lease" and step["guard"] and not cast("LeaseAnswer", done[-1])["held"]:
             break
     return done
 
@@ -152,7 +152,7 @@ def _sync(step: steps.Sync, _given: Given) -> Mapping[str, object]:
 
 def _control(step: steps.Control, _given: Given) -> object:
     """Pause, slow, resume or cancel transfers; return what became of each, and the ids that this host does not have."""
-    from .controlling import parse_wish, select, tell
+    from .control_client import parse_wish, select, tell
 
     chosen, missing = select(list_jobs(), step.get("ids"))
     told = tell(chosen, parse_wish(step.get("state"), step.get("bwlimit")), predict=False)
@@ -208,7 +208,7 @@ def _keep_record(step: steps.KeepRecord, _given: Given) -> Mapping[str, object]:
     return {"problem": ""}
 
 
-def _lease(step: steps.Lease, _given: Given) -> Answer:
+def _lease(step: steps.Lease, _given: Given) -> LeaseAnswer:
     """Take, renew or release the lease of a job.
 
     A record is kept before others may have the job, and not of a job that is another's by now. What cannot be kept here

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         firm: bool
         released: bool
 
-    class Seen(TypedDict):
+    class LeaseView(TypedDict):
         """A lease as this host sees it now."""
 
         holder: str
@@ -54,20 +54,20 @@ if TYPE_CHECKING:
         firm: bool
         released: bool
 
-    class Listed(Seen):
+    class LeaseRow(LeaseView):
         """One of the leases at this host."""
 
         id: str
 
-    class Answer(TypedDict):
+    class LeaseAnswer(TypedDict):
         """What became of a request."""
 
         held: bool  # by the control node that asked
-        found: Seen | None  # as it was before; None if there was none
+        found: LeaseView | None  # as it was before; None if there was none
         problem: str  # why the lease cannot be read or kept
 
 else:
-    Lease = Seen = Listed = Answer = dict
+    Lease = LeaseView = LeaseRow = LeaseAnswer = dict
 
 LARGEST = 4 << 10  # bytes of a file
 LONGEST = 86400.0  # seconds that a lease may live without a renewal
@@ -84,8 +84,8 @@ class Clock(NamedTuple):
     now: float
 
 
-class Decision(NamedTuple):
-    """What becomes of a request, and what the file holds from now on; None: it stays as it is."""
+class LeaseDecision(NamedTuple):
+    """Answer to a request, and the new content of the file; None: unchanged."""
 
     held: bool
     written: Lease | None = None
@@ -132,7 +132,7 @@ def seconds_left(lease: Lease, clock: Clock) -> float:
     return max(0.0, lease["renewed"] + lease["life"] - clock.now)
 
 
-def see(lease: Lease, clock: Clock) -> Seen:
+def see(lease: Lease, clock: Clock) -> LeaseView:
     """Return a lease as it is now."""
     is_of_boot = lease["boot"] == clock.boot and clock.now >= lease["since"]
     return {
@@ -145,7 +145,7 @@ def see(lease: Lease, clock: Clock) -> Seen:
     }
 
 
-def decide(found: Lease | None, asked: steps.Lease, clock: Clock) -> Decision:
+def decide(found: Lease | None, asked: steps.Lease, clock: Clock) -> LeaseDecision:
     """Return what becomes of a request.
 
     ``take`` gets a lease that nobody has, that has expired and is not firm, or with ``takeover`` any. ``renew`` gets
@@ -155,16 +155,16 @@ def decide(found: Lease | None, asked: steps.Lease, clock: Clock) -> Decision:
     is_mine = found is not None and found["holder"] == asked["holder"]
     firm = asked.get("firm")
     if asked["act"] == "look":
-        return Decision(is_mine)
+        return LeaseDecision(is_mine)
     if found is not None and is_mine:
         kept = found["firm"] if firm is None else firm
         released = asked["act"] == "release" and not kept
-        return Decision(True, _renewed(found, asked, clock, kept, released))
+        return LeaseDecision(True, _renewed(found, asked, clock, kept, released))
     if asked["act"] != "take":
-        return Decision(False)
+        return LeaseDecision(False)
     is_free = found is None or found["released"] or (not found["firm"] and not seconds_left(found, clock))
     if not is_free and not asked["takeover"]:
-        return Decision(False)
+        return LeaseDecision(False)
     # What another control node had stopped stays so until somebody says that it is not.
     was_firm = found is not None and found["firm"] and not found["released"]
     new: Lease = {
@@ -177,7 +177,7 @@ def decide(found: Lease | None, asked: steps.Lease, clock: Clock) -> Decision:
         "firm": was_firm if firm is None else firm,
         "released": False,
     }
-    return Decision(True, new)
+    return LeaseDecision(True, new)
 
 
 def _renewed(found: Lease, asked: steps.Lease, clock: Clock, firm: bool, released: bool) -> Lease | None:
@@ -220,7 +220,7 @@ def parse_request(step: Mapping[str, Any]) -> steps.Lease:
     return cast("steps.Lease", step)
 
 
-def do_lease(step: Mapping[str, Any]) -> Answer:
+def do_lease(step: Mapping[str, Any]) -> LeaseAnswer:
     """Do what the control node asks of a lease. What cannot be read or kept is told as a problem."""
     asked, found = parse_request(step), None
     try:
@@ -246,7 +246,7 @@ def do_lease(step: Mapping[str, Any]) -> Answer:
         return {"held": False, "found": None, "problem": str(error)}
 
 
-def look_at_lease(identity: str) -> Answer:
+def look_at_lease(identity: str) -> LeaseAnswer:
     """Return the lease of a job without changing it."""
     try:
         return _answer(False, read_lease(identity))
@@ -254,10 +254,10 @@ def look_at_lease(identity: str) -> Answer:
         return {"held": False, "found": None, "problem": str(error)}
 
 
-def list_leases() -> list[Listed]:
+def list_leases() -> list[LeaseRow]:
     """Return the leases of all jobs of this user, those that cannot be read left out."""
     clock = read_clock()
-    listed: list[Listed] = []
+    listed: list[LeaseRow] = []
     for name in _names()[:_MOST]:
         with contextlib.suppress(StateError):
             found = read_lease(name)
@@ -314,7 +314,7 @@ def read_lease(identity: str) -> Lease | None:
         ) from error
 
 
-def _answer(held: bool, found: Lease | None) -> Answer:
+def _answer(held: bool, found: Lease | None) -> LeaseAnswer:
     return {"held": held, "found": None if found is None else see(found, read_clock()), "problem": ""}
 
 

@@ -16,7 +16,7 @@ from .state import RUNNING, JobInfo, list_jobs
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from .leases import Listed
+    from .leases import LeaseRow
     from .records import Kept
 
     class Observed(JobInfo):
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         now: float  # by this host's clock, in seconds since 1970
         transfers: list[Observed]
         records: list[Kept]
-        leases: list[Listed]
+        leases: list[LeaseRow]
 
 else:
     Observed = Overview = dict

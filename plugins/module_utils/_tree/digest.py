@@ -157,8 +157,8 @@ def _sums(digest: Mapping[str, object]) -> list[bytes]:
     return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
 
 
-class _Told(NamedTuple):
-    """What a host said of an entry."""
+class _EntryReport(NamedTuple):
+    """Description of an entry by a host."""
 
     key: str
     path: str
@@ -166,10 +166,12 @@ class _Told(NamedTuple):
     unstable: bool
 
 
-def _parse_told(value: object) -> _Told:
+def _parse_told(value: object) -> _EntryReport:
     values = as_object(value, "the details of an entry")
     described = as_object(values.get("values"), "values")
-    return _Told(member(values, "key", str), member(values, "path", str), described, bool(values.get("unstable")))
+    return _EntryReport(
+        member(values, "key", str), member(values, "path", str), described, bool(values.get("unstable"))
+    )
 
 
 def report(explained: Mapping[str, Any], details: Iterable[Mapping[str, Any]]) -> list[Difference]:
@@ -192,7 +194,7 @@ def report(explained: Mapping[str, Any], details: Iterable[Mapping[str, Any]]) -
     return sorted(differences, key=lambda difference: difference["path"])
 
 
-def _difference(kind: str, path: str, source: _Told | None, dest: _Told | None) -> Difference:
+def _difference(kind: str, path: str, source: _EntryReport | None, dest: _EntryReport | None) -> Difference:
     ours: Mapping[str, object] = source.values if source else {}
     theirs: Mapping[str, object] = dest.values if dest else {}
     fields = sorted(name for name in set(ours) | set(theirs) if ours.get(name) != theirs.get(name))

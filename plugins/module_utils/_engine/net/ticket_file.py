@@ -26,7 +26,7 @@ POLL = 0.5  # seconds between two looks at a file
 _MOST = 4096  # bytes
 
 
-class Refused(Exception):
+class BadTicket(Exception):
     """The file is not safe to read, or holds no ticket; the text says why."""
 
 
@@ -45,23 +45,23 @@ def write_ticket(folder: str, name: str, ticket: Ticket) -> None:
 
 
 def read_ticket(folder: str, name: str) -> Ticket:
-    """Return a ticket, FREE if there is none; raise Refused."""
+    """Return a ticket, FREE if there is none; raise BadTicket."""
     try:
         fd = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return FREE
     except OSError as error:
-        raise Refused(f"the ticket cannot be read: {error.strerror}") from error
+        raise BadTicket(f"the ticket cannot be read: {error.strerror}") from error
     with os.fdopen(fd, "rb") as stream:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise Refused("the ticket is not a file of this user alone (mode 0600)")
+            raise BadTicket("the ticket is not a file of this user alone (mode 0600)")
         try:
             return parse_ticket(json.loads(stream.read(_MOST)))
         except WrongShape as error:
-            raise Refused(f"the ticket cannot be read: {error}") from error
+            raise BadTicket(f"the ticket cannot be read: {error}") from error
         except ValueError as error:  # no JSON
-            raise Refused(f"the ticket cannot be read: {error}") from error
+            raise BadTicket(f"the ticket cannot be read: {error}") from error
 
 
 def _complain(text: str) -> None:
@@ -93,7 +93,7 @@ class TicketFile:
             self._version = version
             try:
                 self._ticket = read_ticket(self._folder, self._name)
-            except Refused as refused:
+            except BadTicket as refused:
                 self._complain(str(refused))
         return self._ticket
 

@@ -19,7 +19,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_li
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_file import (
     OWN,
     PEER,
-    Refused,
+    BadTicket,
     TicketFile,
     Tickets,
     read_ticket,
@@ -83,7 +83,7 @@ def test_a_file_that_is_not_safe_is_not_believed_and_what_was_in_force_stays(tmp
     assert file.read() == PAUSED and not said
     write_ticket(str(tmp_path), OWN, Ticket(rate=5))
     spoil(tmp_path / OWN)
-    with pytest.raises(Refused):
+    with pytest.raises(BadTicket):
         read_ticket(str(tmp_path), OWN)
     assert file.read() == file.read() == PAUSED
     assert len(said) == 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.problems import find_stopped
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import Plan, make_commands
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_plan as plan_for_host
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.problems import find_stopped
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
     BOND,
     FAMILY,

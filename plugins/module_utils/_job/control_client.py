@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Callable, Collection, NamedTuple, Sequence, cast
 
-from .._engine.net.ticket_file import OWN, Refused, read_ticket, write_ticket
+from .._engine.net.ticket_file import OWN, BadTicket, read_ticket, write_ticket
 from .._model.rate import parse_rate
 from .._model.ticket import FREE, MAX_RATE, Ticket
 from . import launcher
@@ -29,8 +29,8 @@ class Wish(NamedTuple):
     rate: int | None = None  # bytes a second, 0 for no limit
 
 
-class Told(NamedTuple):
-    """What became of one side of a transfer."""
+class ControlResult(NamedTuple):
+    """One side of a transfer before and after a command."""
 
     before: JobInfo
     after: JobInfo
@@ -86,16 +86,16 @@ def select(jobs: Sequence[JobInfo], identities: Collection[str] | None) -> tuple
     return [job for job in jobs if job["id"] in identities], [one for one in identities if one not in known]
 
 
-def tell(jobs: Sequence[JobInfo], wish: Wish, predict: bool) -> list[Told]:
+def tell(jobs: Sequence[JobInfo], wish: Wish, predict: bool) -> list[ControlResult]:
     """Let jobs know what is wished, and wait until that is in force; ``predict``: only say what would change."""
     started = [_begin(job, wish, predict) for job in jobs]
     deadline = time.monotonic() + (_ENDED if wish.state == CANCELLED else _IN_FORCE)
     return [_end(told, ticket, wish, deadline) for told, ticket in started]
 
 
-def _begin(job: JobInfo, wish: Wish, predict: bool) -> tuple[Told, Ticket | None]:
+def _begin(job: JobInfo, wish: Wish, predict: bool) -> tuple[ControlResult, Ticket | None]:
     """Write the ticket of a job; it is None if there is nothing to wait for."""
-    told = Told(job, job, False)
+    told = ControlResult(job, job, False)
     if job["state"] not in RUNNING:
         return told, None
     folder = JobFolder(job["id"], job["side"])
@@ -105,7 +105,7 @@ def _begin(job: JobInfo, wish: Wish, predict: bool) -> tuple[Told, Ticket | None
         return told._replace(problem=problem), None
     try:
         before = read_ticket(folder.path, OWN)
-    except Refused:
+    except BadTicket:
         before = FREE
     ticket = wanted_ticket(before, wish)
     if ticket == before and wish.state != CANCELLED:
@@ -114,10 +114,10 @@ def _begin(job: JobInfo, wish: Wish, predict: bool) -> tuple[Told, Ticket | None
         write_ticket(folder.path, OWN, ticket)
     limit = {} if ticket.rate is None else {"bwlimit": ticket.rate}
     after = cast(JobInfo, {**job, "paused": ticket.paused, **limit})
-    return Told(job, after, True), ticket if not predict else None
+    return ControlResult(job, after, True), ticket if not predict else None
 
 
-def _end(told: Told, ticket: Ticket | None, wish: Wish, deadline: float) -> Told:
+def _end(told: ControlResult, ticket: Ticket | None, wish: Wish, deadline: float) -> ControlResult:
     """Wait until a ticket is in force, or the job has ended."""
     if ticket is None:
         return told

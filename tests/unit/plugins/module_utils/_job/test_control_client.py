@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.commands import Given, run_steps
-from ansible_collections.longhaul.fleet.plugins.module_utils._job.controlling import (
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.control_client import (
     Wish,
     parse_wish,
     select,
