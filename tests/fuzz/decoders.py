@@ -30,7 +30,7 @@ _REFUSALS = (frames.FrameError, handshake.HandshakeError, entry_codec.ManifestEr
 
 
 def _frames(data: bytes) -> None:
-    decoder = frames.Decoder(None, checks=False)
+    decoder = frames.FrameDecoder(None, checks=False)
     for start in range(0, len(data), 7):
         list(decoder.feed(data[start : start + 7]))
 
@@ -76,7 +76,7 @@ def _sums(data: bytes) -> None:
 SAID = (
     *(messages.Hello, messages.Total, messages.Scanned, messages.Want, messages.Hash, messages.Sums, messages.Sent),
     *(messages.Ack, messages.Got, messages.Begin, messages.Raw, messages.End, messages.Ready, messages.Fetched),
-    *(messages.Fewer, messages.Failed, messages.Ping, messages.Bye, summary.Summary),
+    *(messages.Fewer, messages.FailedMessage, messages.Ping, messages.Bye, summary.Summary),
 )
 
 
@@ -112,9 +112,9 @@ def _checked(data: bytes) -> None:
     kind = list(frames.FrameKind)[data[0] % len(frames.FrameKind)]
     key, count, at, bits = (b"k" if data[1] % 2 else None), int.from_bytes(data[2:4], "big"), data[4:8], data[8]
     payload = (data[9:] or b"x") * (1 + count % 400)
-    sent = bytearray(frames.Encoder(key).encode(kind, payload))
+    sent = bytearray(frames.FrameEncoder(key).encode(kind, payload))
     sent[int.from_bytes(at, "big") % len(sent)] ^= bits
-    decoder, arrived = frames.Decoder(key), []
+    decoder, arrived = frames.FrameDecoder(key), []
     try:
         for start in range(0, len(sent), 50_000):
             arrived += list(decoder.feed(bytes(sent[start : start + 50_000])))
@@ -196,7 +196,7 @@ def samples() -> Iterator[bytes]:
     shard.opaque, shard.users, shard.groups = [0], {1: "one"}, {2: "two"}
     packed_shard, text = shard.dump(), b"text " * 20
     blocks = delta.Blocks(32 << 10, 5, delta.ALGORITHMS[0], bytes(16), 1 << 20)
-    encoder, heads = frames.Encoder(None, checks=False), records.Heads(None)
+    encoder, heads = frames.FrameEncoder(None, checks=False), records.Heads(None)
     length = len(text).to_bytes(2, "big")
     given = {
         _frames: encoder.encode(frames.FrameKind.HELLO, b"{}") + encoder.encode(frames.FrameKind.SHARD, packed_shard),

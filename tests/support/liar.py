@@ -20,7 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
     CONTROL_TYPES,
     VERSION,
-    Encoder,
+    FrameEncoder,
     FrameError,
     FrameKind,
 )
@@ -83,7 +83,7 @@ class End:
             open_staging(self.context).prepare()  # as the job does, before the peer sends anything
         control, theirs = socket.socketpair()
         self.control = control
-        self.encoder, self.heads = Encoder(KEY), Heads(KEY)
+        self.encoder, self.heads = FrameEncoder(KEY), Heads(KEY)
         self.conversation = stream._Conversation(  # pylint: disable=protected-access
             self.context, ConnectionParameters(self.context), Connection(0, theirs, Keys())
         )

@@ -127,7 +127,7 @@ def lie(side: str, lies: list[tuple[str, int, int, int]], identity: bytes) -> No
     """
     frames = importlib.import_module(f"{UNITS}._engine.wire.frames")
     messages = importlib.import_module(f"{UNITS}._engine.wire.messages")
-    honest = frames.Encoder.parts
+    honest = frames.FrameEncoder.parts
     turns: dict[int, int] = {}
 
     def parts(self: Any, kind: int, payload: Any) -> Any:
@@ -140,7 +140,7 @@ def lie(side: str, lies: list[tuple[str, int, int, int]], identity: bytes) -> No
                 payload = message.dump().replace(OWN, identity)
         return honest(self, kind, payload)
 
-    frames.Encoder.parts = parts
+    frames.FrameEncoder.parts = parts
 
 
 def main(side: str, lies: str, _ends: str, *arguments: str) -> int:

@@ -14,13 +14,13 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conver
     STEPS,
     Contents,
     Conversation,
-    Phase,
+    LanePhase,
     Role,
     Said,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
-    Encoder,
     Frame,
+    FrameEncoder,
     FrameError,
     FrameKind,
 )
@@ -44,13 +44,13 @@ _MAKERS: dict[FrameKind, Callable[[int], Said]] = {
     FrameKind.SENT: lambda shard: messages.Sent(shard, {}, {}, 5),
     FrameKind.SCANNED: lambda _shard: messages.Scanned(1, 5, True),
     FrameKind.SUMMARY: lambda _shard: Summary(Outcome()),
-    FrameKind.FAILED: lambda _shard: messages.Failed("why"),
+    FrameKind.FAILED: lambda _shard: messages.FailedMessage("why"),
     FrameKind.PING: lambda _shard: messages.Ping(),
     FrameKind.BYE: lambda _shard: messages.Bye(),
     FrameKind.GOT: lambda shard: messages.Got(shard, 0, [[0, 5]]),
     FrameKind.BLOCKS: lambda shard: messages.BlockSums(shard, 0, 0, bytes(8), is_last=True),
     FrameKind.FEWER: lambda _shard: messages.Fewer([2]),
-    FrameKind.PACE: lambda _shard: messages.Pace(Ticket(True, False, 1000)),
+    FrameKind.PACE: lambda _shard: messages.PaceMessage(Ticket(True, False, 1000)),
     FrameKind.TOTAL: lambda _shard: messages.Total(1, 5, 6),
     FrameKind.BEGIN: lambda shard: messages.Begin(shard, tar=True),
     FrameKind.RAW: lambda _shard: messages.Raw(0),
@@ -162,7 +162,7 @@ def lie(contents: Contents, role: Role, chance: Chance, turns: int) -> str:
     What is not refused was due.
     """
     honest, peer = (Walker(each, contents, _lanes(contents)) for each in (role, _other(role)))
-    encoders = [Encoder(KEY) for _lane in honest.lanes]
+    encoders = [FrameEncoder(KEY) for _lane in honest.lanes]
     for _turn in range(turns):
         honest.say(chance, peer)
         number = chance.randrange(len(encoders))
@@ -173,7 +173,7 @@ def lie(contents: Contents, role: Role, chance: Chance, turns: int) -> str:
         payload = bytearray(message(kind, _number(chance, kind, honest, under_way)).dump())
         if payload and chance.random() < 0.1:
             payload[chance.randrange(len(payload))] = chance.getrandbits(8)
-        is_over = not due and lane.phases[peer.end.role] in (Phase.GONE, Phase.FAILED)
+        is_over = not due and lane.phases[peer.end.role] in (LanePhase.GONE, LanePhase.FAILED)
         try:
             list(lane.receive(encoders[number].encode(kind, bytes(payload))))
         except FrameError as error:

@@ -240,8 +240,8 @@ class Hasher:
             self._pool.shutdown()
 
 
-class Known:
-    """What the source knows of the hashes of an old version: they arrive while others wait for them."""
+class KnownHashes:
+    """Hashes of an old version at the source. They arrive while other threads wait for them."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks = blocks
@@ -297,7 +297,7 @@ def same_blocks(numbers: range, own: bytes, known: bytes) -> Iterator[tuple[rang
         yield range(first, numbers.stop), same
 
 
-def has_moved(fd: int, size: int, known: Known, check: Callable[[], None]) -> bool:
+def has_moved(fd: int, size: int, known: KnownHashes, check: Callable[[], None]) -> bool:
     """Whether a file of a size like its old version's has hardly any block of it in the same place.
 
     Then its content was moved, or replaced altogether: some blocks are looked at, and it cannot tell. Raises OSError,

@@ -18,7 +18,7 @@ from typing import Iterator
 from ..._core import time_accounting
 from ..wire.conversation import Conversation, Lane, Said
 from ..wire.frames import DamagedFrame, Payload
-from ..wire.messages import Bye, Pace, Ping
+from ..wire.messages import Bye, PaceMessage, Ping
 
 READ_BYTES = 256 << 10
 PIPE_BYTES = 1 << 20
@@ -74,7 +74,7 @@ class Channel:
         """Send a keep-alive to the peer, unless something is being sent anyway; ``works`` says what this end does."""
         self.mention(Ping(works))
 
-    def mention(self, message: Ping | Pace) -> bool:
+    def mention(self, message: Ping | PaceMessage) -> bool:
         """Send what may be said at any time, unless something is being sent, or all is said; return whether it was."""
         if not self._lock.acquire(blocking=False):
             return False

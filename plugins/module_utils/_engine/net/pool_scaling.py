@@ -56,8 +56,8 @@ _PATIENCE = 5.0  # seconds in which the rest may grow into the part of one that 
 _ROOM = 0.9  # share of what fills the line that must be under way without the one that is given up
 
 
-class Sample(NamedTuple):
-    """What went through the connections in a short time, half a second or so."""
+class PoolSample(NamedTuple):
+    """Measurement of the connections over a short time, half a second or so."""
 
     seconds: float
     bytes: int
@@ -81,7 +81,7 @@ class Growth:
         self._rate = 0.0  # of those
         self._vain = 0
         self._rtt = 0.0
-        self._noisy: list[Sample] = []  # since the number last changed, on a line that loses packets
+        self._noisy: list[PoolSample] = []  # since the number last changed, on a line that loses packets
         self._fallback = 0  # how many there were before losses were seen; 0: none were, or that has been judged
         self._waits = 0.0  # seconds in which none is given up
         self._wait = _WAIT_SECONDS  # after the next one that is missed
@@ -106,10 +106,10 @@ class Growth:
     def _settle(self) -> None:
         self._settling = max(_SETTLING_SECONDS, _ROUND_TRIPS * self._rtt)
         self._periods = 0
-        self._before: list[Sample] = []  # the period before
-        self._samples: list[Sample] = []  # this one
+        self._before: list[PoolSample] = []  # the period before
+        self._samples: list[PoolSample] = []  # this one
 
-    def take(self, sample: Sample) -> int:
+    def take(self, sample: PoolSample) -> int:
         """Learn from a sample; gives how many connections there should be from now on."""
         self._rtt, self._is_long = sample.path.rtt, sample.path.is_long
         self._queue.take(sample.seconds, sample.path)
@@ -126,7 +126,7 @@ class Growth:
             self._measure(sample)
         return self.count
 
-    def _is_starved(self, sample: Sample) -> bool:
+    def _is_starved(self, sample: PoolSample) -> bool:
         """Whether losses have held all connections back for long enough since there were so many."""
         if self.kept == self._most or (self._limit and sample.bytes >= _LIMITED * self._limit * sample.seconds):
             return False
@@ -142,7 +142,7 @@ class Growth:
         self.count = self.kept = min(self._most, 2 * self.count)
         self._settle()
 
-    def _measure(self, sample: Sample) -> None:
+    def _measure(self, sample: PoolSample) -> None:
         self._samples.append(sample)
         if sum(one.seconds for one in self._samples) < max(_PERIOD_SECONDS, _ROUND_TRIPS * self._rtt):
             return
@@ -155,7 +155,7 @@ class Growth:
             self._periods = 0
             self._decide(before + now)
 
-    def _decide(self, samples: list[Sample]) -> None:
+    def _decide(self, samples: list[PoolSample]) -> None:
         rate = _rate(samples)
         if self._fallback:
             if rate < _COSTS * self._rate:
@@ -178,7 +178,7 @@ class Growth:
             self.count = min(self._most, 2 * self.kept)
             self._settle()
 
-    def _yields(self, samples: list[Sample]) -> bool:
+    def _yields(self, samples: list[PoolSample]) -> bool:
         """Have the slowest connections no more if the line stays full without them, or again if they are missed.
 
         Return whether the number changed.
@@ -215,7 +215,7 @@ class Growth:
             return left < _TAKEN
         return left < _COSTS or self._patience <= 0
 
-    def _count_spare(self, path: Path, last: Sample) -> int:
+    def _count_spare(self, path: Path, last: PoolSample) -> int:
         """Return how many of the slowest connections the line stays full without."""
         if self.kept == 1 or self._waits > 0 or last.bears_losses or not (path.is_long and path.is_full):
             return 0
@@ -224,7 +224,7 @@ class Growth:
         at_once = min(int((1 - needed) * self.kept), self.kept // 2, self._at_once)
         return at_once or int(1 - min(last.least, 1 / self.kept) >= needed)
 
-    def _may_pay(self, samples: list[Sample], rate: float) -> bool:
+    def _may_pay(self, samples: list[PoolSample], rate: float) -> bool:
         """Whether the network is what is waited for, and nothing else is in the way."""
         if self._limit and rate >= _LIMITED * self._limit:
             return False
@@ -237,7 +237,7 @@ class Growth:
         return waiting >= _WAITS * seconds and processor < _BUSY * seconds
 
 
-def _rate(samples: list[Sample]) -> float:
+def _rate(samples: list[PoolSample]) -> float:
     return sum(sample.bytes for sample in samples) / sum(sample.seconds for sample in samples)
 
 
@@ -271,7 +271,7 @@ class _Meter:
         wall, processor = account["roles"].get(time_accounting.LINK, {}).get(self._occupation, (0.0, 0.0))
         return time.monotonic(), wall - processor, account["processor"], account["cores"]
 
-    def read(self, links: list[DataConnection], wanted: int) -> Sample:
+    def read(self, links: list[DataConnection], wanted: int) -> PoolSample:
         """Return what happened since the last time."""
         at, waited, processor, cores = self._look()
         seconds = max(at - self._at, 1e-9)
@@ -283,7 +283,7 @@ class _Meter:
             for link, count in zip(links, moved)
         }
         engaged = all(count or not at_rest for count, (_link, at_rest, _passed) in zip(moved, looks))
-        sample = Sample(
+        sample = PoolSample(
             seconds=seconds,
             bytes=sum(moved),
             waiting=(waited - self._waited) / (seconds * max(1, len(links))),  # known when the waiting is over

@@ -18,7 +18,7 @@ from ..._core.errors import PeerLost, TransferFailed
 from ..._model.ticket import FREE, Ticket
 from ..wire.conversation import Contents, Conversation, Role, Said, window_for
 from ..wire.frames import VERSION, FrameError
-from ..wire.messages import Bye, Failed, Hello, Pace, shorten
+from ..wire.messages import Bye, FailedMessage, Hello, PaceMessage, shorten
 from .control_channel import Channel, ChannelBroken
 from .ticket_file import PEER, POLL, Tickets, write_ticket
 
@@ -84,9 +84,9 @@ class Session:
             is_over = True
             try:
                 for message in channel.receive():
-                    if isinstance(message, Failed):
+                    if isinstance(message, FailedMessage):
                         raise TransferFailed(message.reason)
-                    if isinstance(message, Pace):
+                    if isinstance(message, PaceMessage):
                         self._peer_ticket = message.ticket
                     elif isinstance(message, Hello):
                         self._check_hello(message)
@@ -147,7 +147,7 @@ class Session:
     def _exchange_tickets(self) -> None:
         own, heard = self.tickets.own.read(), self._peer_ticket
         with contextlib.suppress(ChannelBroken):
-            if own != self._told and self.channels[0].mention(Pace(own)):
+            if own != self._told and self.channels[0].mention(PaceMessage(own)):
                 self._told = own
         if heard != self._kept:
             self._keep_peer_ticket(heard)
@@ -231,8 +231,8 @@ class Session:
         with contextlib.suppress(ChannelBroken, FrameError, TransferFailed):
             own = self.tickets.own.read()
             if own != self._told:  # where it ends since it was cancelled, the peer must not wait for it
-                self.channels[0].send(Pace(own))
-            self.channels[0].send(Failed(reason))
+                self.channels[0].send(PaceMessage(own))
+            self.channels[0].send(FailedMessage(reason))
 
     @contextlib.contextmanager
     def failures_told(self) -> Iterator[None]:

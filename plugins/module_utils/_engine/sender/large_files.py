@@ -50,7 +50,7 @@ class StreamSource(SourceCarrier):
     def __init__(self, context: Context, bucket: TokenBucket) -> None:
         self._context, self._bucket = context, bucket
         self._hasher = delta.Hasher()
-        self._known: dict[tuple[int, int], delta.Known] = {}  # old versions at the destination, of open shards
+        self._known: dict[tuple[int, int], delta.KnownHashes] = {}  # old versions at the destination, of open shards
         self._count = max(1, int(context.settings["streams_max"]))
         self._congestion = context.settings.get("congestion", NONE)
         self._local = threading.local()  # what each connection learns about packing
@@ -93,7 +93,7 @@ class StreamSource(SourceCarrier):
         sums = want.sums or {}
         for index in sums.keys() & set(want.indexes):
             if not bundles.fits(entries[index]):
-                self._known[want.id, index] = delta.Known(delta.parse(sums[index], entries[index].size))
+                self._known[want.id, index] = delta.KnownHashes(delta.parse(sums[index], entries[index].size))
 
     def learn(self, message: BlockSums) -> None:
         """Take hashes; raises FrameError."""
@@ -101,7 +101,7 @@ class StreamSource(SourceCarrier):
         if known is not None:  # else the file could not be read
             known.add(message.first, message.sums, message.is_last)
 
-    def known(self, shard: int, index: int) -> delta.Known | None:
+    def known(self, shard: int, index: int) -> delta.KnownHashes | None:
         """Return what is known of a file's old version at the destination, and will be."""
         return self._known.get((shard, index))
 
@@ -308,7 +308,7 @@ class StreamSource(SourceCarrier):
             else:
                 link.send_head(Record(RecordKind.ZERO, item.shard, item.index, first, last - first))
 
-    def _send_changed(self, link: DataConnection, item: OutgoingFile, piece: Range, known: delta.Known) -> None:
+    def _send_changed(self, link: DataConnection, item: OutgoingFile, piece: Range, known: delta.KnownHashes) -> None:
         """Send the blocks that the destination's old version does not have; runs of the others go as one."""
         blocks, at = known.blocks, piece[0]  # up to where all was sent
         run = range(0)  # of blocks that are the same, and are not said to be yet

@@ -37,7 +37,7 @@ class OutgoingFile:
 
     def __init__(self, shard: int, file: Wanted | Bundle, fd: int, streams: int, progress: Progress) -> None:
         self.shard, self.index, self.fd = shard, file.index, fd
-        self.known: delta.Known | None = None
+        self.known: delta.KnownHashes | None = None
         self.is_bundle, self.is_sparse = isinstance(file, Bundle), False
         if isinstance(file, Bundle):
             self.size = self.content = file.size

@@ -18,7 +18,7 @@ from typing import Callable, Collection, Dict, Iterator, Mapping, Optional, Unio
 
 from ..._core.errors import TransferFailed
 from . import messages
-from .frames import DATA_TYPES, Decoder, Encoder, Frame, FrameError, FrameKind, Payload
+from .frames import DATA_TYPES, Frame, FrameDecoder, FrameEncoder, FrameError, FrameKind, Payload
 from .messages import Message, OfShard, Shard
 from .summary import Summary
 
@@ -40,8 +40,8 @@ class Contents(Enum):
     PROGRAM = "program"  # a program beside the conversation brings them: scp, sftp
 
 
-class Phase(Enum):
-    """How far an end is on a connection."""
+class LanePhase(Enum):
+    """Progress of an end on a connection."""
 
     SILENT = "silent"  # it has said nothing
     OFFERING = "offering"  # the source offers shards
@@ -54,8 +54,8 @@ class Phase(Enum):
     FAILED = "failed"  # it has given up
 
 
-class Step(Enum):
-    """How far a shard is."""
+class ShardStep(Enum):
+    """Progress of a shard."""
 
     OFFERED = "offered"
     HASHING = "hashing"
@@ -75,7 +75,7 @@ class Flow(Enum):
     FLOWING = "flowing"  # those of the shard that BEGIN named last
 
 
-def _stay(state: Phase, *kinds: FrameKind) -> dict[FrameKind, Phase]:
+def _stay(state: LanePhase, *kinds: FrameKind) -> dict[FrameKind, LanePhase]:
     return dict.fromkeys(kinds, state)
 
 
@@ -83,70 +83,95 @@ _CONTENTS = (K.BEGIN, K.RAW, K.DATA, K.DEFLATED, K.ZSTD, K.END, K.SENT)
 _ALIVE = (K.PING, K.PACE)
 _OFFERS = (*_ALIVE, K.SHARD, K.SUMS, K.READY, *_CONTENTS)
 _ANSWERS = (*_ALIVE, K.HASH, K.WANT, K.BLOCKS, K.FETCHED, K.GOT, K.ACK, K.FEWER)
-_ENDED: Mapping[Phase, Mapping[FrameKind, Phase]] = {Phase.GONE: {}, Phase.FAILED: {}}
+_ENDED: Mapping[LanePhase, Mapping[FrameKind, LanePhase]] = {LanePhase.GONE: {}, LanePhase.FAILED: {}}
 
 # What an end may send in a phase, and the phase that it is in then. FAILED may come on the first connection alone.
-PHASES: Mapping[Role, Mapping[Phase, Mapping[FrameKind, Phase]]] = {
+PHASES: Mapping[Role, Mapping[LanePhase, Mapping[FrameKind, LanePhase]]] = {
     Role.SOURCE: {
-        Phase.SILENT: {K.HELLO: Phase.OFFERING, K.PING: Phase.SILENT, K.FAILED: Phase.FAILED},
-        Phase.OFFERING: {**_stay(Phase.OFFERING, *_OFFERS), K.TOTAL: Phase.COUNTED, K.FAILED: Phase.FAILED},
-        Phase.COUNTED: {**_stay(Phase.COUNTED, *_OFFERS), K.SCANNED: Phase.SCANNED, K.FAILED: Phase.FAILED},
-        Phase.SCANNED: {**_stay(Phase.SCANNED, *_ALIVE), K.SUMMARY: Phase.ACCOUNTED, K.FAILED: Phase.FAILED},
-        Phase.ACCOUNTED: {**_stay(Phase.ACCOUNTED, *_ALIVE), K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
-        Phase.BESIDE: {**_stay(Phase.BESIDE, K.PING, *_CONTENTS), K.BYE: Phase.GONE},
+        LanePhase.SILENT: {K.HELLO: LanePhase.OFFERING, K.PING: LanePhase.SILENT, K.FAILED: LanePhase.FAILED},
+        LanePhase.OFFERING: {
+            **_stay(LanePhase.OFFERING, *_OFFERS),
+            K.TOTAL: LanePhase.COUNTED,
+            K.FAILED: LanePhase.FAILED,
+        },
+        LanePhase.COUNTED: {
+            **_stay(LanePhase.COUNTED, *_OFFERS),
+            K.SCANNED: LanePhase.SCANNED,
+            K.FAILED: LanePhase.FAILED,
+        },
+        LanePhase.SCANNED: {
+            **_stay(LanePhase.SCANNED, *_ALIVE),
+            K.SUMMARY: LanePhase.ACCOUNTED,
+            K.FAILED: LanePhase.FAILED,
+        },
+        LanePhase.ACCOUNTED: {**_stay(LanePhase.ACCOUNTED, *_ALIVE), K.BYE: LanePhase.GONE, K.FAILED: LanePhase.FAILED},
+        LanePhase.BESIDE: {**_stay(LanePhase.BESIDE, K.PING, *_CONTENTS), K.BYE: LanePhase.GONE},
         **_ENDED,
     },
     Role.DEST: {
-        Phase.SILENT: {K.HELLO: Phase.ANSWERING, K.PING: Phase.SILENT, K.FAILED: Phase.FAILED},
-        Phase.ANSWERING: {**_stay(Phase.ANSWERING, *_ANSWERS), K.SUMMARY: Phase.ACCOUNTED, K.FAILED: Phase.FAILED},
-        Phase.ACCOUNTED: {**_stay(Phase.ACCOUNTED, *_ALIVE, K.FEWER), K.BYE: Phase.GONE, K.FAILED: Phase.FAILED},
-        Phase.BESIDE: {K.PING: Phase.BESIDE, K.BYE: Phase.GONE},
+        LanePhase.SILENT: {K.HELLO: LanePhase.ANSWERING, K.PING: LanePhase.SILENT, K.FAILED: LanePhase.FAILED},
+        LanePhase.ANSWERING: {
+            **_stay(LanePhase.ANSWERING, *_ANSWERS),
+            K.SUMMARY: LanePhase.ACCOUNTED,
+            K.FAILED: LanePhase.FAILED,
+        },
+        LanePhase.ACCOUNTED: {
+            **_stay(LanePhase.ACCOUNTED, *_ALIVE, K.FEWER),
+            K.BYE: LanePhase.GONE,
+            K.FAILED: LanePhase.FAILED,
+        },
+        LanePhase.BESIDE: {K.PING: LanePhase.BESIDE, K.BYE: LanePhase.GONE},
         **_ENDED,
     },
 }
 
 # The phases, on the first connection, in which the receiver of a frame must be before it is sent. One that failed is
 # in any of them.
-NOT_BEFORE: Mapping[Role, Mapping[FrameKind, frozenset[Phase]]] = {
+NOT_BEFORE: Mapping[Role, Mapping[FrameKind, frozenset[LanePhase]]] = {
     Role.SOURCE: {
-        K.SUMMARY: frozenset({Phase.ACCOUNTED, Phase.FAILED}),
-        K.BYE: frozenset({Phase.ACCOUNTED, Phase.GONE, Phase.FAILED}),
+        K.SUMMARY: frozenset({LanePhase.ACCOUNTED, LanePhase.FAILED}),
+        K.BYE: frozenset({LanePhase.ACCOUNTED, LanePhase.GONE, LanePhase.FAILED}),
     },
     Role.DEST: {
-        K.SUMMARY: frozenset({Phase.SCANNED, Phase.FAILED}),
-        K.BYE: frozenset({Phase.ACCOUNTED, Phase.GONE, Phase.FAILED}),
+        K.SUMMARY: frozenset({LanePhase.SCANNED, LanePhase.FAILED}),
+        K.BYE: frozenset({LanePhase.ACCOUNTED, LanePhase.GONE, LanePhase.FAILED}),
     },
 }
 
 # What may be sent about a shard, and how far the shard is then. None: it is not under way, not yet or no more.
-Steps = Dict[Optional[Step], Dict[FrameKind, Optional[Step]]]
+Steps = Dict[Optional[ShardStep], Dict[FrameKind, Optional[ShardStep]]]
 _AGREED: Steps = {
-    None: {K.SHARD: Step.OFFERED},
-    Step.OFFERED: {K.HASH: Step.HASHING, K.WANT: Step.WANTED, K.ACK: None},
-    Step.HASHING: {K.SUMS: Step.HASHED},
-    Step.HASHED: {K.WANT: Step.WANTED, K.ACK: None},
+    None: {K.SHARD: ShardStep.OFFERED},
+    ShardStep.OFFERED: {K.HASH: ShardStep.HASHING, K.WANT: ShardStep.WANTED, K.ACK: None},
+    ShardStep.HASHING: {K.SUMS: ShardStep.HASHED},
+    ShardStep.HASHED: {K.WANT: ShardStep.WANTED, K.ACK: None},
 }
 STEPS: Mapping[Contents, Steps] = {
     Contents.BUNDLES: {
         **_AGREED,
-        Step.WANTED: {K.BEGIN: Step.BEGUN, K.BLOCKS: Step.WANTED, K.GOT: Step.WANTED, K.SENT: Step.SENT},
-        Step.BEGUN: {K.BLOCKS: Step.BEGUN, K.GOT: Step.BEGUN, K.SENT: Step.SENT},
+        ShardStep.WANTED: {
+            K.BEGIN: ShardStep.BEGUN,
+            K.BLOCKS: ShardStep.WANTED,
+            K.GOT: ShardStep.WANTED,
+            K.SENT: ShardStep.SENT,
+        },
+        ShardStep.BEGUN: {K.BLOCKS: ShardStep.BEGUN, K.GOT: ShardStep.BEGUN, K.SENT: ShardStep.SENT},
         # a range that was sent twice is confirmed twice; hashes may be told until SENT has arrived
-        Step.SENT: {K.BLOCKS: Step.SENT, K.GOT: Step.SENT, K.ACK: None},
+        ShardStep.SENT: {K.BLOCKS: ShardStep.SENT, K.GOT: ShardStep.SENT, K.ACK: None},
     },
     Contents.ARCHIVES: {
         **_AGREED,
-        Step.WANTED: {K.BEGIN: Step.BEGUN},
-        Step.BEGUN: {K.END: Step.ENDED},
-        Step.ENDED: {K.SENT: Step.SENT},
-        Step.SENT: {K.ACK: None},
+        ShardStep.WANTED: {K.BEGIN: ShardStep.BEGUN},
+        ShardStep.BEGUN: {K.END: ShardStep.ENDED},
+        ShardStep.ENDED: {K.SENT: ShardStep.SENT},
+        ShardStep.SENT: {K.ACK: None},
     },
     Contents.PROGRAM: {
         **_AGREED,
-        Step.WANTED: {K.READY: Step.READY, K.SENT: Step.SENT},
-        Step.READY: {K.FETCHED: Step.FETCHED},
-        Step.FETCHED: {K.SENT: Step.SENT},
-        Step.SENT: {K.ACK: None},
+        ShardStep.WANTED: {K.READY: ShardStep.READY, K.SENT: ShardStep.SENT},
+        ShardStep.READY: {K.FETCHED: ShardStep.FETCHED},
+        ShardStep.FETCHED: {K.SENT: ShardStep.SENT},
+        ShardStep.SENT: {K.ACK: None},
     },
 }
 
@@ -171,7 +196,7 @@ _OF_SHARDS = frozenset(kind for steps in STEPS.values() for allowed in steps.val
 _OF_FLOWS = frozenset({K.BEGIN, K.RAW, K.END}) | DATA_TYPES
 _ANY_TIME = frozenset({K.PING, K.PACE, K.FAILED})
 _LAST_WORDS = frozenset({K.BYE, K.FAILED})
-_OVER = frozenset({Phase.GONE, Phase.FAILED})
+_OVER = frozenset({LanePhase.GONE, LanePhase.FAILED})
 _NOTHING: frozenset[FrameKind] = frozenset()
 
 _PARSERS: dict[FrameKind, Callable[[Payload], Message]] = {
@@ -179,7 +204,14 @@ _PARSERS: dict[FrameKind, Callable[[Payload], Message]] = {
     for message in (
         *(messages.Hello, Shard, messages.Total, messages.Scanned, messages.Want, messages.Hash, messages.Sums),
         *(messages.Sent, messages.Ack, messages.Got, messages.BlockSums, messages.Begin, messages.Raw, messages.End),
-        *(messages.Ready, messages.Fetched, messages.Fewer, messages.Pace, messages.Failed, messages.Ping),
+        *(
+            messages.Ready,
+            messages.Fetched,
+            messages.Fewer,
+            messages.PaceMessage,
+            messages.FailedMessage,
+            messages.Ping,
+        ),
         *(messages.Bye, Summary),
     )
 }
@@ -215,7 +247,7 @@ class _Shard:
     def __init__(self, count: int, size: int) -> None:
         self.count = count  # entries
         self.size = size  # bytes
-        self.step: Step | None = None
+        self.step: ShardStep | None = None
 
 
 class Conversation:
@@ -235,9 +267,9 @@ class Conversation:
         self._lock = threading.Lock()
 
     def lane(self, send_key: bytes | None = None, receive_key: bytes | None = None, checks: bool = True) -> Lane:
-        """Return the next connection. The keys and ``checks`` are those of Encoder and Decoder."""
-        phase = Phase.BESIDE if self._lanes else Phase.SILENT
-        lane = Lane(self, phase, Encoder(send_key, checks), Decoder(receive_key, checks))
+        """Return the next connection. The keys and ``checks`` are those of FrameEncoder and FrameDecoder."""
+        phase = LanePhase.BESIDE if self._lanes else LanePhase.SILENT
+        lane = Lane(self, phase, FrameEncoder(send_key, checks), FrameDecoder(receive_key, checks))
         self._lanes.append(lane)
         return lane
 
@@ -272,7 +304,7 @@ class Conversation:
         allowed = self._steps[shard.step] if shard is not None else {}
         if shard is None or kind not in allowed:
             raise self._out_of_turn(lane, role, message)
-        if (kind is K.END or shard.step is Step.ENDED) and number != lane.carried:  # it is on another connection
+        if (kind is K.END or shard.step is ShardStep.ENDED) and number != lane.carried:  # it is on another connection
             raise self._out_of_turn(lane, role, message)
         if role is self.peer:
             message.check(shard.count)
@@ -315,7 +347,9 @@ class Conversation:
 class Lane:
     """One connection of a conversation. One thread may receive and one send at the same time."""
 
-    def __init__(self, conversation: Conversation, phase: Phase, encoder: Encoder, decoder: Decoder) -> None:
+    def __init__(
+        self, conversation: Conversation, phase: LanePhase, encoder: FrameEncoder, decoder: FrameDecoder
+    ) -> None:
         self._conversation, self._encoder, self._decoder = conversation, encoder, decoder
         self.phases = dict.fromkeys(Role, phase)
         self.flow = Flow.IDLE
@@ -324,7 +358,7 @@ class Lane:
         self.is_refused = False  # what the peer sends
         self.idle_pings = 0  # of a peer that waits
 
-    def enter(self, role: Role, phase: Phase) -> None:
+    def enter(self, role: Role, phase: LanePhase) -> None:
         """Let an end be in a phase."""
         if phase is not self.phases[role]:
             self.phases[role] = phase
@@ -350,7 +384,7 @@ class Lane:
         return b"".join(self.parts(said))
 
     def parts(self, said: Said) -> tuple[bytes, Payload, bytes]:
-        """Return the bytes in parts, as ``Encoder.parts`` does."""
+        """Return the bytes in parts, as ``FrameEncoder.parts`` does."""
         if said.kind in self._free_to_send:
             return self._encoder.parts(said.kind, said.dump())
         if self.is_over:
@@ -371,7 +405,7 @@ class Lane:
         return self._read(self._decoder.feed(data))
 
     def get_buffer(self) -> memoryview:
-        """Return the place for the next bytes, as ``Decoder`` does."""
+        """Return the place for the next bytes, as ``FrameDecoder`` does."""
         return self._decoder.get_buffer()
 
     def buffer_updated(self, count: int) -> Iterator[Said]:
@@ -379,7 +413,7 @@ class Lane:
         return self._read(self._decoder.buffer_updated(count))
 
     def reuse(self, payload: Payload) -> None:
-        """Take back the payload of a frame, as ``Decoder`` does."""
+        """Take back the payload of a frame, as ``FrameDecoder`` does."""
         self._decoder.reuse(payload)
 
     def _read(self, frames: Iterator[Frame]) -> Iterator[Said]:

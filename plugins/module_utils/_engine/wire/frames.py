@@ -121,7 +121,7 @@ class _Check:
         return mac.digest()
 
 
-class Encoder:
+class FrameEncoder:
     """Turns messages into bytes, for one direction of one connection. ``checks``: as both ends agreed."""
 
     def __init__(self, key: bytes | None = None, checks: bool = True) -> None:
@@ -140,7 +140,7 @@ class Encoder:
         return b"".join(self.parts(kind, payload))
 
 
-class Decoder:
+class FrameDecoder:
     """Turns bytes, in whatever pieces they arrive, into frames. Raises DamagedFrame, and is of no use afterwards.
 
     A caller reads from a connection into ``get_buffer()``, and says with ``buffer_updated`` how much that was: so the

@@ -389,7 +389,7 @@ class Fewer(Message):
         return cls(_numbers(parse_message(payload), "streams", "data connections"))
 
 
-class Pace(Message):
+class PaceMessage(Message):
     """PACE: the ticket of an end, where it has changed, so that both ends know what is in force."""
 
     __slots__ = ("ticket",)
@@ -402,14 +402,14 @@ class Pace(Message):
         return dump_message(self.ticket.dump())
 
     @classmethod
-    def parse(cls, payload: Payload) -> Pace:
+    def parse(cls, payload: Payload) -> PaceMessage:
         try:
             return cls(parse_ticket(parse_message(payload)))
         except WrongShape as error:
             raise FrameError(f"a ticket that cannot be read arrived: {error}") from error
 
 
-class Failed(Message):
+class FailedMessage(Message):
     """FAILED: why an end gives up."""
 
     __slots__ = ("reason",)
@@ -420,7 +420,7 @@ class Failed(Message):
         self.reason = reason
 
     @classmethod
-    def parse(cls, payload: Payload) -> Failed:
+    def parse(cls, payload: Payload) -> FailedMessage:
         return cls(shorten(str(parse_message(payload).get("reason", "the peer failed"))))
 
 

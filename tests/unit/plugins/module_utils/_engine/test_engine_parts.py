@@ -30,7 +30,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conver
     Role,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import MAX_BYTES, FrameKind
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Failed, Hello, Shard
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import FailedMessage, Hello, Shard
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.summary import (
     Summary,
     merge,
@@ -243,10 +243,10 @@ def test_a_channel_carries_large_frames_both_ways(pipes):
     (a_read, b_write), (b_read, a_write) = pipes
     left, right = channel(Role.SOURCE, a_read, a_write), channel(Role.DEST, b_read, b_write)
     large = Hello(1, os.urandom(500_000).hex(), False)
-    sender = threading.Thread(target=lambda: (left.send(large), left.ping(False), left.send(Failed("enough"))))
+    sender = threading.Thread(target=lambda: (left.send(large), left.ping(False), left.send(FailedMessage("enough"))))
     sender.start()
     said = right.receive()
-    assert [next(said).dump(), next(said).dump()] == [large.dump(), Failed("enough").dump()]
+    assert [next(said).dump(), next(said).dump()] == [large.dump(), FailedMessage("enough").dump()]
     sender.join()
     left.close()
     with pytest.raises(ChannelBroken):

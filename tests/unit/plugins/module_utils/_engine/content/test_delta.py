@@ -42,9 +42,9 @@ def hashed(path, blocks: delta.Blocks, ranges=((0, 1 << 40),)) -> list[tuple[ran
             hasher.close()
 
 
-def known_of(path, blocks: delta.Blocks) -> delta.Known:
+def known_of(path, blocks: delta.Blocks) -> delta.KnownHashes:
     """Return what the source knows when all was told."""
-    known = delta.Known(blocks)
+    known = delta.KnownHashes(blocks)
     for run, hashes in hashed(path, blocks):
         known.add(run.start, hashes.sums, is_last=False)
     known.add(-(-blocks.total // blocks.stretch) * blocks.stretch, b"", is_last=True)
@@ -104,7 +104,7 @@ def test_what_is_needed_is_hashed_once_and_in_order(stretches, total):
 
 
 def test_one_that_waits_gets_hashes_as_soon_as_they_are_told():
-    known = delta.Known(blocks_of(bytes(300 * BLOCK)))
+    known = delta.KnownHashes(blocks_of(bytes(300 * BLOCK)))
     got: list[bytes] = []
     waiter = threading.Thread(target=lambda: got.append(known.wait(range(130, 132), going)))
     waiter.start()
@@ -118,7 +118,7 @@ def test_one_that_waits_gets_hashes_as_soon_as_they_are_told():
 
 
 def test_one_that_waits_ends_with_the_transfer():
-    known = delta.Known(blocks_of(bytes(300 * BLOCK)))
+    known = delta.KnownHashes(blocks_of(bytes(300 * BLOCK)))
 
     def over() -> None:
         raise InterruptedError
@@ -132,7 +132,7 @@ def test_one_that_waits_ends_with_the_transfer():
     [(1, b""), (-128, b""), (128, bytes(8 * 129)), (256, bytes(8 * 45)), (128, b"odd"), (0, b""), (384, bytes(8))],
 )
 def test_hashes_that_cannot_be_are_refused(first, sums):
-    known = delta.Known(blocks_of(bytes(300 * BLOCK)))
+    known = delta.KnownHashes(blocks_of(bytes(300 * BLOCK)))
     known.add(0, bytes(8 * STRETCH), is_last=False)
     with pytest.raises(FrameError):
         known.add(first, sums, is_last=False)
@@ -179,7 +179,7 @@ def test_content_that_moved_is_told_by_some_blocks(tmp_path, new, moved):
 
 def test_a_few_blocks_are_not_worth_another_run(tmp_path):
     (tmp_path / "new").write_bytes(os.urandom(15 * BLOCK))
-    known = delta.Known(blocks_of(bytes(15 * BLOCK)))
+    known = delta.KnownHashes(blocks_of(bytes(15 * BLOCK)))
     with open(tmp_path / "new", "rb") as now:
         assert not delta.has_moved(now.fileno(), 15 * BLOCK, known, going)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Growth, Sample
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.pool_scaling import Growth, PoolSample
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.tcp_stats import NOTHING, Path, joined
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ def run(growth: Growth, line: Line, seconds: float = 60, **more: Any) -> list[in
     said = {"waiting": 0.95, "processor": 0.1, "engaged": True, **more}
     numbers = [growth.count]
     for _tick in range(int(seconds / TICK)):
-        count = growth.take(Sample(TICK, int(TICK * line(growth.count)), **said))
+        count = growth.take(PoolSample(TICK, int(TICK * line(growth.count)), **said))
         if count != numbers[-1]:
             numbers.append(count)
     return numbers
@@ -96,7 +96,7 @@ def test_it_waits_for_a_chance():
 def test_waiting_that_is_known_late_counts_all_the_same():
     growth = Growth(2, 16)
     numbers = [
-        growth.take(Sample(TICK, int(TICK * policed(growth.count)), 3.6 if tick % 4 == 3 else 0.0, 0.1, True))
+        growth.take(PoolSample(TICK, int(TICK * policed(growth.count)), 3.6 if tick % 4 == 3 else 0.0, 0.1, True))
         for tick in range(40)
     ]
     assert numbers[-1] == 16
@@ -108,7 +108,7 @@ def test_what_new_connections_fill_into_buffers_is_no_gain():
     for _tick in range(120):
         before = growth.count
         burst = 4 * MB * growth.count if since == 0 else 0
-        numbers.append(growth.take(Sample(TICK, int(TICK * full(before)) + burst, 0.95, 0.1, True)))
+        numbers.append(growth.take(PoolSample(TICK, int(TICK * full(before)) + burst, 0.95, 0.1, True)))
         since = 0 if growth.count > before else since + 1
     assert max(numbers) == 4 and numbers[-1] == 2 and growth.over
 
@@ -118,7 +118,7 @@ def test_slow_start_is_waited_for():
     growth, ages = Growth(2, 8), [20, 20]
     for _tick in range(120):
         rate = sum(min(5 * MB, 2**age * 20_000) for age in ages)
-        growth.take(Sample(TICK, int(TICK * rate), 0.95, 0.1, True))
+        growth.take(PoolSample(TICK, int(TICK * rate), 0.95, 0.1, True))
         ages = [age + 1 for age in ages[: growth.count]] + [0] * (growth.count - len(ages))
     assert growth.count == 8
 
@@ -138,7 +138,7 @@ def test_noise_does_not_mislead_where_packets_are_lost():
     growth, rates = Growth(2, 16), [0.2, 1.4, 0.4, 1.0, 0.1, 0.7]
     for tick in range(40):
         rate = policed(growth.count) * rates[tick % len(rates)] * TICK
-        growth.take(Sample(TICK, int(rate), 0.0, 0.1, True, LOSSY))
+        growth.take(PoolSample(TICK, int(rate), 0.0, 0.1, True, LOSSY))
     assert growth.count == 16
 
 
@@ -170,7 +170,7 @@ def test_a_slow_one_is_given_up_where_an_average_one_would_leave_a_gap(least, ex
     growth, numbers = Growth(4, 16), [4]
     for _tick in range(100):
         least_now = least if growth.count < 4 else 0.25
-        count = growth.take(Sample(TICK, int(TICK * full(1)), 0.95, 0.1, True, path, least_now))
+        count = growth.take(PoolSample(TICK, int(TICK * full(1)), 0.95, 0.1, True, path, least_now))
         numbers += [count] if count != numbers[-1] else []
     assert numbers == expected
 
@@ -193,7 +193,7 @@ def test_one_that_is_missed_is_made_again_and_stays_for_ever_longer():
     growth, numbers = Growth(4, 16), [4]
     for _tick in range(600):
         count, path = growth.count, QUEUED if growth.count > 2 else CLEAN
-        numbers.append(growth.take(Sample(TICK, int(TICK * min(policed(count), 14 * MB)), 0.95, 0.1, True, path)))
+        numbers.append(growth.take(PoolSample(TICK, int(TICK * min(policed(count), 14 * MB)), 0.95, 0.1, True, path)))
     changes = [tick for tick, (one, two) in enumerate(zip(numbers, numbers[1:])) if one != two]
     # Two were too many, so both come back, and from then on one goes at a time.
     assert sorted(set(numbers), key=numbers.index) == [4, 2, 3] and numbers.count(3) > 8 * numbers.count(2)
@@ -205,8 +205,8 @@ def _given_up(rates: list[float], path: Path) -> list[int]:
     """Return how many connections there are in each second after one of two was given up, with these rates then."""
     growth = Growth(2, 16)
     while growth.count == 2:
-        growth.take(Sample(TICK, int(TICK * 10 * MB), 0.95, 0.1, True, QUEUED))
-    return [growth.take(Sample(TICK, int(TICK * 10 * MB * rate), 0.95, 0.1, True, path)) for rate in rates]
+        growth.take(PoolSample(TICK, int(TICK * 10 * MB), 0.95, 0.1, True, QUEUED))
+    return [growth.take(PoolSample(TICK, int(TICK * 10 * MB * rate), 0.95, 0.1, True, path)) for rate in rates]
 
 
 def test_the_rest_may_take_some_seconds_to_grow_into_the_part_of_one_that_was_given_up():
@@ -251,7 +251,7 @@ def test_what_carries_clearly_less_together_goes_again():
     said: dict[str, Any] = {"waiting": 0.1, "processor": 0.1, "engaged": True}
     assert run(growth, full, seconds=10, waiting=0.1, path=CLEAN) == [2]
     for _tick in range(60):
-        growth.take(Sample(TICK, int(TICK * full(1) / growth.count), path=LOSSY, **said))
+        growth.take(PoolSample(TICK, int(TICK * full(1) / growth.count), path=LOSSY, **said))
     assert growth.count == 2
     assert run(growth, policed, path=LOSSY) == [2]
 
@@ -272,7 +272,7 @@ def test_several_connections_are_looked_at_as_one():
 
 
 SAMPLES = st.builds(
-    Sample,
+    PoolSample,
     st.floats(0, 2),
     st.integers(0, 10**10),
     st.floats(0, 4),

@@ -24,7 +24,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.ticket_
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conversation import Contents
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
     VERSION,
-    Decoder,
+    FrameDecoder,
     FrameKind,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Hello, dump_message
@@ -68,7 +68,7 @@ def test_a_peer_that_lies_and_hangs_up_is_not_taken_for_one_that_was_lost(tmp_pa
 
 def said_by(end: End, count: int) -> list[FrameKind]:
     """Return the first frames that an end sends."""
-    decoder, found = Decoder(KEY), []
+    decoder, found = FrameDecoder(KEY), []
     end.control.settimeout(20)
     while len(found) < count:
         found += [FrameKind(frame.kind) for frame in decoder.feed(end.control.recv(1 << 16))]

@@ -23,16 +23,16 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conver
     Defect,
     Flow,
     Lane,
-    Phase,
+    LanePhase,
     Role,
     Said,
-    Step,
+    ShardStep,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import (
     DATA_TYPES,
     DamagedFrame,
-    Encoder,
     Frame,
+    FrameEncoder,
     FrameError,
     FrameKind,
 )
@@ -50,8 +50,8 @@ FILE = Entry(b"a", "f", 0o644, 0, 0, 5, 1, 2, 3, 4, 1, 0, 0)
 class State(NamedTuple):
     """What both ends know when nothing is on its way. One shard at most is under way; walks by chance have more."""
 
-    phases: tuple[tuple[Phase, Phase], ...]  # of source and destination, on each connection
-    step: Step | None
+    phases: tuple[tuple[LanePhase, LanePhase], ...]  # of source and destination, on each connection
+    step: ShardStep | None
     offered: int
     flow: tuple[Flow, ...]
     carried: tuple[int, ...]
@@ -123,7 +123,7 @@ def expected(contents: Contents, state: State, number: int, role: Role, kind: K,
             flow[number], carried[number] = flows[kind], shard
     phases = [list(pair) for pair in state.phases]
     phases[number][index] = then
-    if role is Role.SOURCE and then in (Phase.GONE, Phase.FAILED):
+    if role is Role.SOURCE and then in (LanePhase.GONE, LanePhase.FAILED):
         flow[number] = Flow.IDLE
     return State(tuple(map(tuple, phases)), step, offered, tuple(flow), tuple(carried))
 
@@ -158,7 +158,7 @@ def reachable(contents: Contents) -> set[State]:
 def encoded(kind: K, shard: int) -> tuple[Said, bytes]:
     """Return a message of this kind, and its frame."""
     said = message(kind, shard)
-    return said, Encoder(checks=False).encode(kind, bytes(said.dump()))
+    return said, FrameEncoder(checks=False).encode(kind, bytes(said.dump()))
 
 
 def receive_all(lane: Lane, data: bytes) -> None:
@@ -193,7 +193,7 @@ def test_every_frame_in_every_state(contents):
                 assert ends.state(role) == ends.state(peer) == then, (state, number, role, said.kind)
                 allowed += 1
                 continue
-            is_over = state.phases[number][list(Role).index(role)] in (Phase.GONE, Phase.FAILED)
+            is_over = state.phases[number][list(Role).index(role)] in (LanePhase.GONE, LanePhase.FAILED)
             raised = error_of(TransferFailed, ours.send, said)
             assert is_over != isinstance(raised, Defect)
             assert re.search("is over" if is_over else f"{kind.name}.* was due", str(raised))
@@ -203,9 +203,9 @@ def test_every_frame_in_every_state(contents):
             theirs.is_refused = False
             refused += 1
     walked = {(role, phases[index]) for state in states for phases in state.phases for index, role in enumerate(Role)}
-    phases_of_one = {(role, phase) for role in Role for phase in tables.PHASES[role] if phase is not Phase.BESIDE}
-    assert walked - {(role, Phase.BESIDE) for role in Role} == phases_of_one
-    assert (LANES[contents] > 1) == ((Role.DEST, Phase.BESIDE) in walked)
+    phases_of_one = {(role, phase) for role in Role for phase in tables.PHASES[role] if phase is not LanePhase.BESIDE}
+    assert walked - {(role, LanePhase.BESIDE) for role in Role} == phases_of_one
+    assert (LANES[contents] > 1) == ((Role.DEST, LanePhase.BESIDE) in walked)
     assert {state.step for state in states} == set(tables.STEPS[contents])
     assert allowed > 500 and refused > 10 * allowed
 
@@ -227,7 +227,7 @@ def test_walks_come_to_every_end():
     for seed in range(60):
         ends = walk(Contents.BUNDLES, random.Random(seed), turns=600)
         last.add(tuple(ends.source.lanes[0].phases.values()))
-    assert (Phase.GONE, Phase.GONE) in last and any(Phase.FAILED in phases for phases in last)
+    assert (LanePhase.GONE, LanePhase.GONE) in last and any(LanePhase.FAILED in phases for phases in last)
 
 
 @pytest.mark.parametrize("role", Role)
@@ -260,7 +260,7 @@ def test_a_shard_is_forgotten_when_it_is_accounted_for():
     for lane in (source, dest):
         assert not lane._conversation.shards  # pylint: disable=protected-access
     with pytest.raises(FrameError, match="SHARD 1000 arrived where SHARD 1001 or TOTAL was due"):
-        list(dest.receive(Encoder().encode(K.SHARD, messages.Shard(1000, [FILE]).dump())))
+        list(dest.receive(FrameEncoder().encode(K.SHARD, messages.Shard(1000, [FILE]).dump())))
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_entries_that_a_shard_does_not_have_change_nothing(said):
     with pytest.raises(FrameError, match="does not have"):
         tell(dest, source, said)
     (shard,) = source._conversation.shards.values()  # pylint: disable=protected-access
-    assert shard.step is Step.OFFERED
+    assert shard.step is ShardStep.OFFERED
 
 
 def test_contents_are_handed_on_as_they_are():
@@ -294,27 +294,27 @@ def test_contents_of_one_shard_flow_while_another_is_complete():
     assert tell(source, dest, Frame(K.DATA, b"12345")) == [Frame(K.DATA, b"12345")]
     tell(source, dest, messages.Sent(2, {}, {}, 5))
     with pytest.raises(FrameError, match="DATA arrived"):
-        list(dest.receive(Encoder().encode(K.DATA, b"12345")))
+        list(dest.receive(FrameEncoder().encode(K.DATA, b"12345")))
 
 
 def test_what_follows_a_refused_frame_is_dropped_but_for_the_last_word():
     source, dest = greeted()
-    encoder = Encoder()
+    encoder = FrameEncoder()
     with pytest.raises(FrameError, match="SUMS of shard 7, which is not under way, arrived where SHARD 1 or TOTAL"):
         list(dest.receive(encoder.encode(K.SUMS, messages.Sums(7, {}).dump())))
     assert tell(source, dest, messages.Shard(1, [FILE])) == []
-    (last,) = tell(source, dest, messages.Failed("why"))
-    assert isinstance(last, messages.Failed) and last.reason == "why"
+    (last,) = tell(source, dest, messages.FailedMessage("why"))
+    assert isinstance(last, messages.FailedMessage) and last.reason == "why"
 
 
 def test_damage_is_told_apart_from_what_a_peer_may_not_say():
     _source, dest = greeted()
-    damaged = Encoder().encode(K.SHARD, messages.Shard(1, [FILE]).dump())[:-1] + b"?"
+    damaged = FrameEncoder().encode(K.SHARD, messages.Shard(1, [FILE]).dump())[:-1] + b"?"
     with pytest.raises(DamagedFrame):
         list(dest.receive(damaged))
     _source, dest = greeted()
     with pytest.raises(FrameError, match="cannot be read") as raised:
-        list(dest.receive(Encoder().encode(K.TOTAL, b"{")))
+        list(dest.receive(FrameEncoder().encode(K.TOTAL, b"{")))
     assert not isinstance(raised.value, DamagedFrame)
 
 
@@ -358,7 +358,7 @@ def test_the_page_has_the_tables():
         for phase, allowed in tables.PHASES[role].items()
     ]
     before = [
-        (kind.name, role.value, " or ".join(phase.value for phase in Phase if phase in needed - {Phase.FAILED}))
+        (kind.name, role.value, " or ".join(phase.value for phase in LanePhase if phase in needed - {LanePhase.FAILED}))
         for role in Role
         for kind, needed in tables.NOT_BEFORE[role].items()
     ]
@@ -381,7 +381,7 @@ def test_no_more_shards_are_under_way_than_there_is_room_for():
 
 def test_a_destination_takes_no_more_shards_than_may_be_under_way():
     dest = Conversation(Role.DEST, Contents.BUNDLES, 2).lane(checks=False)
-    encoder = Encoder(checks=False)
+    encoder = FrameEncoder(checks=False)
     said = [messages.Hello(1, "x", False), *(messages.Shard(number, [FILE]) for number in (1, 2))]
     dest.send(messages.Hello(1, "x", False))
     assert len(list(dest.receive(b"".join(encoder.encode(one.kind, one.dump()) for one in said)))) == 3

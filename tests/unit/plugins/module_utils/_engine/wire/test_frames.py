@@ -16,9 +16,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames
     DATA_TYPES,
     MAX_BYTES,
     MAX_DATA,
-    Decoder,
-    Encoder,
     Frame,
+    FrameDecoder,
+    FrameEncoder,
     FrameError,
     FrameKind,
 )
@@ -42,7 +42,7 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
 
 @given(FRAMES, KEYS, st.lists(st.integers(0, 50), max_size=20))
 def test_frames_survive_any_cutting(sent, key, sizes):
-    encoder, decoder = Encoder(key), Decoder(key)
+    encoder, decoder = FrameEncoder(key), FrameDecoder(key)
     stream = b"".join(encoder.encode(frame.kind, frame.payload) for frame in sent)
     received = [frame for piece in cut(stream, sizes) for frame in decoder.feed(piece)]
     assert received == sent and not decoder.pending
@@ -59,7 +59,7 @@ def test_frames_of_all_sizes_survive_beside_each_other(key, checks, piece):
         Frame(FrameKind.ACK, b"a"),
         Frame(FrameKind.SHARD, b"t" * 200_000),
     ]
-    encoder, decoder = Encoder(key, checks), Decoder(key, checks)
+    encoder, decoder = FrameEncoder(key, checks), FrameDecoder(key, checks)
     stream = b"".join(encoder.encode(frame.kind, frame.payload) for frame in sent)
     received = [frame for part in cut(stream, [piece] * (len(stream) // piece)) for frame in decoder.feed(part)]
     assert received == sent and not decoder.pending
@@ -68,7 +68,7 @@ def test_frames_of_all_sizes_survive_beside_each_other(key, checks, piece):
 def test_memory_that_is_used_again_holds_what_arrived_last():
     sizes = [1 << 20, 600_000, 300_000, 100, 1 << 20, 700_000]
     sent = [Frame(FrameKind.DATA, bytes([number]) * size) for number, size in enumerate(sizes)]
-    encoder, decoder = Encoder(b"k" * 32), Decoder(b"k" * 32)
+    encoder, decoder = FrameEncoder(b"k" * 32), FrameDecoder(b"k" * 32)
     memory = set()
     for frame in sent:
         (received,) = decoder.feed(encoder.encode(frame.kind, frame.payload))
@@ -80,7 +80,7 @@ def test_memory_that_is_used_again_holds_what_arrived_last():
 
 
 def test_a_long_frame_that_is_only_claimed_takes_little_memory():
-    decoder = Decoder()
+    decoder = FrameDecoder()
     assert (
         list(decoder.feed(bytes([FrameKind.SHARD]) + MAX_BYTES[FrameKind.SHARD].to_bytes(4, "big") + b"x" * 1000)) == []
     )
@@ -89,15 +89,15 @@ def test_a_long_frame_that_is_only_claimed_takes_little_memory():
 
 @pytest.mark.parametrize("size", [1000, 300_000])
 def test_a_damaged_frame_of_any_size_is_refused(size):
-    stream = bytearray(Encoder().encode(FrameKind.DATA, b"d" * size))
+    stream = bytearray(FrameEncoder().encode(FrameKind.DATA, b"d" * size))
     stream[size // 2] ^= 1
     with pytest.raises(FrameError, match="damaged"):
-        list(Decoder().feed(bytes(stream)))
+        list(FrameDecoder().feed(bytes(stream)))
 
 
 @given(FRAMES.filter(len), KEYS, st.data())
 def test_a_changed_bit_is_never_taken_for_what_was_sent(sent, key, data):
-    encoder, decoder = Encoder(key), Decoder(key)
+    encoder, decoder = FrameEncoder(key), FrameDecoder(key)
     stream = bytearray(b"".join(encoder.encode(frame.kind, frame.payload) for frame in sent))
     position = data.draw(st.integers(0, len(stream) - 1))
     stream[position] ^= 1 << data.draw(st.integers(0, 7))
@@ -109,7 +109,7 @@ def test_a_changed_bit_is_never_taken_for_what_was_sent(sent, key, data):
 
 @given(st.binary(max_size=400))
 def test_noise_raises_or_waits(noise):
-    decoder = Decoder(b"k" * 32)
+    decoder = FrameDecoder(b"k" * 32)
     with contextlib.suppress(FrameError):
         assert list(decoder.feed(noise)) == []
 
@@ -127,22 +127,22 @@ def test_noise_raises_or_waits(noise):
 )
 def test_impossible_heads_are_refused_before_anything_is_stored(kind, length):
     with pytest.raises(FrameError):
-        list(Decoder().feed(bytes([kind]) + length.to_bytes(4, "big")))
+        list(FrameDecoder().feed(bytes([kind]) + length.to_bytes(4, "big")))
 
 
 def test_what_is_wrong_is_said_by_the_name_of_the_frame():
     with pytest.raises(FrameError, match="unknown frame type 40: the peer runs an incompatible version"):
-        list(Decoder().feed(bytes([40, 0, 0, 0, 0])))
+        list(FrameDecoder().feed(bytes([40, 0, 0, 0, 0])))
     with pytest.raises(FrameError, match="a SENT frame .* arrived damaged"):
-        list(Decoder().feed(Encoder().encode(FrameKind.SENT, b"{}")[:-1] + b"?"))
+        list(FrameDecoder().feed(FrameEncoder().encode(FrameKind.SENT, b"{}")[:-1] + b"?"))
 
 
 def test_a_control_frame_cannot_be_repeated_or_moved():
-    encoder = Encoder(b"k" * 32)
+    encoder = FrameEncoder(b"k" * 32)
     first, second = encoder.encode(FrameKind.ACK, b"1"), encoder.encode(FrameKind.ACK, b"2")
     for stream in (first + first, second + first):
         with pytest.raises(FrameError):
-            list(Decoder(b"k" * 32).feed(stream))
+            list(FrameDecoder(b"k" * 32).feed(stream))
 
 
 def shake(drive_secret: str = "s", serve_secret: str = "s", drive_number: int = 0, serve_number: int = 0):

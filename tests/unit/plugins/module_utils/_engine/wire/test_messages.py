@@ -13,7 +13,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messag
     Begin,
     Bye,
     End,
-    Failed,
+    FailedMessage,
     Fetched,
     Fewer,
     Got,
@@ -52,7 +52,7 @@ PAYLOADS = [
     (Fetched(3), b'{"id":3}'),
     (Fewer([3, 2]), b'{"streams":[3,2]}'),
     (Raw(4), b'{"index":4}'),
-    (Failed("a\udcff"), b'{"reason":"a\\udcff"}'),
+    (FailedMessage("a\udcff"), b'{"reason":"a\\udcff"}'),
     (Ping(), b""),
     (Ping(works=True), b"w"),
     (Bye(), b""),
@@ -68,7 +68,7 @@ def test_each_message_has_the_bytes_it_always_had(message, payload):
 def test_messages_that_are_written_and_read_in_their_own_way():
     assert Begin(3).dump() == b'{"id":3}'
     assert Begin.parse(b'{"id":3}').tar is False
-    assert Failed.parse(b"{}").reason == "the peer failed"
+    assert FailedMessage.parse(b"{}").reason == "the peer failed"
 
 
 @pytest.mark.parametrize(
