@@ -52,7 +52,7 @@ class _Ground:
         for names, part in ((AT_SOURCE, "source"), (AT_DEST, "dest")):
             (job / part).mkdir()
             self.lists.append(shard_list.ShardLists(str(job / part)))
-            self.lists[-1].write(SHARD, [(at, shard_list.Listed(name, PLANNED)) for at, name in enumerate(names)])
+            self.lists[-1].write(SHARD, [(at, shard_list.ServedFile(name, PLANNED)) for at, name in enumerate(names)])
         self.mine = (self.root / "file", self.root / "folder" / "new", self.root / "kept")  # to write into
         self._folders = {
             path: sorted(os.listdir(path)) for path in (self.top, self.root, self.root / "folder", outside)

@@ -35,7 +35,7 @@ def _load(name: str) -> Any:
 def packets(outside: Path) -> None:
     """Be a driving end that asks for more than it may have, and then does what it should."""
     common = _load("common")
-    run = common.Runner.run
+    run = common.ClientRunner.run
 
     def try_first(self: Any, argv: list[str], given: str, cwd: Any, meter: Any, counter: str, *rest: Any) -> Any:
         is_source = counter == "rchar"
@@ -51,12 +51,12 @@ def packets(outside: Path) -> None:
         (outside.parent / GRANTED).write_text(json.dumps([len(asked), granted]))
         return run(self, argv, given, cwd, meter, counter, *rest)
 
-    common.Runner.run = try_first
+    common.ClientRunner.run = try_first
 
 
 def _serving_anything(server: Any) -> None:
     """Let every path be a file that can be read."""
-    place = _load("shard_files").Place(0, 0)
+    place = _load("shard_files").ServedPath(0, 0)
     server.parse_path = lambda _path: place
 
     def open_any(_self: Any, _place: Any, _access: int) -> Any:
@@ -98,24 +98,24 @@ def data_without_end(_outside: Path) -> None:
     def read(self: Any, request: Any) -> None:
         self._answer(server.data_head(request.id, len(data)), data)
 
-    server.Session._read = read
+    server.SftpSession._read = read
 
 
 def nonsense(_outside: Path) -> None:
     """Answer with what is no answer, from the third one on."""
     server = _load("sftp_server")
     chance, answers = random.Random(7), itertools.count()
-    answer = server.Session._answer
+    answer = server.SftpSession._answer
 
     def answer_with_nonsense(self: Any, *parts: bytes) -> None:
         answer(self, *([chance.randbytes(40)] if next(answers) > 2 else parts))
 
-    server.Session._answer = answer_with_nonsense
+    server.SftpSession._answer = answer_with_nonsense
 
 
 def another_place(outside: Path) -> None:
     """Say that each path is another one in truth."""
-    _load("shard_files").Place.name = lambda _self: os.fsencode(outside / "secret")
+    _load("shard_files").ServedPath.name = lambda _self: os.fsencode(outside / "secret")
 
 
 def control_characters(_outside: Path) -> None:
@@ -123,7 +123,7 @@ def control_characters(_outside: Path) -> None:
     server = _load("sftp_server")
 
     def refuse(_self: Any, _place: Any, _access: int) -> Any:
-        raise server.Refused(4, "\x1b]0;PWNED\x07\x1b[2J")
+        raise server.RequestRefusal(4, "\x1b]0;PWNED\x07\x1b[2J")
 
     files = _load("shard_files")
     files.SourceFiles.open = files.DestinationFiles.open = refuse

@@ -160,7 +160,7 @@ def _scp_server_says(lines: list[str], view: str, _files: Any, pipe: Any) -> boo
 def scp_sessions(outside: Path) -> None:
     """Be a driving end whose scp first says what none should say."""
     common = _load("_methods.copy.common")
-    run = common.Runner.run
+    run = common.ClientRunner.run
     secret = str(outside / "secret")
 
     def try_first(self: Any, argv: list[str], *rest: Any) -> Any:
@@ -172,7 +172,7 @@ def scp_sessions(outside: Path) -> None:
             assert b"root:secret" not in done.stdout
         return run(self, argv, *rest)
 
-    common.Runner.run = try_first
+    common.ClientRunner.run = try_first
 
 
 LIES: dict[str, Callable[[Path], None]] = {

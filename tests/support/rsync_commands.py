@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Iterable, NamedTuple, Protocol, Sequence
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Far, Run, build_argv
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Far, RsyncRun, build_argv
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.server_command import user_variables
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import KNOWN, REFUSED
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ALL, settings
@@ -105,28 +105,30 @@ def _sent(argv: tuple[str, ...]) -> str:
         return " ".join(json.loads(said.read_text()))
 
 
-def sent(side: str, run: Run, **changes: object) -> str:
+def sent(side: str, run: RsyncRun, **changes: object) -> str:
     """Return the command that an honest driving end asks the serving end (``side``) for."""
     other = {"source": "dest", "dest": "source"}[side]
     argv = build_argv(settings(**changes), other, b"/tmp", Far(address="peer:./", shell="SHELL"), run)
     return _sent(tuple(argv))
 
 
-def runs(side: str, plan: dict, names: str) -> list[Run]:
+def runs(side: str, plan: dict, names: str) -> list[RsyncRun]:
     """Return the runs that make up a transfer, as rsync_passes makes them."""
     far = side == "source"
     delete = bool(plan.get("delete")) and plan.get("only") is None
-    whole = Run(files_from=":/longhaul/list/only" if far else names) if plan.get("only") else Run()
+    whole = RsyncRun(files_from=":/longhaul/list/only" if far else names) if plan.get("only") else RsyncRun()
     if plan.get("check"):
-        return [Run(**dict(vars(whole), dry=True, delete=delete))]
+        return [RsyncRun(**dict(vars(whole), dry=True, delete=delete))]
     found = [whole]
     if plan.get("streams", 1) > 1 and plan.get("only") is None:
         folder = ":/longhaul/list/{}" if far else names
-        found += [Run(files_from=folder.format("directories"), directories_only=True), Run(again=True)]
-        found += [Run(files_from=folder.format("shard-1"), shares=shares) for shares in range(1, plan["streams"] + 1)]
+        found += [RsyncRun(files_from=folder.format("directories"), directories_only=True), RsyncRun(again=True)]
+        found += [
+            RsyncRun(files_from=folder.format("shard-1"), shares=shares) for shares in range(1, plan["streams"] + 1)
+        ]
     if delete:
         limit = plan.get("max_delete")
-        found += [Run(delete=True, dry=True, again=True), Run(delete=True, max_delete=limit, again=True)]
+        found += [RsyncRun(delete=True, dry=True, again=True), RsyncRun(delete=True, max_delete=limit, again=True)]
     return found
 
 

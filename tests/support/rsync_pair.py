@@ -26,11 +26,11 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync impo
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import FAR_LIST, Far
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import (
     CHROOT,
-    Confinement,
+    RootConfinement,
     decide_confinement,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.leftover import adopt
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.run import Line
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.run import RsyncPeer
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.shards import (
     Lists,
     decode_lists,
@@ -52,11 +52,11 @@ import os, sys
 sys.path[:0] = {path!r}
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import Confinement
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import RootConfinement
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.method import rsync_handler
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.service import Service
 context = Context({side!r}, "serve", {root!r}, {settings!r}, {folder!r})
-work = rsync_handler(context, Confinement({confined!r}))(" ".join(sys.argv[2:]), {adopting!r})
+work = rsync_handler(context, RootConfinement({confined!r}))(" ".join(sys.argv[2:]), {adopting!r})
 if not isinstance(work, Service):
     sys.exit(work(0, 1))
 for fd in work.keeps:
@@ -180,7 +180,7 @@ class Pair:
         context.peer = {"leftover": self.leftover}
         confinement = self.confinement(serve, plan)
         far = self.context(serve, "serve", plan)
-        line = Line(
+        line = RsyncPeer(
             far=Far(address="peer:./", shell=self.shell(serve, plan)),
             far_roots=("/" if confinement.kind == CHROOT else str(far.root, "utf-8"),),
             keeps_lists=not confinement.kind,
@@ -197,7 +197,7 @@ class Pair:
             self.unstage()
         return outcome
 
-    def confinement(self, side: str, plan: dict[str, Any]) -> Confinement:
+    def confinement(self, side: str, plan: dict[str, Any]) -> RootConfinement:
         """Return what confines the serving end's rsync."""
         return decide_confinement(plan, side, tuple(VERSION), self.far_uid is None)
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import shard_files
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.file_server import FileServer, PeerPipe
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import Listed, ShardLists
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import ServedFile, ShardLists
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging
 from ansible_collections.longhaul.fleet.tests.support.canary import Canary
 
@@ -42,11 +42,11 @@ class Ground:
         self.lists = ShardLists(str(job))
         self.side = side
         if side == "source":
-            self.lists.write(3, [(n, Listed(name.encode(), SIZE)) for n, name in enumerate(FILES)])
+            self.lists.write(3, [(n, ServedFile(name.encode(), SIZE)) for n, name in enumerate(FILES)])
             self._make = partial(shard_files.SourceFiles, self.lists, os.fsencode(self.root))
         else:
             self.staged = Staging(os.fsencode(self.root), NAME)
-            self.lists.write(3, [(n, Listed(b"%032x" % n, SIZE)) for n in range(3)])
+            self.lists.write(3, [(n, ServedFile(b"%032x" % n, SIZE)) for n in range(3)])
             top = self.staged.partial_fd
             self._make = partial(shard_files.DestinationFiles, self.lists, top, self.staged.owners)
         self.canary = Canary(folder, self.root, self.older)

@@ -41,7 +41,7 @@ from ..ssh.client_check import check_connection
 from ..ssh.client_command import common_options, known_hosts_lines, ssh_command, ssh_host
 from ..ssh.failure import explain
 from .fd_symlinks import View, fd_room, raise_fd_limit, view_name
-from .shard_list import Listed, ShardLists
+from .shard_list import ServedFile, ShardLists
 
 SESSION = "longhaul session"
 VIEWS = "views"  # in the source's job folder
@@ -107,7 +107,7 @@ class Mover:
         raise NotImplementedError
 
 
-class Runner:
+class ClientRunner:
     """Runs the client program, and says what its end means."""
 
     def __init__(self, options: list[str], address: str, folder: str) -> None:
@@ -183,7 +183,9 @@ class CopySource(SourceCarrier):
     fetched.
     """
 
-    def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
+    def __init__(
+        self, context: Context, mover: Mover, runner: ClientRunner | None, lists: ShardLists | None = None
+    ) -> None:
         raise_fd_limit()
         self._context, self._mover, self._runner, self._lists = context, mover, runner, lists
         self._room = fd_room(max(1, int(context.settings["streams"])))
@@ -207,7 +209,7 @@ class CopySource(SourceCarrier):
         meter.end()
         return sent
 
-    def _push(self, runner: Runner, shard: int, files: list[Wanted], sent: Sending, meter: Meter) -> None:
+    def _push(self, runner: ClientRunner, shard: int, files: list[Wanted], sent: Sending, meter: Meter) -> None:
         with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
@@ -229,7 +231,7 @@ class CopySource(SourceCarrier):
                 except OSError as error:
                     sent.problems[file.index] = f"cannot be read: {error.strerror}"
                 else:
-                    readable.append((file.index, Listed(file.entry.path, file.entry.size)))
+                    readable.append((file.index, ServedFile(file.entry.path, file.entry.size)))
         lists.write(shard, readable)
 
     def _wait(self, event: threading.Event) -> None:
@@ -258,7 +260,9 @@ class CopyDest(DestCarrier):
     Where it serves, it has ``lists``, and tells the servers beside it what may arrive.
     """
 
-    def __init__(self, context: Context, mover: Mover, runner: Runner | None, lists: ShardLists | None = None) -> None:
+    def __init__(
+        self, context: Context, mover: Mover, runner: ClientRunner | None, lists: ShardLists | None = None
+    ) -> None:
         self._context, self._mover, self._runner, self._lists = context, mover, runner, lists
         self._base = -1 if context.settings["check"] else mover.open_base(open_staging(context))
         self._files: dict[int, list[Wanted]] = {}
@@ -285,7 +289,7 @@ class CopyDest(DestCarrier):
         for folder in {folder for _index, (folder, _name), _size in places if folder}:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder, 0o700, dir_fd=self._base)
-        lists.write(shard, [(index, Listed(os.path.join(*place), size)) for index, place, size in places])
+        lists.write(shard, [(index, ServedFile(os.path.join(*place), size)) for index, place, size in places])
 
     def _left(self, shard: int, index: int, entry: Entry) -> int:
         _folder, name = self._mover.place(shard, index, entry)
@@ -368,7 +372,12 @@ def partial_name(entry: Entry) -> bytes:
 
 
 def run_session(
-    context: Context, reader: int, writer: int, mover: Mover, runner: Runner | None, lists: ShardLists | None = None
+    context: Context,
+    reader: int,
+    writer: int,
+    mover: Mover,
+    runner: ClientRunner | None,
+    lists: ShardLists | None = None,
 ) -> Outcome:
     """Hold the conversation over one connection; gives the whole outcome."""
     channel = Channel(reader, writer, float(context.settings["timeout"] or 300))
@@ -387,7 +396,7 @@ def drive_over_ssh(context: Context, make_mover: Callable[[Context], Mover]) -> 
     ssh = ssh_command(peer, identity, known, ciphers, timeout=timeout)
     check_connection(ssh, peer["address"], context.settings["id"])
     options = common_options(peer, identity, known, ciphers, timeout=timeout)
-    runner = Runner(options, peer["address"], context.folder)
+    runner = ClientRunner(options, peer["address"], context.folder)
     with tempfile.TemporaryFile(dir=context.folder) as errors:
         process = subprocesses.start(
             [*ssh, ssh_host(peer["address"]), SESSION],

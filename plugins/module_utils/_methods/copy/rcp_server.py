@@ -27,7 +27,7 @@ from .fd_symlinks import shard_of, view_name
 from .file_server import PeerPipe
 from .protocol_error import ProtocolError
 from .sftp_protocol import Access
-from .shard_files import Files, OpenFile, Place, Refused, parse_path
+from .shard_files import Files, OpenFile, RequestRefusal, ServedPath, parse_path
 
 OK = b"\0"
 END = b"E\n"
@@ -219,7 +219,7 @@ class Sink:
         """Open a file; return it, and how much of it may come. It is None if nothing is wanted of it."""
         try:
             opened = self._files.open(parse_path(self._view + b"/" + file.name), Access.WRITE | Access.TRUNCATE)
-        except Refused as refused:
+        except RequestRefusal as refused:
             self._say(f"{file.name[:100]!r}: {refused}")
         except OSError as error:
             self._say(f"{file.name[:100]!r}: {error.strerror}")
@@ -278,7 +278,7 @@ class RcpSource:
         try:
             self._say(folder_line(view_name(shard).encode()))
             for number, size in sizes.items():
-                self._send(Place(shard, number), size)
+                self._send(ServedPath(shard, number), size)
             self._say(END)
         except Complained:
             return False
@@ -292,11 +292,11 @@ class RcpSource:
                 raise Complained
         self._unsent, self._due = [], 0
 
-    def _send(self, place: Place, size: int) -> None:
+    def _send(self, place: ServedPath, size: int) -> None:
         name = b"%d" % (place.number or 0)
         try:
             file = self._files.open(place, Access.READ)
-        except Refused as refused:
+        except RequestRefusal as refused:
             self._complain(place, str(refused))
             return
         except OSError as error:
@@ -342,7 +342,7 @@ class RcpSource:
             count -= piece
         return problem
 
-    def _complain(self, place: Place, problem: str) -> None:
+    def _complain(self, place: ServedPath, problem: str) -> None:
         self._is_whole = False
         self._unsent.append(complaint(f"{place.number}: {problem}"))
 

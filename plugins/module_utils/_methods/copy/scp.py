@@ -21,7 +21,7 @@ from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
-from ..ssh.server import Refused, SshServer
+from ..ssh.server import CommandRefusal, SshServer
 from .common import Mover, drive_over_ssh
 from .fd_symlinks import shard_of, view_name
 from .file_server import Talk
@@ -36,7 +36,7 @@ def talk_of(command: str, side: str) -> Talk:
     """Return what a command of the driving end's scp holds; its folder is that of the shards.
 
     The destination only takes (``-t``), wherever the peer would like to have it. The source only sends (``-f``), and
-    only a view. Raises Refused.
+    only a view. Raises CommandRefusal.
     """
     words = split_command(command)
     flags, rest = [word for word in words[1:] if _FLAG.match(word)], [w for w in words[1:] if not _FLAG.match(w)]
@@ -48,7 +48,7 @@ def talk_of(command: str, side: str) -> Talk:
             return take_files
         if rest[0] == "-f" and side == "source" and shard is not None:
             return partial(send_files, shard)
-    raise Refused(f"{command[:200]!r} is not what this side ({side}) lets scp do")
+    raise CommandRefusal(f"{command[:200]!r} is not what this side ({side}) lets scp do")
 
 
 class ScpMover(Mover):

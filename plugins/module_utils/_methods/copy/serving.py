@@ -16,7 +16,7 @@ from ..._core.errors import TransferFailed
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.net.ticket_file import Tickets
 from ..._tree.staging import open_staging
-from ..ssh.server import Handler, Refused
+from ..ssh.server import CommandRefusal, Handler
 from ..ssh.service import Work
 from .common import SESSION, Mover, run_session
 from .file_server import FileServer, Talk
@@ -24,8 +24,8 @@ from .shard_files import DestinationFiles, Files, SourceFiles
 from .shard_list import ShardLists
 
 
-class Conversation:
-    """What the serving end runs for the conversation, in a process of its own."""
+class SessionWork:
+    """The conversation, which the serving end runs in a process of its own."""
 
     def __init__(self, context: Context, mover: Mover, lists: ShardLists) -> None:
         self._context, self._mover, self._lists = context, mover, lists
@@ -42,23 +42,23 @@ class Conversation:
 
 
 def split_command(command: str) -> list[str]:
-    """Split what the driving end asked for into words; raises Refused."""
+    """Split what the driving end asked for into words; raises CommandRefusal."""
     try:
         return shlex.split(command)
     except ValueError as error:
-        raise Refused(f"it cannot be split into words: {error}") from error
+        raise CommandRefusal(f"it cannot be split into words: {error}") from error
 
 
 def copy_handler(context: Context, mover: Mover, talk_of: Callable[[str], Talk]) -> Handler:
-    """Return what decides about commands. ``talk_of`` says what a command of the client is to hold; raises Refused."""
+    """Return the handler of commands. ``talk_of``: what a command of the client is to hold; raises CommandRefusal."""
     lists = ShardLists(context.folder)
     make_server = None if context.settings["check"] else _server(context, mover, lists)
 
     def handle(command: str, _is_alone: bool) -> Work:
         if command == SESSION:
-            return Conversation(context, mover, lists)
+            return SessionWork(context, mover, lists)
         if make_server is None:
-            raise Refused(f"{command[:200]!r} is no part of a prediction")
+            raise CommandRefusal(f"{command[:200]!r} is no part of a prediction")
         return make_server(talk_of(command))
 
     return handle

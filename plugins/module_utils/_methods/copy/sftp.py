@@ -20,7 +20,7 @@ from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
-from ..ssh.server import Refused, SshServer
+from ..ssh.server import CommandRefusal, SshServer
 from .common import Mover, drive_over_ssh, partial_name
 from .fd_symlinks import view_name
 from .file_server import Talk
@@ -75,9 +75,9 @@ class SftpMover(Mover):
 
 
 def talk_of(command: str) -> Talk:
-    """Return what a command of the driving end's holds: SFTP, or nothing. Raises Refused."""
+    """Return what a command of the driving end's holds: SFTP, or nothing. Raises CommandRefusal."""
     if command != SFTP_COMMAND:
-        raise Refused(f"{command[:200]!r} is no part of a transfer with sftp")
+        raise CommandRefusal(f"{command[:200]!r} is no part of a transfer with sftp")
     return answer_requests
 
 

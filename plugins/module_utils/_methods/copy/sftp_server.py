@@ -49,7 +49,7 @@ from .sftp_protocol import (
     status,
     version,
 )
-from .shard_files import FILE_MODE, Files, OpenFile, OpenListing, Refused, parse_path
+from .shard_files import FILE_MODE, Files, OpenFile, OpenListing, RequestRefusal, parse_path
 
 MAX_HANDLES = 16  # open at a time; OpenSSH's clients have two
 _NAMES = 1000  # in one answer
@@ -58,7 +58,7 @@ _PARTS = 256  # of them
 _CODES = {errno.ENOENT: Code.NO_SUCH_FILE, errno.EACCES: Code.PERMISSION_DENIED, errno.EPERM: Code.PERMISSION_DENIED}
 
 
-class Session:
+class SftpSession:
     """One client: answers what it asks for. ``send`` takes the answers, several at once."""
 
     def __init__(self, files: Files, send: Callable[[list[bytes]], None], complain: Callable[[str], None]) -> None:
@@ -108,7 +108,7 @@ class Session:
         try:
             self._handlers[type(request)](request)
             return
-        except Refused as refused:
+        except RequestRefusal as refused:
             code, reason = refused.code, str(refused)
         except OSError as error:
             code, reason = _CODES.get(error.errno or 0, Code.FAILURE), error.strerror or str(error)
@@ -142,12 +142,12 @@ class Session:
 
     def _room(self) -> None:
         if len(self._open) >= MAX_HANDLES:
-            raise Refused(Code.FAILURE, f"{MAX_HANDLES} files are open, and no more may be")
+            raise RequestRefusal(Code.FAILURE, f"{MAX_HANDLES} files are open, and no more may be")
 
     def _file(self, handle: bytes) -> OpenFile:
         file = self._open.get(handle)
         if not isinstance(file, OpenFile):
-            raise Refused(Code.FAILURE, "no such file is open")
+            raise RequestRefusal(Code.FAILURE, "no such file is open")
         return file
 
     def _open_file(self, request: Open) -> None:
@@ -157,17 +157,17 @@ class Session:
     def _close(self, request: Close) -> None:
         opened = self._open.pop(request.handle, None)
         if opened is None:
-            raise Refused(Code.FAILURE, "no such file is open")
+            raise RequestRefusal(Code.FAILURE, "no such file is open")
         opened.close()
         self._answer(done(request.id))
 
     def _read(self, request: Read) -> None:
         file = self._file(request.handle)
         if file.limit is not None:
-            raise Refused(Code.PERMISSION_DENIED, "it is open for writing")
+            raise RequestRefusal(Code.PERMISSION_DENIED, "it is open for writing")
         length = min(request.length, MAX_DATA)
         if request.offset > MAX_OFFSET - length:
-            raise Refused(Code.FAILURE, f"no file reaches to byte {request.offset}")
+            raise RequestRefusal(Code.FAILURE, f"no file reaches to byte {request.offset}")
         data = os.pread(file.fd, length, request.offset)
         if data:
             self._answer(data_head(request.id, len(data)), data)
@@ -193,7 +193,7 @@ class Session:
         """Take what a client says of modes and times, and do nothing: the session decides on them."""
         self._files.stat(parse_path(request.path))
         if request.size is not None:
-            raise Refused(Code.PERMISSION_DENIED, "only the size of an open file can be set")
+            raise RequestRefusal(Code.PERMISSION_DENIED, "only the size of an open file can be set")
         self._answer(done(request.id))
 
     def _set_file_stat(self, request: SetFileStat) -> None:
@@ -209,7 +209,7 @@ class Session:
     def _read_folder(self, request: ReadFolder) -> None:
         listing = self._open.get(request.handle)
         if not isinstance(listing, OpenListing):
-            raise Refused(Code.FAILURE, "no such folder is open")
+            raise RequestRefusal(Code.FAILURE, "no such folder is open")
         names = list(itertools.islice(listing.names, _NAMES))
         self._answer(names_answer(request.id, names) if names else status(request.id, Code.EOF))
 
@@ -218,16 +218,16 @@ class Session:
 
     def _extended(self, request: Extended) -> None:
         if request.name != LIMITS:
-            raise Refused(Code.OP_UNSUPPORTED, "no such extension is known here")
+            raise RequestRefusal(Code.OP_UNSUPPORTED, "no such extension is known here")
         self._answer(limits_answer(request.id, MAX_HANDLES))
 
     def _other(self, request: Other) -> None:
-        raise Refused(Code.OP_UNSUPPORTED, f"requests of kind {request.kind} have no part in a transfer")
+        raise RequestRefusal(Code.OP_UNSUPPORTED, f"requests of kind {request.kind} have no part in a transfer")
 
 
 def answer_requests(files: Files, pipe: PeerPipe) -> bool:
     """Answer a client to its end; return whether that was where it should be. Raises ProtocolError, OSError."""
-    session = Session(files, pipe.send, pipe.complain)
+    session = SftpSession(files, pipe.send, pipe.complain)
     buffer = PacketBuffer()
     try:
         while True:

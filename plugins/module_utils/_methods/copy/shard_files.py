@@ -19,7 +19,7 @@ from typing import Collection, Iterator, NamedTuple
 from ..._tree.dirfd import Root
 from .fd_symlinks import view_name
 from .sftp_protocol import Access, Attributes, Code
-from .shard_list import Listed, ShardLists
+from .shard_list import ServedFile, ShardLists
 
 _NUMBER = rb"(0|[1-9][0-9]{0,9})"
 _PATH = re.compile(rb"|\.|/|(?:\./|/)?view-%s(?:/%s)?/?" % (_NUMBER, _NUMBER))
@@ -27,7 +27,7 @@ _FOLDER = Attributes(stat.S_IFDIR | 0o700, 0)
 FILE_MODE = stat.S_IFREG | 0o600
 
 
-class Refused(Exception):
+class RequestRefusal(Exception):
     """A request is answered with an error; the session goes on."""
 
     def __init__(self, code: Code, reason: str) -> None:
@@ -35,8 +35,8 @@ class Refused(Exception):
         self.code = code
 
 
-class Place(NamedTuple):
-    """What a path of the client's means: a file, a shard's folder (no number), or the folder of all."""
+class ServedPath(NamedTuple):
+    """Parsed path of a client: a file, a shard's folder (no number), or the folder of all."""
 
     shard: int | None
     number: int | None
@@ -47,13 +47,13 @@ class Place(NamedTuple):
         return b"/" + b"/".join(parts if self.number is None else [*parts, b"%d" % self.number])
 
 
-def parse_path(path: bytes) -> Place:
-    """Return what a path means; raise Refused for one that means nothing in a transfer."""
+def parse_path(path: bytes) -> ServedPath:
+    """Return what a path means; raise RequestRefusal for one that means nothing in a transfer."""
     found = _PATH.fullmatch(path)
     if found is None:
-        raise Refused(Code.PERMISSION_DENIED, f"{path[:200]!r} is no part of this transfer")
+        raise RequestRefusal(Code.PERMISSION_DENIED, f"{path[:200]!r} is no part of this transfer")
     shard, number = found.groups()
-    return Place(None if shard is None else int(shard), None if number is None else int(number))
+    return ServedPath(None if shard is None else int(shard), None if number is None else int(number))
 
 
 class OpenFile:
@@ -63,11 +63,13 @@ class OpenFile:
         self.fd, self.limit = fd, limit
 
     def writable_to(self, end: int) -> int:
-        """Return the descriptor for a change that reaches to ``end``; raise Refused."""
+        """Return the descriptor for a change that reaches to ``end``; raise RequestRefusal."""
         if self.limit is None:
-            raise Refused(Code.PERMISSION_DENIED, "it is open for reading")
+            raise RequestRefusal(Code.PERMISSION_DENIED, "it is open for reading")
         if end > self.limit:
-            raise Refused(Code.FAILURE, f"it is planned with {self.limit} bytes, and byte {end} was to be written")
+            raise RequestRefusal(
+                Code.FAILURE, f"it is planned with {self.limit} bytes, and byte {end} was to be written"
+            )
         return self.fd
 
     def close(self) -> None:
@@ -95,54 +97,54 @@ class Files:
         """Close what is open."""
         self._root.close()
 
-    def _listed(self, place: Place) -> Listed:
+    def _listed(self, place: ServedPath) -> ServedFile:
         if place.shard is None or place.number is None:
-            raise Refused(Code.FAILURE, "it is a folder")
+            raise RequestRefusal(Code.FAILURE, "it is a folder")
         found = self._lists.read(place.shard).get(place.number)
         if found is None:
-            raise Refused(Code.NO_SUCH_FILE, "no such file is wanted now")
+            raise RequestRefusal(Code.NO_SUCH_FILE, "no such file is wanted now")
         return found
 
-    def stat(self, place: Place) -> Attributes:
-        """Return the attributes of a place; raise Refused or OSError."""
+    def stat(self, place: ServedPath) -> Attributes:
+        """Return the attributes of a place; raise RequestRefusal or OSError."""
         if place.number is not None:
             return Attributes(FILE_MODE, self._size(self._listed(place)))
         if place.shard is not None and not self._lists.read(place.shard):
-            raise Refused(Code.NO_SUCH_FILE, "no such shard is under way")
+            raise RequestRefusal(Code.NO_SUCH_FILE, "no such shard is under way")
         return _FOLDER
 
     def sizes(self, shard: int) -> dict[int, int]:
         """Return the planned sizes of a shard's files by their numbers; none if it is not under way."""
         return {number: listed.size for number, listed in self._lists.read(shard).items()}
 
-    def _size(self, listed: Listed) -> int:
+    def _size(self, listed: ServedFile) -> int:
         raise NotImplementedError
 
-    def open(self, place: Place, access: int) -> OpenFile:
-        """Open a file; raise Refused or OSError."""
+    def open(self, place: ServedPath, access: int) -> OpenFile:
+        """Open a file; raise RequestRefusal or OSError."""
         raise NotImplementedError
 
-    def names(self, place: Place) -> OpenListing:
-        """List a folder; raise Refused."""
+    def names(self, place: ServedPath) -> OpenListing:
+        """List a folder; raise RequestRefusal."""
         raise NotImplementedError
 
 
 class SourceFiles(Files):
     """A source: the files can be read, and the folder of a shard listed."""
 
-    def _size(self, listed: Listed) -> int:
+    def _size(self, listed: ServedFile) -> int:
         return listed.size
 
-    def open(self, place: Place, access: int) -> OpenFile:
+    def open(self, place: ServedPath, access: int) -> OpenFile:
         """Open a regular file below the source's root for reading."""
         if access != Access.READ:
-            raise Refused(Code.PERMISSION_DENIED, "a source is only read from")
+            raise RequestRefusal(Code.PERMISSION_DENIED, "a source is only read from")
         return OpenFile(self._root.open_file(self._listed(place).path), None)
 
-    def names(self, place: Place) -> OpenListing:
+    def names(self, place: ServedPath) -> OpenListing:
         """List the numbers of a shard."""
         if place.shard is None or place.number is not None:
-            raise Refused(Code.PERMISSION_DENIED, "only the folder of a shard can be listed")
+            raise RequestRefusal(Code.PERMISSION_DENIED, "only the folder of a shard can be listed")
         sizes = self.sizes(place.shard)
         return OpenListing((b"%d" % number, Attributes(FILE_MODE, size)) for number, size in sizes.items())
 
@@ -154,7 +156,7 @@ class DestinationFiles(Files):
         super().__init__(lists, top)
         self._owners = owners
 
-    def _size(self, listed: Listed) -> int:
+    def _size(self, listed: ServedFile) -> int:
         parent, name = self._root.open_parent(listed.path)
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         self._check(found)
@@ -163,19 +165,19 @@ class DestinationFiles(Files):
     def _check(self, found: os.stat_result) -> None:
         """Refuse what this transfer has not made: it might be part of something else."""
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid not in self._owners:
-            raise Refused(Code.PERMISSION_DENIED, "what is in its place is not a file that this transfer made")
+            raise RequestRefusal(Code.PERMISSION_DENIED, "what is in its place is not a file that this transfer made")
 
-    def names(self, _place: Place) -> OpenListing:
+    def names(self, _place: ServedPath) -> OpenListing:
         """No client asks for what it brings itself."""
-        raise Refused(Code.PERMISSION_DENIED, "nothing can be listed at a destination")
+        raise RequestRefusal(Code.PERMISSION_DENIED, "nothing can be listed at a destination")
 
-    def open(self, place: Place, access: int) -> OpenFile:
+    def open(self, place: ServedPath, access: int) -> OpenFile:
         """Open a staged file for writing; it is made where an earlier run has left nothing of it.
 
         Appending means nothing here, since each piece says where it belongs.
         """
         if not access & Access.WRITE or access & (Access.READ | Access.EXCLUSIVE):
-            raise Refused(Code.PERMISSION_DENIED, "a destination is only written to")
+            raise RequestRefusal(Code.PERMISSION_DENIED, "a destination is only written to")
         listed = self._listed(place)
         parent, name = self._root.open_parent(listed.path)
         flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -19,24 +19,24 @@ from typing import Iterable, NamedTuple
 _FOLDER = "shards"
 
 
-class Listed(NamedTuple):
-    """One file: its path below the folder that is served, and its size as planned."""
+class ServedFile(NamedTuple):
+    """A file that the peer may access: its path below the folder that is served, and its planned size."""
 
     path: bytes
     size: int
 
 
-def dump(files: Iterable[tuple[int, Listed]]) -> bytes:
+def dump(files: Iterable[tuple[int, ServedFile]]) -> bytes:
     """Return a list as bytes."""
     return b"".join(b"%d %d %s\0" % (number, file.size, file.path) for number, file in files)
 
 
-def parse(data: bytes) -> dict[int, Listed]:
+def parse(data: bytes) -> dict[int, ServedFile]:
     """Return the files of a list by their numbers."""
     found = {}
     for line in data.split(b"\0")[:-1]:
         number, size, path = line.split(b" ", 2)
-        found[int(number)] = Listed(path, int(size))
+        found[int(number)] = ServedFile(path, int(size))
     return found
 
 
@@ -48,9 +48,9 @@ class ShardLists:
         shutil.rmtree(folder, ignore_errors=True)
         os.mkdir(folder, 0o700)
         self.fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        self._read: tuple[int, int, dict[int, Listed]] = (-1, -1, {})  # the last one: shard, inode, files
+        self._read: tuple[int, int, dict[int, ServedFile]] = (-1, -1, {})  # the last one: shard, inode, files
 
-    def write(self, shard: int, files: Iterable[tuple[int, Listed]]) -> None:
+    def write(self, shard: int, files: Iterable[tuple[int, ServedFile]]) -> None:
         """Let the peer have these files of a shard, by their numbers."""
         new = f"{shard}.new"
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
@@ -63,7 +63,7 @@ class ShardLists:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(str(shard), dir_fd=self.fd)
 
-    def read(self, shard: int) -> dict[int, Listed]:
+    def read(self, shard: int) -> dict[int, ServedFile]:
         """Return the files of a shard, by their numbers; none if there is no such shard now."""
         try:
             inode = os.stat(str(shard), dir_fd=self.fd).st_ino

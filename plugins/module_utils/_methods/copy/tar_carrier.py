@@ -203,7 +203,7 @@ def _level(algorithm: Any, level: Any) -> int:
     return int(level) if level else 1  # the quickest: more costs more time than it saves on any network
 
 
-class _Incoming:
+class _TarInput:
     """A shard on its way in: the tar that unpacks it, and what was counted."""
 
     def __init__(self, parent: int, name: bytes, folder: int, files: list[tuple[int, Entry]], meter: Meter) -> None:
@@ -226,8 +226,8 @@ class TarDest(DestCarrier):
         self._context = context
         self._flavour = flavour_of(context, "dest")
         self._owners = os.geteuid() == 0 and bool({"owner", "group"} & set(context.settings["preserve"]))
-        self._shards: dict[int, _Incoming] = {}
-        self._current: dict[int, _Incoming] = {}  # by stream
+        self._shards: dict[int, _TarInput] = {}
+        self._current: dict[int, _TarInput] = {}  # by stream
         self.argv = tar_command.extract_argv(self._flavour, ".", self._owners)  # in a shard's folder
 
     def expect(self, shard: int, files: list[tuple[int, Entry]]) -> dict[int, int]:
@@ -237,7 +237,7 @@ class TarDest(DestCarrier):
         with Root(temporary) as parent:
             folder = parent.open_directory(name)
         meter = _meter(self._context, [entry for _index, entry in files])
-        self._shards[shard] = _Incoming(temporary, name, folder, files, meter)
+        self._shards[shard] = _TarInput(temporary, name, folder, files, meter)
         return {}
 
     def take(self, stream: int, message: Said) -> None:
@@ -269,7 +269,7 @@ class TarDest(DestCarrier):
             self._end_file(shard)
             self._check_end(shard, message)
 
-    def _start(self, shard: _Incoming) -> None:
+    def _start(self, shard: _TarInput) -> None:
         shard.errors = tempfile.TemporaryFile(dir=self._context.folder)  # noqa: SIM115 - read when tar has ended
         confinement = Confinement(plan_unpacking(shard.folder))
         try:
@@ -286,7 +286,7 @@ class TarDest(DestCarrier):
         enlarge_pipe(pipe(shard.process.stdin).fileno())
 
     @staticmethod
-    def _write(shard: _Incoming, fd: int, data: Payload) -> None:
+    def _write(shard: _TarInput, fd: int, data: Payload) -> None:
         """Hand on contents; where tar (or the disk) takes no more, the rest is let go, and the files will be missed."""
         if shard.trouble:
             return
@@ -298,13 +298,13 @@ class TarDest(DestCarrier):
             shard.trouble = error.strerror or str(error)
 
     @staticmethod
-    def _end_file(shard: _Incoming) -> None:
+    def _end_file(shard: _TarInput) -> None:
         if shard.raw_fd >= 0:
             os.close(shard.raw_fd)
             shard.raw_fd = -1
 
     @staticmethod
-    def _check_end(shard: _Incoming, end: End) -> None:
+    def _check_end(shard: _TarInput, end: End) -> None:
         if (end.size, end.crc) != (shard.length, shard.crc):
             raise TransferFailed(
                 f"the stream of a shard arrived damaged: {shard.length} of {end.size} bytes, CRC-32 "
@@ -353,7 +353,7 @@ class TarDest(DestCarrier):
 class _Unpacked(Arrived):
     """What tar made of a shard."""
 
-    def __init__(self, shard: _Incoming) -> None:
+    def __init__(self, shard: _TarInput) -> None:
         self._shard = shard
         self._root = Root(shard.folder)
         self._last: tuple[bytes | None, int] = (None, -1)  # the fd is good until the root is asked for another

@@ -47,8 +47,8 @@ class Far:
 
 
 @dataclass(frozen=True)
-class Run:
-    """What is special about one run among those that make a transfer."""
+class RsyncRun:
+    """Options of one run among those that make a transfer."""
 
     dry: bool = False
     delete: bool = False
@@ -88,7 +88,7 @@ def has(settings: Settings, feature: str) -> bool:
     return min(versions(settings)) >= NEEDS[feature]
 
 
-def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: Run) -> list[str]:
+def build_argv(settings: Settings, side: str, root: bytes, far: Far, run: RsyncRun) -> list[str]:
     """Return the argv of one rsync on the driving end, whose ``side`` and ``root`` these are.
 
     Raises TransferFailed if the plan cannot be said to these versions of rsync.
@@ -269,7 +269,7 @@ def pattern_of(name: str) -> str:
     return "".join(f"\\{letter}" if letter in "*?[\\" else letter for letter in name)
 
 
-def _staging_options(settings: Settings, side: str, root: bytes, far: Far, run: Run) -> list[str]:
+def _staging_options(settings: Settings, side: str, root: bytes, far: Far, run: RsyncRun) -> list[str]:
     """One flat folder each; a partial of another file of the same name is a poor basis, but never a wrong one."""
     if not settings["partial"] or run.dry or settings.get("inplace"):  # a dry run finds no staging folder
         return []

@@ -18,7 +18,7 @@ from typing import Callable, Sequence
 from ..._core import subprocesses
 from ..._core.subprocesses import pipe
 from .server_command import user_variables
-from .watch import Watch
+from .watch import StallWatch
 
 GRACE = 5.0  # seconds between the request to end and SIGKILL: time to keep what has arrived as a partial
 _LOOK = 0.2  # seconds between looks at the stop event
@@ -32,7 +32,7 @@ def run(
     stdin: bytes = b"",
     stop: threading.Event | None = None,
     limit: float | None = None,
-    watch: Watch | None = None,
+    watch: StallWatch | None = None,
     keeps: Sequence[int] = (),
 ) -> int:
     """Run a program to its end; give its exit code, or the negative number of the signal that ended it.

@@ -31,28 +31,28 @@ _BY_NAME = ("--usermap", "--groupmap", "--chown")
 
 
 @dataclass(frozen=True)
-class Confinement:
-    """What is in force, and why nothing better is."""
+class RootConfinement:
+    """The measure in force that keeps rsync inside the root, and why there is no better one."""
 
     kind: str
     why_not: str = ""
 
 
-def decide_confinement(settings: Settings, side: str, version: tuple[int, ...], may_chroot: bool) -> Confinement:
+def decide_confinement(settings: Settings, side: str, version: tuple[int, ...], may_chroot: bool) -> RootConfinement:
     """Decide for the serving end, whose ``side``, ``version`` of rsync and right to change its root these are."""
     outside = _needs_outside(settings, side)
     if outside:
-        return Confinement(NOTHING, outside)
+        return RootConfinement(NOTHING, outside)
     no_chroot = _needs_names(settings) or ("" if may_chroot else "only root can change its root folder")
     if not no_chroot:
-        return Confinement(CHROOT)
+        return RootConfinement(CHROOT)
     if version >= CONFINES:
-        return Confinement(CONFINE_ROOT)
+        return RootConfinement(CONFINE_ROOT)
     dotted = ".".join(map(str, version))
-    return Confinement(NOTHING, f"{no_chroot}, and rsync {dotted} has no --confine-root (3.5.0 and newer)")
+    return RootConfinement(NOTHING, f"{no_chroot}, and rsync {dotted} has no --confine-root (3.5.0 and newer)")
 
 
-def why_not_untrusted(settings: Settings, side: str, confinement: Confinement) -> str:
+def why_not_untrusted(settings: Settings, side: str, confinement: RootConfinement) -> str:
     """Return why the serving end's rsync cannot run for a peer that is not trusted; empty if it can."""
     if not confinement.kind:
         return confinement.why_not

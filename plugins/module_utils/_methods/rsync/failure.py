@@ -17,8 +17,8 @@ COMPLETE, PROTOCOL, PARTIAL, VANISHED = 0, 2, 23, 24
 _NETWORK_CODES = {10, 12, 30, 35, 255}
 
 
-class Failure(NamedTuple):
-    """Why a run failed as a whole."""
+class RsyncFailure(NamedTuple):
+    """Reason for the failure of a whole run."""
 
     text: str
     transient: bool  # the network's doing: worth another connection
@@ -191,7 +191,7 @@ _CODES = {
 }
 
 
-def classify(code: int, output: str) -> Failure | None:
+def classify(code: int, output: str) -> RsyncFailure | None:
     """Return why a run with this exit code and these messages failed; None if it did not fail as a whole.
 
     Exit codes 23 (some paths failed: they are listed one by one) and 24 (some vanished) are none, unless the text
@@ -202,14 +202,16 @@ def classify(code: int, output: str) -> Failure | None:
     for pattern, meaning, transient in _TEXTS:
         found = re.search(pattern, output)
         if found:
-            return Failure(meaning.format(*found.groups()), transient)
+            return RsyncFailure(meaning.format(*found.groups()), transient)
     if code == PARTIAL:
         return None
     if code < 0:
-        return Failure(f"rsync was ended by signal {-code}. What has arrived is kept: run the transfer again", True)
+        return RsyncFailure(
+            f"rsync was ended by signal {-code}. What has arrived is kept: run the transfer again", True
+        )
     meaning = _CODES.get(code, "rsync failed")
     said = next((line for line in reversed(output.splitlines()) if line.strip()), "it said nothing")
-    return Failure(
+    return RsyncFailure(
         f"{meaning} (exit code {code}: {said}). Run the transfer again to resume",
         code in _NETWORK_CODES,
     )

@@ -18,15 +18,15 @@ from ..._tree.staging import open_staging
 from ..ssh.client_check import check_connection
 from ..ssh.client_command import bracketed_host, known_hosts_lines, rsync_shell, ssh_command, ssh_host
 from ..ssh.failure import explain
-from ..ssh.server import Handler, Refused, SshServer
+from ..ssh.server import CommandRefusal, Handler, SshServer
 from ..ssh.service import Service, Work
 from . import child as rsync_child
 from . import passes as rsync_passes
 from .argv import FAR_LIST, Far, versions, withheld_rules
 from .chrooted import chrooting, may_change_root
-from .confinement import CHROOT, CONFINE_ROOT, Confinement, decide_confinement, why_not_untrusted
+from .confinement import CHROOT, CONFINE_ROOT, RootConfinement, decide_confinement, why_not_untrusted
 from .leftover import adopt
-from .run import Line
+from .run import RsyncPeer
 from .server_command import (
     LISTS,
     CommandRefused,
@@ -53,7 +53,7 @@ class _RsyncServer(SshServer):
     ``ready`` also holds ``root``, as messages name it, ``leftover``, ``private`` and how rsync is ``confined``.
     """
 
-    def __init__(self, context: Context, confinement: Confinement) -> None:
+    def __init__(self, context: Context, confinement: RootConfinement) -> None:
         super().__init__(context, rsync_handler(context, confinement), chroots=confinement.kind == CHROOT)
         self.ready["root"] = "/" if confinement.kind == CHROOT else os.fsdecode(context.root)
         self.ready["confined"] = confinement.kind
@@ -67,7 +67,7 @@ def serve(context: Context) -> Server:
     return _RsyncServer(context, own_confinement(context))
 
 
-def own_confinement(context: Context) -> Confinement:
+def own_confinement(context: Context) -> RootConfinement:
     """Decide what confines rsync on the serving end. Raises TransferFailed if it must be confined and cannot be."""
     settings = context.settings
     found = decide_confinement(settings, context.side, tuple(settings["rsync"][context.side]), may_change_root())
@@ -80,7 +80,7 @@ def own_confinement(context: Context) -> Confinement:
     return found
 
 
-def rsync_handler(context: Context, confinement: Confinement) -> Handler:
+def rsync_handler(context: Context, confinement: RootConfinement) -> Handler:
     """Return what decides on each command that the driving end asks for."""
     confined = confinement.kind
     folders, keeps = own_folders(context, confined), own_descriptors(context)
@@ -98,11 +98,11 @@ def rsync_handler(context: Context, confinement: Confinement) -> Handler:
         if command == VITALS:
             return own_vitals(os.getpid(), lambda: Tickets(context.folder).read().paused)
         if not is_rsync(command):
-            raise Refused(f"{command[:200]!r} is no part of a transfer with rsync")
+            raise CommandRefusal(f"{command[:200]!r} is no part of a transfer with rsync")
         try:
             argv = server_argv(command, context.side, folders, context.settings, confined)
         except CommandRefused as refused:
-            raise Refused(str(refused)) from refused
+            raise CommandRefusal(str(refused)) from refused
         if context.side == "dest" and not context.settings["check"] and is_alone:
             adopt(open_staging(context))  # an earlier receiver may have been killed
         if run is not None:
@@ -127,7 +127,7 @@ def drive(context: Context) -> Outcome:
         timeout=context.settings["timeout"],
     )
     check_connection(ssh, peer["address"], context.settings["id"])
-    line = Line(
+    line = RsyncPeer(
         far=Far(address=f"{bracketed_host(peer['address'])}:./", shell=rsync_shell(ssh)),
         far_roots=(peer.get("root", ""), "/"),
         explain=lambda stderr, code: explain(stderr, code) or "",

@@ -35,10 +35,10 @@ from ..._model.entry import WHOLE_BYTES
 from ..._model.paths import unescape
 from ..._tree.dirfd import Root
 from ..._tree.holes import count_holes
-from .argv import FAR_LIST, Run, pattern_of
+from .argv import FAR_LIST, RsyncRun, pattern_of
 from .output import IN_THE_WAY, Item, PathError
-from .run import Line, Result, Runner
-from .shards import Listed, Lists, divide, for_files_from
+from .run import RsyncPeer, RsyncResult, RsyncRunner
+from .shards import Lists, SourceEntry, divide, for_files_from
 from .source_list import list_source
 from .tally import Tally
 
@@ -48,7 +48,7 @@ _NEW_ROOT = ".d..t......"  # as a run says it of a root that was made for it
 DivideSource = Callable[[], Lists]
 
 
-def transfer(context: Context, line: Line, divide_far: DivideSource | None = None) -> Outcome:
+def transfer(context: Context, line: RsyncPeer, divide_far: DivideSource | None = None) -> Outcome:
     """Do the whole transfer from the driving end, and account for it.
 
     ``divide_far`` has a source on the peer divided there; without it a source there cannot be divided.
@@ -61,7 +61,7 @@ def transfer(context: Context, line: Line, divide_far: DivideSource | None = Non
 
 
 class _Transfer:
-    def __init__(self, context: Context, line: Line, divide_far: DivideSource | None) -> None:
+    def __init__(self, context: Context, line: RsyncPeer, divide_far: DivideSource | None) -> None:
         self.context, self.settings = context, context.settings
         self.outcome = Outcome(
             owners=dict(self.settings.get("owner_map") or {}), time_units=dict(self.settings["time_units"])
@@ -69,7 +69,7 @@ class _Transfer:
         self._here = context.side == "source"
         holes = self._holes_of if self._here else lambda _item: 0
         self.tally = Tally(self.outcome, context.progress, self.settings["changes_max"], holes)
-        self.runner = Runner(context, line, self.tally)
+        self.runner = RsyncRunner(context, line, self.tally)
         self._divide_far = None if self._here else divide_far
         self._folder = ""  # for lists of names
         self._excluded = ""  # the list of those that are not linked; empty if there are none
@@ -126,17 +126,17 @@ class _Transfer:
             self._conclude(result)
         self._finish_progress()
 
-    def _whole(self) -> Run:
+    def _whole(self) -> RsyncRun:
         if self.settings["only"] is None:
-            return Run()
+            return RsyncRun()
         if (
             self._divide_far is not None and self.runner.line.keeps_lists
         ):  # it sends what it has in a list of its own, whatever we would say
-            return Run(files_from=f":{FAR_LIST}/only")
+            return RsyncRun(files_from=f":{FAR_LIST}/only")
         path = os.path.join(self._folder, "only")
         with open(path, "wb") as stream:
             stream.write(for_files_from(os.fsencode(self.settings["only"])))
-        return Run(files_from=path)
+        return RsyncRun(files_from=path)
 
     def _exclude(self) -> str:
         """List what must not be linked; return the path of the list, and an empty one if nothing is."""
@@ -148,7 +148,7 @@ class _Transfer:
             stream.writelines(os.fsencode(f"/{pattern_of(path)}\0") for path in paths)
         return path
 
-    def _predict(self, whole: Run) -> None:
+    def _predict(self, whole: RsyncRun) -> None:
         """Check mode: one trial run that says what all the passes would do."""
         delete = bool(self.settings["delete"]) and self.settings["only"] is None
         with self._phase("predict"), self._total_in_background(True):
@@ -180,14 +180,14 @@ class _Transfer:
         self._deletions.add(path)
         return is_counted
 
-    def _delete_after(self, first: Result) -> None:
+    def _delete_after(self, first: RsyncResult) -> None:
         if not first.complete_but_for_obstacles or first.deletes_skipped:
             self._conclude(first)
             if first.failure is None:
                 self._nothing_deleted()
             return
         links = not self._excluded
-        run = Run(delete=True, max_delete=self.settings["max_delete"], again=True, settled=True, links=links)
+        run = RsyncRun(delete=True, max_delete=self.settings["max_delete"], again=True, settled=True, links=links)
         if self.settings["max_delete"] is not None or _is_empty(first):
             with self._phase("count_deletions"):
                 refused = self._refused_deletions(replace(run, dry=True, max_delete=None), first)
@@ -202,7 +202,7 @@ class _Transfer:
         if second.deletes_skipped:
             self._nothing_deleted()
 
-    def _refused_deletions(self, trial: Run, first: Result) -> str:
+    def _refused_deletions(self, trial: RsyncRun, first: RsyncResult) -> str:
         self._deletions.clear()
 
         def count(item: Item) -> None:
@@ -210,14 +210,14 @@ class _Transfer:
                 self._is_counted(item)
 
         silent = Tally(Outcome(), type(self.context.progress)(), 0)
-        result = Runner(self.context, self.runner.line, silent).run(trial, count)
+        result = RsyncRunner(self.context, self.runner.line, silent).run(trial, count)
         if result.failure is not None:
             return result.failure.text
         if not result.complete_but_for_obstacles:
             return "the deletions could not be counted, so nothing was deleted:\n" + result.output
         return self._too_many(len(self._deletions), first)
 
-    def _too_many(self, deletions: int, result: Result) -> str:
+    def _too_many(self, deletions: int, result: RsyncResult) -> str:
         """Return why so many deletions are not made; empty if they may be."""
         limit = self.settings["max_delete"]
         if limit is None and _is_empty(result) and deletions:
@@ -264,7 +264,7 @@ class _Transfer:
         self.tally.listed(lists.files, lists.bytes, lists.holes)
         return lists
 
-    def _until_stopped(self, entries: Iterable[Listed]) -> Iterator[Listed]:
+    def _until_stopped(self, entries: Iterable[SourceEntry]) -> Iterator[SourceEntry]:
         for entry in entries:
             if self.context.stop.is_set():
                 raise TransferFailed(STOPPED)
@@ -273,7 +273,7 @@ class _Transfer:
     def _shards(self, lists: Lists) -> bool:
         """Make the directories, then run the lists side by side; False if that failed as a whole."""
         with self._phase("directories"):
-            first = self.runner.run(Run(files_from=lists.directories, directories_only=True))
+            first = self.runner.run(RsyncRun(files_from=lists.directories, directories_only=True))
         if first.failure is not None:
             self._conclude(first)
             return False
@@ -281,7 +281,7 @@ class _Transfer:
         files = counted(lists.files, "file", "files")
         self.context.log(f"{counted(shares, 'run', 'runs')} of rsync for {files}, {lists.bytes} bytes")
         with self._phase("shards"), ThreadPoolExecutor(shares) as pool:
-            runs = [Run(files_from=path, shares=shares, exclude_from=self._excluded) for path in lists.shards]
+            runs = [RsyncRun(files_from=path, shares=shares, exclude_from=self._excluded) for path in lists.shards]
             results = list(pool.map(self.runner.run, runs))
         failed = next((result for result in results if result.failure is not None), None)
         if failed is not None:
@@ -307,7 +307,7 @@ class _Transfer:
 
     # the outcome
 
-    def _conclude(self, result: Result, vanished: int = 0) -> None:
+    def _conclude(self, result: RsyncResult, vanished: int = 0) -> None:
         for error in result.errors:
             self.outcome.error(error.path, self._reason(error, result))
         self.outcome.errors_total += result.errors_total - len(result.errors)
@@ -322,7 +322,7 @@ class _Transfer:
             )
         self._resumed(result)
 
-    def _reason(self, error: PathError, result: Result) -> str:
+    def _reason(self, error: PathError, result: RsyncResult) -> str:
         """Return what went wrong with a path, and for a directory in the way what to do about it."""
         if error.kind != "in the way":
             return error.reason
@@ -334,7 +334,7 @@ class _Transfer:
             return f"{IN_THE_WAY}, and nothing is deleted"
         return f"{IN_THE_WAY}, and the filter rules protect what is in it. Move that away, or change the rules"
 
-    def _resumed(self, *results: Result) -> None:
+    def _resumed(self, *results: RsyncResult) -> None:
         leftover = self.context.serve.get("leftover") or self.context.peer.get("leftover")
         again = any(result.connections > 1 for result in results)
         self.outcome.resumed = self.outcome.resumed or again or bool(leftover and self.outcome.bytes_matched)
@@ -393,5 +393,5 @@ class _Transfer:
             self.outcome.warnings += staging_left_out(left_out, self.settings["id"])
 
 
-def _is_empty(result: Result) -> bool:
+def _is_empty(result: RsyncResult) -> bool:
     return result.statistics.get("Number of files", 0) <= 1  # the root alone

@@ -22,13 +22,13 @@ from ..._model.ticket import PAUSED, paused_too_long
 from ..._tree.held_root import program_path
 from ..._tree.staging import open_staging
 from . import child as rsync_child
-from .argv import Far, Run, build_argv, compares_contents
-from .failure import COMPLETE, PARTIAL, PROTOCOL, VANISHED, Failure, classify
+from .argv import Far, RsyncRun, build_argv, compares_contents
+from .failure import COMPLETE, PARTIAL, PROTOCOL, VANISHED, RsyncFailure, classify
 from .leftover import adopt
 from .output import ErrorReader, Item, OutputReader, PathError
 from .server_command import older_paths
 from .tally import Tally
-from .watch import Vitals, Watch
+from .watch import StallWatch, Vitals
 
 PATIENCE = 300  # seconds without progress, where the plan sets no limit
 _GONE = (
@@ -58,8 +58,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds before another connection is m
 
 
 @dataclass(frozen=True)
-class Line:
-    """The way to the peer."""
+class RsyncPeer:
+    """Connection to the peer's rsync."""
 
     far: Far
     stdin: bytes = b""  # the daemon's password
@@ -71,8 +71,8 @@ class Line:
 
 
 @dataclass
-class Result:
-    """How a run ended."""
+class RsyncResult:
+    """Outcome of one run of rsync."""
 
     code: int = 0
     statistics: dict[str, int] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Result:
     vanished: int = 0
     skipped_special: int = 0
     deletes_skipped: bool = False
-    failure: Failure | None = None
+    failure: RsyncFailure | None = None
     output: str = ""  # the last lines of messages
     connections: int = 1
     is_trapped: bool = False  # it waited for ever, or gave up, at a directory in the way of a file with hard links
@@ -112,10 +112,10 @@ class Result:
         return self.failure is None and self.errors_total == self.in_the_way
 
 
-class Runner:
+class RsyncRunner:
     """Makes runs of rsync for one context over one line, and counts them in one tally."""
 
-    def __init__(self, context: Context, line: Line, tally: Tally) -> None:
+    def __init__(self, context: Context, line: RsyncPeer, tally: Tally) -> None:
         self.context, self.line, self.tally = context, line, tally
         self._numbers = itertools.count()
         self._prefix = f"@{context.settings['id'][:8]} "
@@ -124,11 +124,11 @@ class Runner:
         roots = {root.rstrip("/") + "/" for root in (self._root, os.fsdecode(self._held), *line.far_roots) if root}
         self._roots = sorted(roots, key=len, reverse=True)
 
-    def argv(self, run: Run) -> list[str]:
+    def argv(self, run: RsyncRun) -> list[str]:
         """Return the argv of a run as a person reads it: it is started with open folders in place of their paths."""
         return build_argv(self.context.settings, self.context.side, self.context.root, self.line.far, run)
 
-    def _held_argv(self, run: Run) -> list[str]:
+    def _held_argv(self, run: RsyncRun) -> list[str]:
         settings = self.context.settings
         if self.context.side == "dest":
             older = [os.fsdecode(path) for path in older_paths(self.context)]
@@ -139,7 +139,7 @@ class Runner:
         """Return what rsync said with the root as the user knows it."""
         return text.replace(os.fsdecode(self._held), self._root)
 
-    def run(self, run: Run, on_item: Callable[[Item], None] | None = None) -> Result:
+    def run(self, run: RsyncRun, on_item: Callable[[Item], None] | None = None) -> RsyncResult:
         """Run until rsync has come to its own end, connecting again while there is progress.
 
         A broken connection is made again as long as something happened within the ``timeout`` of the plan (seconds).
@@ -167,7 +167,7 @@ class Runner:
             if self.tally.activity == 0:
                 return result
             if time.monotonic() - self.tally.active_at > limit:
-                result.failure = Failure(_LOST.format(limit, failure.text), True)
+                result.failure = RsyncFailure(_LOST.format(limit, failure.text), True)
                 return result
             if self.tally.activity != known_activity:
                 pause, known_activity = FIRST_PAUSE, self.tally.activity
@@ -178,13 +178,13 @@ class Runner:
             pause = min(LONGEST_PAUSE, pause * 2)
         raise AssertionError("unreachable")
 
-    def _adopt(self, run: Run) -> None:
+    def _adopt(self, run: RsyncRun) -> None:
         """Let the next run use the partial files of one that was interrupted, where they are here."""
         if self.context.side == "dest" and run.shares == 1 and not run.dry:
             adopt(open_staging(self.context))
 
-    def _once(self, run: Run, on_item: Callable[[Item], None]) -> Result:
-        number, result = next(self._numbers), Result(deletes=run.delete)
+    def _once(self, run: RsyncRun, on_item: Callable[[Item], None]) -> RsyncResult:
+        number, result = next(self._numbers), RsyncResult(deletes=run.delete)
         output = OutputReader(
             self._prefix,
             on_item,
@@ -192,12 +192,12 @@ class Runner:
         )
         messages = ErrorReader(lambda error: self._path_error(result, error))
         stop = self.context.stop
-        argv = self._held_argv(Run(**dict(vars(run), item_prefix=self._prefix)))
+        argv = self._held_argv(RsyncRun(**dict(vars(run), item_prefix=self._prefix)))
         keeps = [fd for fd in (self.context.root_fd, *(self.context.older_fds or ())) if fd >= 0]
         limit = self.context.settings["timeout"] or PATIENCE
         may_hash = compares_contents(self.context.settings)
         tickets = Tickets(self.context.folder, self.context.log)
-        watch = Watch(
+        watch = StallWatch(
             limit, self.line.vitals, lambda: bool(self._trap(result)), may_hash, lambda: tickets.read().paused
         )
         try:
@@ -213,9 +213,9 @@ class Runner:
         result.output = self._shown("\n".join([*output.remarks, *messages.tail]))
         result.is_trapped = bool(self._trap(result)) and (watch.has_stalled or result.code == PROTOCOL)
         if watch.has_stalled:
-            result.failure = Failure(_STALLED.format(limit, self._trap(result) or _STALLED_SOMEWHERE), False)
+            result.failure = RsyncFailure(_STALLED.format(limit, self._trap(result) or _STALLED_SOMEWHERE), False)
         elif result.is_trapped:
-            result.failure = Failure(_TRIPPED.format(self._trap(result)), False)
+            result.failure = RsyncFailure(_TRIPPED.format(self._trap(result)), False)
         else:
             result.failure = self._failure(result, self._shown("\n".join([*output.remarks, *messages.general])))
         if result.failure is None:
@@ -235,31 +235,31 @@ class Runner:
             packed = max(0, statistics.get(moved, 0) - statistics.get("File list size", 0))
         self.tally.completed(number, statistics, packed)
 
-    def _failure(self, result: Result, messages: str) -> Failure | None:
+    def _failure(self, result: RsyncResult, messages: str) -> RsyncFailure | None:
         if self.context.stop.is_set():
-            return Failure("the transfer was told to stop. What has arrived is kept: run it again to go on", False)
+            return RsyncFailure("the transfer was told to stop. What has arrived is kept: run it again to go on", False)
         # Disk full and the like are said of a path, but end the run: then the messages about paths count too.
         fatal = result.code not in (COMPLETE, PARTIAL, VANISHED)
         failure = classify(result.code, result.output if fatal else f"{messages}\n{result.no_room}")
         if failure is None:
             if result.code == PARTIAL and not result.errors_total and not result.deletes_skipped:
                 said = messages.strip() or "it did not say which"
-                return Failure(f"rsync reports that some entries could not be transferred: {said}", False)
+                return RsyncFailure(f"rsync reports that some entries could not be transferred: {said}", False)
             return None
         if PAUSED in result.output:  # as the peer's job said
-            return Failure(paused_too_long(self.context.settings["timeout"]), False)
+            return RsyncFailure(paused_too_long(self.context.settings["timeout"]), False)
         if self.tally.activity and self.line.gone and re.search(self.line.gone, result.output):
-            return Failure(_GONE, False)
+            return RsyncFailure(_GONE, False)
         explained = self.line.explain(result.output, result.code)
-        return Failure(explained, failure.transient) if explained else failure
+        return RsyncFailure(explained, failure.transient) if explained else failure
 
-    def _trap(self, result: Result) -> str:
+    def _trap(self, result: RsyncResult) -> str:
         """Return what a run has met that rsync is known to go wrong with; empty if it has not."""
         keeps_links = "hardlinks" in self.context.settings["preserve"]
         place = next((error.path for error in result.errors if keeps_links and error.kind == "in the way"), "")
         return _HARD_LINK.format(f'"{place}"') if place else ""
 
-    def _path_error(self, result: Result, error: PathError) -> None:
+    def _path_error(self, result: RsyncResult, error: PathError) -> None:
         if error.kind == "vanished":
             result.vanished += 1
             return

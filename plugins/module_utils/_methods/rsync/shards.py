@@ -21,8 +21,8 @@ BIG = 64 << 20  # bytes: a file that can unbalance the lists
 ENTRY_COST = 64 << 10  # bytes that could be sent in the time that an entry takes beside its contents
 
 
-class Listed(NamedTuple):
-    """One entry of the source, with what dividing needs to know."""
+class SourceEntry(NamedTuple):
+    """An entry of the source, as far as dividing it into shards needs it."""
 
     path: bytes  # below the root; the root itself is b""
     is_directory: bool
@@ -64,7 +64,7 @@ def for_files_from(path: bytes) -> bytes:
     return b"./" + path + b"\0"
 
 
-def divide(entries: Iterable[Listed], count: int, folder: str) -> Lists:
+def divide(entries: Iterable[SourceEntry], count: int, folder: str) -> Lists:
     """Write the lists into ``folder``, for up to ``count`` runs at the same time."""
     directories = os.path.join(folder, "directories")
     paths = [os.path.join(folder, f"shard-{number}") for number in range(count)]
@@ -75,13 +75,15 @@ def divide(entries: Iterable[Listed], count: int, folder: str) -> Lists:
     return Lists(directories, [path for path, share in zip(paths, work) if share], files, size, holes)
 
 
-def _deal(entries: Iterable[Listed], streams: list[BinaryIO], directories: BinaryIO) -> tuple[list[int], int, int, int]:
+def _deal(
+    entries: Iterable[SourceEntry], streams: list[BinaryIO], directories: BinaryIO
+) -> tuple[list[int], int, int, int]:
     work = [0] * len(streams)
     placed: dict[tuple[int, int], int] = {}  # hard link group: its list
-    big: list[Listed] = []
+    big: list[SourceEntry] = []
     files = size = holes = 0
 
-    def place(entry: Listed, cost: int) -> int:
+    def place(entry: SourceEntry, cost: int) -> int:
         shard = work.index(min(work))
         work[shard] += cost
         streams[shard].write(for_files_from(entry.path))

@@ -15,7 +15,7 @@ from ..._model.filters import Filters
 from ..._tree.dirfd import Root
 from ..._tree.holes import count_holes
 from ..._tree.walk import walk
-from .shards import Listed
+from .shards import SourceEntry
 
 
 def list_source(
@@ -23,7 +23,7 @@ def list_source(
     settings: Settings,
     on_staging: Callable[[bytes], None] = lambda _path: None,
     top: bytes | int | None = None,
-) -> Iterator[Listed]:
+) -> Iterator[SourceEntry]:
     """Yield what the plan lets through, directories before their contents; what cannot be read is rsync's to report.
 
     ``top``: the root, where it is open already. Raises ValueError for a filter rule that only rsync itself can follow.
@@ -42,4 +42,4 @@ def list_source(
         for entry in found:
             content = count_holes(tree, entry).content if entry.has_large_holes else entry.size
             size, content = (entry.size, content) if entry.type == REGULAR else (0, 0)
-            yield Listed(entry.path, entry.type == DIRECTORY, size, entry.link_id, size - content)
+            yield SourceEntry(entry.path, entry.type == DIRECTORY, size, entry.link_id, size - content)

@@ -84,7 +84,7 @@ def decode(text: bytes) -> Vitals | None:
     return None
 
 
-class Watch:
+class StallWatch:
     """Detects when a run of rsync has made no progress for ``limit`` seconds, on either side.
 
     ``ask_far`` looks on the peer; where that cannot tell (None), or nobody can here, the run counts as stalled

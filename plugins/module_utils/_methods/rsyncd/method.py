@@ -20,8 +20,8 @@ from ..._model.filters import Filters
 from ..._model.paths import escape
 from ..._tree.walk import walk
 from ..rsync import passes as rsync_passes
-from ..rsync.argv import Far, Run, versions
-from ..rsync.run import Line, Runner
+from ..rsync.argv import Far, RsyncRun, versions
+from ..rsync.run import RsyncPeer, RsyncRunner
 from ..rsync.tally import Tally
 from ..ssh.client_command import bracketed_host
 from .conf import MODULE, USER, boolean
@@ -59,7 +59,7 @@ def drive(context: Context) -> Outcome:
     return outcome
 
 
-def daemon_line(context: Context) -> Line:
+def daemon_line(context: Context) -> RsyncPeer:
     """Return how the daemon is reached; its password goes to rsync's standard input."""
     module, peer, settings = context.settings.get("rsyncd_module"), context.peer, context.settings
     password = context.secrets.get("rsyncd_password" if module else "daemon", "")
@@ -76,7 +76,7 @@ def daemon_line(context: Context) -> Line:
         base=base,
         link_dest=tuple(link_dest or ()),
     )
-    return Line(
+    return RsyncPeer(
         far=far,
         stdin=f"{password}\n".encode() if password else b"",
         far_roots=(peer.get("root", ""), f"/{subpath}"),
@@ -121,7 +121,7 @@ def kept_without_chroot(path: bytes, target: bytes) -> bool:
     return tidy and climbs <= path.count(b"/")
 
 
-def _ask(context: Context, line: Line) -> None:
+def _ask(context: Context, line: RsyncPeer) -> None:
     """Make a trial run over no file at all, with every option of the real one; raises where the daemon declines."""
     with tempfile.NamedTemporaryFile(dir=context.folder, prefix="nothing-") as nothing:
         silent = Tally(Outcome(), type(context.progress)(), 0)
@@ -129,7 +129,7 @@ def _ask(context: Context, line: Line) -> None:
         # No name but the root's: an empty list would end before the module's own checks.
         nothing.write(b"./\0")
         nothing.flush()
-        result = Runner(context, line, silent).run(Run(dry=True, delete=delete, files_from=nothing.name))
+        result = RsyncRunner(context, line, silent).run(RsyncRun(dry=True, delete=delete, files_from=nothing.name))
     if result.failure is not None:
         kind = PeerUnreachable if result.failure.transient else TransferFailed
         where = re.sub(r"^rsync://(?:[^@]*@)?", "", line.far.address).rstrip("/")

@@ -34,7 +34,7 @@ from .forced_command import SOCKET
 from .forced_command_socket import Handed, listen, receive
 from .service import Program, Service, Work, start
 
-__all__ = ["Handler", "Refused", "Service", "SshServer", "Work"]
+__all__ = ["CommandRefusal", "Handler", "Service", "SshServer", "Work"]
 
 KEY_LIFE = 24 * 3600  # seconds that a key holds which nobody takes back
 KEY_RENEWAL = 3600.0  # seconds
@@ -42,11 +42,12 @@ REFUSED = 126  # exit code of a command that was not allowed
 SPARE_SESSIONS = 16  # over one for each stream: broken ones may linger, and the driving end asks things in between
 
 
-class Refused(Exception):
+class CommandRefusal(Exception):
     """The peer requested a command that is not part of this transfer. The text is sent to it."""
 
 
-# Called with the requested command, and whether no other program is at work; none begins meanwhile. Raises Refused.
+# Called with the requested command, and whether no other program is at work; none begins meanwhile. Raises
+# CommandRefusal.
 Handler = Callable[[str, bool], Work]
 
 
@@ -264,7 +265,7 @@ class SshServer(Server):
             return 0
         try:
             program = self._begin(command, handed)
-        except (Refused, OSError) as problem:
+        except (CommandRefusal, OSError) as problem:
             self._context.log(f"refused: {command[:200]!r}: {problem}")
             os.write(handed.stderr, f"longhaul: {problem}\n".encode("utf-8", "replace"))
             return REFUSED

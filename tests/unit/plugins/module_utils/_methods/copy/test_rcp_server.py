@@ -18,7 +18,7 @@ from typing import Any, Iterator
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import rcp_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.rcp_server import send_files, take_files
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import Listed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import ServedFile
 from ansible_collections.longhaul.fleet.tests.support import scp_client
 from ansible_collections.longhaul.fleet.tests.support.served_ground import FILES, SIZE, Ground
 from hypothesis import given, settings
@@ -129,7 +129,7 @@ def test_nothing_but_the_plan_is_taken(dest, capfd):
 def test_acknowledgements_do_not_fill_the_pipe(dest):
     """With many files they come in turns, so that neither end waits for the other."""
     count = 3 * rcp_server._AHEAD
-    dest.lists.write(3, [(number, Listed(b"%032x" % (number % 2), SIZE)) for number in range(count)])
+    dest.lists.write(3, [(number, ServedFile(b"%032x" % (number % 2), SIZE)) for number in range(count)])
     with dest.served(take_files) as (writer, reader):
         os.set_blocking(reader, False)
         os.write(writer, b"D0755 0 view-3\n")
@@ -235,7 +235,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import shard_files, shard_list
 _name, job, side, top, count = sys.argv[:5]
 lists = shard_list.ShardLists(job)
-lists.write(0, [(n, shard_list.Listed(b"%d" % n, (n % 7) * 100_000)) for n in range(int(count))])
+lists.write(0, [(n, shard_list.ServedFile(b"%d" % n, (n % 7) * 100_000)) for n in range(int(count))])
 fd = os.open(top, os.O_RDONLY)
 dest = lambda: shard_files.DestinationFiles(lists, fd, {os.geteuid()})
 make = (lambda: shard_files.SourceFiles(lists, fd)) if side == "source" else dest

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import rcp_server, scp, sftp, sftp_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.common import failure
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import CommandRefusal
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, Pair, settings
@@ -206,12 +206,12 @@ def test_what_the_serving_side_lets_scp_do(command, side):
     ],
 )
 def test_the_serving_scp_refuses(command, side):
-    with pytest.raises(Refused):
+    with pytest.raises(CommandRefusal):
         scp.talk_of(command, side)
 
 
 @pytest.mark.parametrize("command", ["/usr/lib/openssh/sftp-server", "sftp-server;id", "scp -t .", "id", ""])
 def test_sftp_asks_for_one_thing(command):
     assert sftp.talk_of("longhaul/sftp") is sftp_server.answer_requests
-    with pytest.raises(Refused):
+    with pytest.raises(CommandRefusal):
         sftp.talk_of(command)

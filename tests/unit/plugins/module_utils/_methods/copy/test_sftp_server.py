@@ -19,7 +19,7 @@ from typing import Any, Iterator
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import sftp_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.sftp_protocol import MAX_DATA
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import Listed
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.shard_list import ServedFile
 from ansible_collections.longhaul.fleet.tests.support import served_ground
 from ansible_collections.longhaul.fleet.tests.support import sftp_client as client
 from ansible_collections.longhaul.fleet.tests.support.canary import Canary
@@ -340,7 +340,7 @@ def test_much_at_once_is_answered_in_turn(source):
 
 
 def test_the_largest_packets_pass(dest):
-    dest.lists.write(4, [(0, Listed(b"f" * 32, 3 * MAX_DATA))])
+    dest.lists.write(4, [(0, ServedFile(b"f" * 32, 3 * MAX_DATA))])
     text = os.urandom(3 * MAX_DATA)
     with dest.asked() as peer:
         peer.begin()
@@ -355,7 +355,7 @@ import os, resource, sys
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import file_server, sftp_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import shard_files, shard_list
 lists = shard_list.ShardLists(sys.argv[1])
-lists.write(3, [(n, shard_list.Listed(b"f", 9)) for n in range(2000)])
+lists.write(3, [(n, shard_list.ServedFile(b"f", 9)) for n in range(2000)])
 files = shard_files.SourceFiles(lists, os.fsencode(sys.argv[2]))
 server = file_server.FileServer(sftp_server.answer_requests, lambda: files, ())
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

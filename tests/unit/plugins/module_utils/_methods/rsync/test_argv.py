@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import argv as rsync_argv
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Far, Run, build_argv
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Far, RsyncRun, build_argv
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ID, settings
 from hypothesis import given
@@ -19,7 +19,7 @@ FAR = Far(address="peer:./", shell="ssh -T")
 OLD = {"source": [3, 1, 2], "dest": [3, 5, 0]}
 
 
-def argv(side: str = "source", far: Far = FAR, run: Run = Run(), **changes) -> list[str]:  # noqa: B008
+def argv(side: str = "source", far: Far = FAR, run: RsyncRun = RsyncRun(), **changes) -> list[str]:  # noqa: B008
     return build_argv(settings(**changes), side, b"/data", far, run)
 
 
@@ -91,16 +91,16 @@ def test_a_daemon_gets_its_own_terms():
 
 
 def test_a_dry_run_names_no_folder_that_is_not_there():
-    found = argv(run=Run(dry=True, delete=True, max_delete=7))
+    found = argv(run=RsyncRun(dry=True, delete=True, max_delete=7))
     assert {"--dry-run", "--delete-after", "--force", "--max-delete=7"} <= set(found)
     assert not [option for option in found if option.startswith(("--temp-dir", "--partial-dir"))]
 
 
 def test_a_list_of_files_is_not_recursed_into():
-    found = argv(run=Run(files_from="/list"))
+    found = argv(run=RsyncRun(files_from="/list"))
     assert {"--dirs", "--from0", "--files-from=/list", "--no-implied-dirs", "--omit-dir-times"} <= set(found)
     assert "--recursive" not in found
-    assert "--omit-dir-times" not in argv(run=Run(files_from="/list", directories_only=True))
+    assert "--omit-dir-times" not in argv(run=RsyncRun(files_from="/list", directories_only=True))
 
 
 @given(limit=st.integers(1, 1 << 40), shares=st.integers(1, 64))
@@ -145,12 +145,12 @@ def test_an_old_rsync_cannot_be_told_the_algorithm():
 
 
 def test_the_directories_of_a_divided_tree_are_made_without_the_roots_files():
-    found = argv(run=Run(files_from="/x", directories_only=True), rules=["+ *.txt"])
+    found = argv(run=RsyncRun(files_from="/x", directories_only=True), rules=["+ *.txt"])
     assert found.index("--filter=-! */") < found.index("--filter=+ *.txt")
-    assert "--filter=-! */" not in argv(run=Run(files_from="/x"))
+    assert "--filter=-! */" not in argv(run=RsyncRun(files_from="/x"))
 
 
-@pytest.mark.parametrize("run", [Run(again=True), Run(delete=True, again=True)])
+@pytest.mark.parametrize("run", [RsyncRun(again=True), RsyncRun(delete=True, again=True)])
 def test_what_was_sent_whatever_its_time_is_not_sent_again(run):
     options = ["-IU", "--fuzzy"]
     assert {"--ignore-times", "--atimes", "--fuzzy"} <= set(argv(rsync_opts=options))

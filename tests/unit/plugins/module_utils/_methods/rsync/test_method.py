@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import method as rsync
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import Confinement
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import RootConfinement
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.method import rsync_handler
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import Refused
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import CommandRefusal
 from ansible_collections.longhaul.fleet.tests.support import hard_tree
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair, settings
@@ -77,8 +77,8 @@ def test_nobody_there_is_said_before_anything_is_written(tmp_path, keys, monkeyp
 
 @pytest.mark.parametrize("command", ["id", "rsync --server --daemon . ./", "longhaul list", ""])
 def test_the_destination_serves_nothing_else(tmp_path, command):
-    handle = rsync_handler(Pair(tmp_path).context("dest", "serve", settings()), Confinement(""))
-    with pytest.raises(Refused):
+    handle = rsync_handler(Pair(tmp_path).context("dest", "serve", settings()), RootConfinement(""))
+    with pytest.raises(CommandRefusal):
         handle(command, True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import Run
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import RsyncRun
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.server_command import (
     CommandRefused,
     server_argv,
@@ -75,7 +75,7 @@ def test_an_honest_end_is_served_with_each_option_of_the_user(number, option, si
 @pytest.mark.parametrize("option", USER)
 def test_an_option_of_nobody_is_refused(option, side):
     """The peer may not use options that the user did not set, even if the user could have set them."""
-    honest, asked = (sent(side, Run(), rsync_opts=more, preserve=["times"]) for more in ([], [option]))
+    honest, asked = (sent(side, RsyncRun(), rsync_opts=more, preserve=["times"]) for more in ([], [option]))
     if sorted(asked.split()) == sorted(honest.split()):
         return  # the server is told nothing of it
     if set(asked.split()) - set(honest.split()) <= {"-ltre.LsfxCIvu", "--sender"} or option.startswith("--no-"):
@@ -128,7 +128,7 @@ def test_a_command_that_is_served_asks_for_no_more_than_an_honest_one(side, data
 
 def test_a_word_that_stands_there_twice_in_two_spellings_asks_for_no_more():
     plan = {"rsync_opts": ["--chown=root:daemon"]}
-    honest = options_of(sent("dest", Run(), **plan))
+    honest = options_of(sent("dest", RsyncRun(), **plan))
     assert "--usermap=\\*:root" in honest
     expect_no_more(["--usermap=*:root", *honest], [honest], "dest", plan)
 

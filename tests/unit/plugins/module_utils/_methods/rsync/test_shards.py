@@ -11,8 +11,8 @@ import os
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.shards import (
     BIG,
-    Listed,
     Lists,
+    SourceEntry,
     decode_lists,
     divide,
     encode_lists,
@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 PATHS = st.binary(min_size=1, max_size=20).filter(lambda path: b"\0" not in path)
 ENTRIES = st.lists(
     st.builds(
-        Listed,
+        SourceEntry,
         PATHS,
         st.booleans(),
         st.one_of(st.integers(0, 10_000), st.integers(BIG, BIG * 20)),
@@ -63,7 +63,7 @@ def names(path: str) -> list[bytes]:
 
 
 def test_big_files_are_spread(tmp_path):
-    entries = [Listed(b"%d" % number, False, BIG * (number + 1)) for number in range(9)]
+    entries = [SourceEntry(b"%d" % number, False, BIG * (number + 1)) for number in range(9)]
     lists = divide(entries, 3, str(tmp_path))
     loads = [sum(BIG * (int(name) + 1) for name in names(path)) for path in lists.shards]
     assert max(loads) - min(loads) <= 2 * BIG

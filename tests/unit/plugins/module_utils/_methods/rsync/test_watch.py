@@ -14,7 +14,12 @@ import time
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import watch as rsync_watch
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.watch import Vitals, Watch, decode, encode
+from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.watch import (
+    StallWatch,
+    Vitals,
+    decode,
+    encode,
+)
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair
 
@@ -112,7 +117,7 @@ class Clock:
         monkeypatch.setattr(rsync_watch.time, "monotonic", lambda: self.now)
 
 
-def stalls(clock: Clock, watch: Watch, seconds: int) -> bool:
+def stalls(clock: Clock, watch: StallWatch, seconds: int) -> bool:
     for _second in range(seconds):
         clock.now += 1
         if watch.check(0):
@@ -127,7 +132,7 @@ def a_clock(monkeypatch):
 
 
 def test_both_ends_idle_is_a_stall(clock):
-    watch = Watch(100, lambda: IDLE)
+    watch = StallWatch(100, lambda: IDLE)
     assert not stalls(clock, watch, 99)
     assert stalls(clock, watch, 30)
     assert watch.has_stalled
@@ -140,7 +145,7 @@ def test_signs_of_life_are_no_progress(clock, monkeypatch):
         return IDLE._replace(moved=IDLE.moved + 4 * int(clock.now - begun))
 
     monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: chatter())
-    assert stalls(clock, Watch(100, chatter), 150)
+    assert stalls(clock, StallWatch(100, chatter), 150)
 
 
 @pytest.mark.parametrize("sign", ["moved", "ticks", "busy", "processes"])
@@ -154,12 +159,12 @@ def test_an_end_that_is_at_work_is_no_stall(clock, monkeypatch, sign, end):
 
     if end == "near":
         monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: at_work())
-    watch = Watch(100, at_work if end == "far" else lambda: IDLE, lambda: True)
+    watch = StallWatch(100, at_work if end == "far" else lambda: IDLE, lambda: True)
     assert not stalls(clock, watch, 1000)
 
 
 def test_output_is_progress(clock):
-    watch = Watch(100, lambda: IDLE)
+    watch = StallWatch(100, lambda: IDLE)
     for _time in range(20):
         assert not stalls(clock, watch, 50)
         watch.heard()
@@ -168,8 +173,8 @@ def test_output_is_progress(clock):
 @pytest.mark.parametrize("near", [None, IDLE])
 def test_where_an_end_cannot_be_looked_at_only_a_suspect_is_ended(clock, monkeypatch, near):
     monkeypatch.setattr(rsync_watch, "vitals_below", lambda _pid: near)
-    assert not stalls(clock, Watch(100, lambda: None), 1000)
-    assert stalls(clock, Watch(100, lambda: None, lambda: True), 150)
+    assert not stalls(clock, StallWatch(100, lambda: None), 1000)
+    assert stalls(clock, StallWatch(100, lambda: None, lambda: True), 150)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,7 @@ def test_where_an_end_cannot_be_looked_at_only_a_suspect_is_ended(clock, monkeyp
 def test_the_word_of_the_peer_does_not_keep_a_run_for_ever(clock, far, may_hash, longest):
     """It may lie, and go on sending signs of life."""
     said = {"busy": IDLE._replace(busy=True), "silent": None}[far]
-    watch = Watch(100, lambda: said, may_hash=may_hash)
+    watch = StallWatch(100, lambda: said, may_hash=may_hash)
     assert not stalls(clock, watch, int(longest) - 5)
     assert stalls(clock, watch, 30)
 

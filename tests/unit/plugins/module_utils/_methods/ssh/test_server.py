@@ -31,7 +31,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.client_check import check_connection
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import (
     SPARE_SESSIONS,
-    Refused,
+    CommandRefusal,
     Service,
     SshServer,
 )
@@ -76,7 +76,7 @@ def handler(command: str, _is_alone: bool):
         return Service(["/no/such/program"])
     if command == "env":
         return Service(["/usr/bin/printenv", "ONLY"], extra_environment={"ONLY": "this"})
-    raise Refused(f"{command} is no part of this transfer")
+    raise CommandRefusal(f"{command} is no part of this transfer")
 
 
 def context_for(folder: Path, keys: Path, **serve) -> Context:
