@@ -154,7 +154,7 @@ modules:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.rsync_vulnerabilities import rsync_changelog
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import ERROR
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.probe_modules import Diagnosis, Request
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.probe_modules import Diagnosis, DiagnosisRequest
 
 
 def process_of(module: AnsibleModule, unit: str) -> int:
@@ -194,7 +194,7 @@ def main() -> None:
     if rsync is None:
         module.fail_json(msg="rsync is not installed on this host, so there is no daemon to look at. Install it")
     diagnosis = Diagnosis(
-        Request(
+        DiagnosisRequest(
             config=params["config"],
             modules=params["modules"],
             clients=params["clients"],

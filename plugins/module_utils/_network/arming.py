@@ -20,7 +20,7 @@ from . import revert_agent  # noqa: F401 # pylint: disable=unused-import # Ansib
 from .checkpoint import Checkpoint, CheckpointError, armed_names, ended_sentence
 from .commands import boot_commands, restore_commands
 from .live import capture
-from .request import Ending, Request, Timer, Wanted
+from .request import ArmingTerms, CheckpointRequest, Ending, Timer
 from .saved import save
 from .timer import install_boot, remove_boot, start_service, start_timer, stop_timer, timer_lives
 
@@ -33,8 +33,8 @@ sys.exit(revert_agent.main(sys.argv[1:]))
 """
 
 
-class Description(NamedTuple):
-    """What is known of a checkpoint: the return values of the module."""
+class CheckpointStatus(NamedTuple):
+    """Status of a checkpoint: the return values of the module."""
 
     armed: bool
     seconds_left: float
@@ -55,10 +55,10 @@ class Arming(NamedTuple):
     timeout: int  # seconds
 
 
-def describe(checkpoint: Checkpoint) -> Description:
+def describe(checkpoint: Checkpoint) -> CheckpointStatus:
     """Return what is known of a checkpoint."""
     request = checkpoint.request
-    return Description(
+    return CheckpointStatus(
         armed=bool(request),
         seconds_left=round(checkpoint.seconds_left(), 1),
         timer={**request.timer.dump(), "alive": timer_lives(request.timer)} if request else None,
@@ -68,9 +68,9 @@ def describe(checkpoint: Checkpoint) -> Description:
     )
 
 
-def wanted(options: Arming) -> Wanted:
+def wanted(options: Arming) -> ArmingTerms:
     """Return what makes two armings the same."""
-    return Wanted(
+    return ArmingTerms(
         sorted({os.path.normpath(path) for path in options.paths}),
         sorted(options.links) if options.links is not None else None,
         sorted(options.made),
@@ -108,7 +108,7 @@ def arm(checkpoint: Checkpoint, options: Arming, check: bool) -> bool:
             return _start(checkpoint, there)
         checkpoint.create()
         build_archive(checkpoint.program)
-        request = Request(
+        request = CheckpointRequest(
             secrets.token_hex(16),
             want,
             save(want.paths, checkpoint.files),
@@ -120,7 +120,7 @@ def arm(checkpoint: Checkpoint, options: Arming, check: bool) -> bool:
         return _start(checkpoint, request)
 
 
-def _start(checkpoint: Checkpoint, request: Request) -> bool:
+def _start(checkpoint: Checkpoint, request: CheckpointRequest) -> bool:
     """The file comes before the timer, which looks for it, and again afterwards, with the timer's name."""
     timeout = request.wanted.timeout
     request = request._replace(

@@ -22,7 +22,7 @@ import time
 from typing import Any, Callable, Iterator, TypeVar
 
 from .._core.json_shape import WrongShape
-from .request import Application, Ending, Request, parse_application, parse_ending, parse_request
+from .request import Application, CheckpointRequest, Ending, parse_application, parse_ending, parse_request
 
 T = TypeVar("T")
 
@@ -49,11 +49,11 @@ class Checkpoint:
         self.log = os.path.join(root, f"{name}.log")
 
     @property
-    def request(self) -> Request | None:
+    def request(self) -> CheckpointRequest | None:
         """What was armed, or None if nothing is."""
         return self._load(os.path.join(self.folder, "checkpoint.json"), parse_request)
 
-    def require(self) -> Request:
+    def require(self) -> CheckpointRequest:
         """Return what is armed. Raise CheckpointError if nothing is."""
         request = self.request
         if request is None:
@@ -84,7 +84,7 @@ class Checkpoint:
         except (OSError, ValueError):
             return None
 
-    def write_request(self, request: Request) -> None:
+    def write_request(self, request: CheckpointRequest) -> None:
         """Keep what is armed."""
         _write(os.path.join(self.folder, "checkpoint.json"), request.dump())
 

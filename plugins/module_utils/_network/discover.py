@@ -18,7 +18,7 @@ import re
 from .._core.subprocesses import find_program
 from . import facts, managers
 from .file_marks import made_by, owner_of
-from .host import Connection, Host, ManagerFacts, OwnFile
+from .host import AnsibleConnection, Host, ManagerFacts, OwnFile
 from .link import Link, Links
 from .programs import run
 
@@ -86,14 +86,14 @@ def find_route(address: str, system: str) -> facts.Route:
     return facts.parse_route_get(run(["ip", "-j", "route", "get", address]).out)
 
 
-def find_connection(links: Links, system: str) -> Connection:
+def find_connection(links: Links, system: str) -> AnsibleConnection:
     """Return how this host is reached."""
     words = _ssh_connection().split()
     if len(words) != 4:
-        return Connection()
+        return AnsibleConnection()
     peer, address = words[0], words[2]
     link = facts.link_of_address(links, address) or find_route(peer, system).dev
-    return Connection(link, address, peer)
+    return AnsibleConnection(link, address, peer)
 
 
 def _ssh_connection() -> str:

@@ -28,8 +28,8 @@ else:  # a host makes no class that only a type checker reads
     ManagerFacts = dict
 
 
-class Connection(NamedTuple):
-    """How Ansible came in; all None for a local connection."""
+class AnsibleConnection(NamedTuple):
+    """The connection that Ansible uses to this host; all None for a local one."""
 
     link: str | None = None
     address: str | None = None
@@ -48,7 +48,7 @@ class Host(NamedTuple):
 
     system: str
     links: dict[str, Link]
-    connection: Connection
+    connection: AnsibleConnection
     cloud: str | None
     managers: Mapping[str, ManagerFacts]
     default_manager: str | None

@@ -26,7 +26,7 @@ PAUSE = 0.5  # seconds between two of them
 _TRANSIENT = re.compile(r" (linkdown|dead|offload|rt_offload|rt_trap|trap|expires \d+sec|error -?\d+)(?= |$)")
 
 
-class State(NamedTuple):
+class LinkState(NamedTuple):
     """Links as they ran at one time, and the routes over them as ``ip route show`` prints them."""
 
     system: str
@@ -38,13 +38,13 @@ class State(NamedTuple):
         return {**self._asdict(), "links": {name: link.dump() for name, link in self.links.items()}}
 
 
-def parse_state(value: object) -> State:
-    """Read what ``State.dump`` returns; raise WrongShape for anything else."""
+def parse_state(value: object) -> LinkState:
+    """Read what ``LinkState.dump`` returns; raise WrongShape for anything else."""
     values = as_object(value, "state")
-    return State(member(values, "system", str), parse_link_table(values.get("links")), texts(values, "routes"))
+    return LinkState(member(values, "system", str), parse_link_table(values.get("links")), texts(values, "routes"))
 
 
-def capture(names: Sequence[str] | None = None) -> State:
+def capture(names: Sequence[str] | None = None) -> LinkState:
     """Return the present state of some links, or of all."""
     system = platform.system()
     links = read_links(system)
@@ -55,7 +55,7 @@ def capture(names: Sequence[str] | None = None) -> State:
             for line in run(["ip", version, "route", "show", "table", "main"]).out.splitlines():
                 if not line.startswith(("nexthop", "\t", " ")) and _device(line) in chosen:
                     routes.append(f"{version} {_TRANSIENT.sub('', line.strip()).strip()}")
-    return State(system, chosen, routes)
+    return LinkState(system, chosen, routes)
 
 
 def _device(route: str) -> str | None:
@@ -63,7 +63,7 @@ def _device(route: str) -> str | None:
     return found[1] if found else None
 
 
-def way_back(saved: State, now: State, made: Sequence[str]) -> list[list[str]]:
+def way_back(saved: LinkState, now: LinkState, made: Sequence[str]) -> list[list[str]]:
     """Return the commands from the current state to the saved one. ``made``: links to remove if they are new."""
     before, after = saved.links, now.links
     if saved.system == "FreeBSD":
@@ -150,7 +150,7 @@ def _inet(address: str) -> str:
     return "inet6" if ":" in address else "inet"
 
 
-def bring_back(saved: State, made: Sequence[str], patience: float = 15.0) -> list[str]:
+def bring_back(saved: LinkState, made: Sequence[str], patience: float = 15.0) -> list[str]:
     """Bring the links back, and give what still differs after ``patience`` seconds, as commands that did not help."""
     names = [*saved.links, *made]
     deadline, quiet = time.monotonic() + patience, 0

@@ -12,8 +12,8 @@ from typing import NamedTuple, Sequence
 from .._core import subprocesses
 
 
-class Ran(NamedTuple):
-    """How a program ended; ``code`` is 127 where it is missing and 124 where it took too long, as shells say it."""
+class ProgramResult(NamedTuple):
+    """Result of a program; ``code`` is 127 where it is missing and 124 where it took too long, as shells say it."""
 
     code: int
     out: str
@@ -30,14 +30,14 @@ def user_variables() -> dict[str, str]:
     return subprocesses.own_variables("HOME", "USER", "LOGNAME")
 
 
-def run(argv: Sequence[str], timeout: float = 30.0) -> Ran:
+def run(argv: Sequence[str], timeout: float = 30.0) -> ProgramResult:
     """Run a program to its end, at most ``timeout`` seconds, with nothing on its standard input."""
     try:
         ended = subprocesses.run(argv, extra_environment=user_variables(), timeout=timeout)
     except FileNotFoundError:
-        return Ran(127, "", f"{argv[0]} is not installed")
+        return ProgramResult(127, "", f"{argv[0]} is not installed")
     except PermissionError as error:
-        return Ran(126, "", str(error))
+        return ProgramResult(126, "", str(error))
     except subprocess.TimeoutExpired:
-        return Ran(124, "", f"{' '.join(argv)} did not end within {timeout:.0f} s")
-    return Ran(ended.returncode, ended.stdout.decode(errors="replace"), ended.stderr.decode(errors="replace"))
+        return ProgramResult(124, "", f"{' '.join(argv)} did not end within {timeout:.0f} s")
+    return ProgramResult(ended.returncode, ended.stdout.decode(errors="replace"), ended.stderr.decode(errors="replace"))

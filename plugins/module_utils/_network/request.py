@@ -4,7 +4,7 @@
 
 """What a checkpoint's folder says of it, in memory and as JSON.
 
-``checkpoint.json`` is a ``Request``, ``apply.json`` an ``Application``, and ``NAME.last.json`` an ``Ending``.
+``checkpoint.json`` is a ``CheckpointRequest``, ``apply.json`` an ``Application``, and ``NAME.last.json`` an ``Ending``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Mapping, NamedTuple
 
 from .._core.json_shape import as_object, list_of, member, number, optional, texts
-from .live import State, parse_state
+from .live import LinkState, parse_state
 from .saved import SavedPath, parse_saved_path
 
 
@@ -28,8 +28,8 @@ class Timer(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-class Wanted(NamedTuple):
-    """What makes two armings the same."""
+class ArmingTerms(NamedTuple):
+    """Options by which two armings are the same."""
 
     paths: list[str]
     links: list[str] | None  # None: all
@@ -38,13 +38,13 @@ class Wanted(NamedTuple):
     timeout: int  # seconds
 
 
-class Request(NamedTuple):
+class CheckpointRequest(NamedTuple):
     """What was armed, and all that its way back needs."""
 
     token: str  # a program that was started for another arming does nothing
-    wanted: Wanted
+    wanted: ArmingTerms
     files: list[SavedPath]
-    state: State
+    state: LinkState
     made: list[str]
     commands: list[list[str]]
     boot_commands: list[list[str]]
@@ -93,14 +93,14 @@ class Ending(NamedTuple):
     errors: list[str]
 
 
-def parse_request(value: object) -> Request:
-    """Read what ``Request.dump`` returns; raise WrongShape for anything else."""
+def parse_request(value: object) -> CheckpointRequest:
+    """Read what ``CheckpointRequest.dump`` returns; raise WrongShape for anything else."""
     values = as_object(value, "the checkpoint")
     wanted = as_object(values.get("wanted"), "wanted")
     timer = as_object(values.get("timer"), "timer")
-    return Request(
+    return CheckpointRequest(
         member(values, "token", str),
-        Wanted(
+        ArmingTerms(
             texts(wanted, "paths"),
             None if wanted.get("links") is None else texts(wanted, "links"),
             texts(wanted, "made"),

@@ -26,7 +26,7 @@ from typing import Iterator, Sequence
 from .checkpoint import Checkpoint
 from .live import bring_back, capture, way_back
 from .programs import run
-from .request import CommandResult, Request
+from .request import CheckpointRequest, CommandResult
 from .saved import restore
 from .timer import remove_boot, stop_timer
 
@@ -95,7 +95,7 @@ def revert(checkpoint: Checkpoint, token: str, by: str, early: bool = False) -> 
     return int(bool(errors))
 
 
-def _early(request: Request) -> list[str]:
+def _early(request: CheckpointRequest) -> list[str]:
     errors = []
     for argv in request.boot_commands:
         ended = run(argv, COMMAND_TIMEOUT)
@@ -107,7 +107,7 @@ def _early(request: Request) -> list[str]:
     return errors
 
 
-def _delete_made(request: Request) -> None:
+def _delete_made(request: CheckpointRequest) -> None:
     """What the change made goes before the old configuration is taken up again."""
     state, made = request.state, request.made
     for _round in range(len(made)):

@@ -14,7 +14,21 @@ import re
 from typing import Any, Iterable, Mapping, cast
 
 from .access import network
-from .options import BOOL, INT, NAMES, NOT_SHARED, OF_A_MODULE, OPTIONS, PATH, TEXT, WORD, WORDS, Option, Value, Values
+from .options import (
+    BOOL,
+    INT,
+    NAMES,
+    NOT_SHARED,
+    OF_A_MODULE,
+    OPTIONS,
+    PATH,
+    TEXT,
+    WORD,
+    WORDS,
+    RsyncdOption,
+    Value,
+    Values,
+)
 
 OWN_KEYS = {"name": TEXT, "state": WORD, "create_path": BOOL, "path_mode": WORD}
 """What a module has beside rsync's options."""
@@ -41,7 +55,7 @@ def same_name(name: str) -> str:
     return re.sub(r"\s+", "", name).lower()
 
 
-def value_of(option: Option, given: Any) -> Value:
+def value_of(option: RsyncdOption, given: Any) -> Value:
     """Return the value of an option in its own type; raises ValueError with the reason.
 
     Strings that say a boolean, a number or a list are taken, since that is how variables often arrive.
@@ -270,7 +284,7 @@ def _boolean(given: Any) -> bool:
     raise ValueError(f"{given!r} is no boolean; write true or false")
 
 
-def _integer(option: Option, given: Any) -> int:
+def _integer(option: RsyncdOption, given: Any) -> int:
     if isinstance(given, bool) or not re.match(r"^-?\d+$", str(given)):
         raise ValueError(f"{given!r} is no number")
     number, (low, high) = int(given), _RANGES[option.key]
@@ -279,7 +293,7 @@ def _integer(option: Option, given: Any) -> int:
     return number
 
 
-def _words(option: Option, given: Any) -> tuple[str, ...]:
+def _words(option: RsyncdOption, given: Any) -> tuple[str, ...]:
     if isinstance(given, str):
         given = re.split(r",", given[1:]) if given.startswith(",") else re.split(r"[\s,]+", given.strip())
     if isinstance(given, (int, float)) and not isinstance(given, bool):

@@ -17,8 +17,8 @@ from .._core.mounts import is_on, parse_mounts
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
-class Finding(NamedTuple):
-    """Something that is wrong (error), probably not meant (warning), or good to know (note)."""
+class ModuleFinding(NamedTuple):
+    """An error, a warning (probably not meant) or a note on a module."""
 
     module: str  # empty for the daemon as a whole
     code: str
@@ -192,7 +192,7 @@ _WORDS: Mapping[str, str] = {
 _NOTES = frozenset(["filtered"])
 
 
-def diagnose(said: str, around: Around) -> Finding:
+def diagnose(said: str, around: Around) -> ModuleFinding:
     """Return why a client that should have got through did not. ``said`` is what it printed."""
     code, word = cause(said, around)
     log = next(
@@ -208,7 +208,7 @@ def diagnose(said: str, around: Around) -> Finding:
         login=around.login or "the client",
     )
     severity = WARNING if code in _NOTES else ERROR
-    return Finding(around.name, code, severity, f"module {around.name}: {_WORDS[code].format(**known)}")
+    return ModuleFinding(around.name, code, severity, f"module {around.name}: {_WORDS[code].format(**known)}")
 
 
 def mount_of(mountinfo: str, path: str) -> tuple[str, bool]:

@@ -26,8 +26,8 @@ _SEEN_BY_ALL = "/run"
 _LEFT_OUT = frozenset(["hosts_allow", "hosts_deny", "max_connections", "lock_file", "log_file"])
 
 
-class Ran(NamedTuple):
-    """How a run of rsync ended, and what it and the private daemon's log said."""
+class ClientResult(NamedTuple):
+    """Result of a run of rsync, with its output and the private daemon's log."""
 
     code: int
     said: str
@@ -43,20 +43,22 @@ class Daemon(NamedTuple):
     behind_proxy: bool = False  # it expects a proxy's word about who connects, which rsync cannot say
 
 
-class Client:
+class RsyncClient:
     """Runs rsync against the daemon, or against a private one with a module's options in the daemon's own view."""
 
     def __init__(self, rsync: str, daemon: Daemon, nsenter: str) -> None:
         self._rsync, self._daemon, self._nsenter = rsync, daemon, nsenter
 
-    def listing(self) -> Ran:
+    def listing(self) -> ClientResult:
         """Ask the daemon for its modules; where it stands behind a proxy, see only whether it is there."""
         if self._daemon.behind_proxy:
             return self._knock()
         host = f"[{self._daemon.address}]" if ":" in self._daemon.address else self._daemon.address
         return self._run(["--contimeout=10", f"rsync://{host}:{self._daemon.port}/"], "", {}, ())
 
-    def run(self, arguments: Sequence[str], place: str, module: Module, login: tuple[str, str], private: bool) -> Ran:
+    def run(
+        self, arguments: Sequence[str], place: str, module: Module, login: tuple[str, str], private: bool
+    ) -> ClientResult:
         """Run rsync with arguments; ``{}`` among them stands for the module's place (``sub/``, empty for its root)."""
         user, password = login
         who = f"{user}@" if user else ""
@@ -81,12 +83,12 @@ class Client:
                 ran = ran._replace(log=os.read(log.number, 1 << 16).decode(errors="replace"))
         return ran
 
-    def _knock(self) -> Ran:
+    def _knock(self) -> ClientResult:
         try:
             socket.create_connection((self._daemon.address, self._daemon.port), timeout=_KNOCK).close()
         except OSError as error:
-            return Ran(10, f"failed to connect to {self._daemon.address}: {error}")
-        return Ran(0, "")
+            return ClientResult(10, f"failed to connect to {self._daemon.address}: {error}")
+        return ClientResult(0, "")
 
     def _private_command(self, config: str, log: str) -> str:
         view = [self._nsenter, f"--target={self._daemon.pid}", "--mount", "--"]
@@ -94,7 +96,9 @@ class Client:
         argv = [*argv, self._rsync, "--server", "--daemon", f"--config={config}", f"--log-file={log}", "."]
         return " ".join(shlex.quote(word) for word in argv)
 
-    def _run(self, words: list[str], password: str, environment: Mapping[str, str], files: tuple[int, ...]) -> Ran:
+    def _run(
+        self, words: list[str], password: str, environment: Mapping[str, str], files: tuple[int, ...]
+    ) -> ClientResult:
         try:
             ran = subprocesses.run(
                 [self._rsync, f"--timeout={_SECONDS}", "--no-motd", *words],
@@ -106,8 +110,8 @@ class Client:
                 new_session=True,  # without a terminal nobody is asked for a password
             )
         except subprocess.TimeoutExpired:
-            return Ran(30, f"no answer for {_PATIENCE} seconds: timeout waiting for daemon")
-        return Ran(ran.returncode, ran.stdout.decode(errors="replace"))
+            return ClientResult(30, f"no answer for {_PATIENCE} seconds: timeout waiting for daemon")
+        return ClientResult(ran.returncode, ran.stdout.decode(errors="replace"))
 
 
 def private_conf(module: Module) -> str:

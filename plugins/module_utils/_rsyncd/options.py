@@ -19,7 +19,7 @@ DAEMON, MODULE = "daemon", "module"
 """Where an option counts: for the daemon as a whole, or for each module (with a default in the global part)."""
 
 
-class Option(NamedTuple):
+class RsyncdOption(NamedTuple):
     """One option of rsyncd.conf."""
 
     key: str
@@ -63,8 +63,8 @@ def _key(name: str) -> str:
     return name.replace(" ", "_").replace("-", "_")
 
 
-OPTIONS: dict[str, Option] = {
-    _key(name): Option(_key(name), name, kind, scope, _CHOICES.get(_key(name), ()))
+OPTIONS: dict[str, RsyncdOption] = {
+    _key(name): RsyncdOption(_key(name), name, kind, scope, _CHOICES.get(_key(name), ()))
     for scope, kinds in _TABLE.items()
     for kind, names in kinds.items()
     for name in (word.strip() for word in " ".join(names.split()).split(","))

@@ -22,8 +22,8 @@ from .._core.subprocesses import run
 from . import access, identity
 from .check import may_write, plain_users, varies, write_as_root
 from .conf import Conf, Module, effective, load_from_disk, read_text, typed
-from .diagnose import ERROR, NOTE, WARNING, Around, Finding, diagnose, mount_of
-from .local_client import Client, Daemon, Ran
+from .diagnose import ERROR, NOTE, WARNING, Around, ModuleFinding, diagnose, mount_of
+from .local_client import ClientResult, Daemon, RsyncClient
 from .options import Values
 
 _PREFIX = ".longhaul-diagnose-"
@@ -39,8 +39,8 @@ _BEHIND_PROXY = (
 _TURNED_AWAY = frozenset(["hosts_allow", "unknown_module", "connections_full"])
 
 
-class Request(NamedTuple):
-    """What is to be found out."""
+class DiagnosisRequest(NamedTuple):
+    """Options of a diagnosis."""
 
     config: str
     modules: Sequence[str]  # none: all
@@ -59,9 +59,9 @@ class Request(NamedTuple):
 class Diagnosis:
     """Tries, and collects findings."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: DiagnosisRequest) -> None:
         self._request = request
-        self.findings: list[Finding] = []
+        self.findings: list[ModuleFinding] = []
         self.modules: list[dict[str, Any]] = []
 
     def make(self) -> None:
@@ -82,7 +82,7 @@ class Diagnosis:
         port = conf.start.get("port", "873")
         behind_proxy = bool(typed(conf.start).get("proxy_protocol"))
         daemon = Daemon(address, int(port) if port.isdigit() else 873, request.pid, behind_proxy)
-        client = Client(request.rsync, daemon, request.nsenter)
+        client = RsyncClient(request.rsync, daemon, request.nsenter)
         listed = client.listing()
         if behind_proxy:
             self._find("", "behind_proxy", NOTE, _BEHIND_PROXY)
@@ -98,17 +98,19 @@ class Diagnosis:
                 self.modules.append(trial.result)
 
     def _find(self, module: str, code: str, severity: str, text: str) -> None:
-        self.findings.append(Finding(module, code, severity, text))
+        self.findings.append(ModuleFinding(module, code, severity, text))
 
 
 class _ModuleTrial:
     """One module."""
 
-    def __init__(self, request: Request, conf: Conf, module: Module, client: Client, asks_daemon: bool) -> None:
+    def __init__(
+        self, request: DiagnosisRequest, conf: Conf, module: Module, client: RsyncClient, asks_daemon: bool
+    ) -> None:
         self._request, self._conf, self._module, self._client = request, conf, module, client
         self._private = not asks_daemon
         self._values = effective(module)
-        self.findings: list[Finding] = []
+        self.findings: list[ModuleFinding] = []
         self.result: dict[str, Any] = {"name": module.name, "path": self._values.get("path", "")}
         self._login: tuple[str, str] | None = ("", "")
 
@@ -147,7 +149,7 @@ class _ModuleTrial:
         if not varies(str(values.get("path", ""))):
             self._try_options()
 
-    def _turned_away(self, found: Finding) -> None:
+    def _turned_away(self, found: ModuleFinding) -> None:
         """The host itself is kept out: no fault, unless clients are; they were judged by their addresses."""
         if found.code == "connections_full":
             return
@@ -254,7 +256,7 @@ class _ModuleTrial:
         else:
             self.result["options"] = True
 
-    def _try(self, arguments: list[str], place: str) -> Ran:
+    def _try(self, arguments: list[str], place: str) -> ClientResult:
         logs, begun = {} if self._private else self._log_ends(), int(time.time())
         ran = self._client.run(arguments, place, self._module, self._login or ("", ""), self._private)
         if ran.code and not self._private:
@@ -280,7 +282,7 @@ class _ModuleTrial:
         ran = run([*argv, f"--since=@{begun}"])
         return ran.stdout.decode(errors="replace")[-_LOG_TAIL:]
 
-    def _explain(self, ran: Ran) -> Finding:
+    def _explain(self, ran: ClientResult) -> ModuleFinding:
         return diagnose(ran.said, self._around(ran.log))
 
     def _around(self, log: str) -> Around:
@@ -330,7 +332,7 @@ class _ModuleTrial:
         return bool(int(bounds, 16) >> _CAP_MKNOD & 1)
 
     def _find(self, code: str, severity: str, text: str) -> None:
-        self.findings.append(Finding(self._module.name, code, severity, f"module {self._module.name}: {text}"))
+        self.findings.append(ModuleFinding(self._module.name, code, severity, f"module {self._module.name}: {text}"))
 
 
 def choose_login(values: Values, logins: Mapping[str, str]) -> tuple[str, str] | None:

@@ -30,7 +30,7 @@ _TEMPORARY = ("/tmp", "/var/tmp")
 _TRUE = frozenset(["yes", "true", "1", "on"])
 
 
-class Settings(TypedDict, total=False):
+class UnitSettings(TypedDict, total=False):
     """The settings of a unit's [Service] that decide what a daemon reaches."""
 
     ProtectSystem: str
@@ -43,7 +43,7 @@ class Settings(TypedDict, total=False):
     InaccessiblePaths: list[str]
 
 
-def unit_settings(text: str, without: str = "") -> Settings:
+def unit_settings(text: str, without: str = "") -> UnitSettings:
     """Read what ``systemctl cat UNIT`` prints: a setting's last value, or all elements of a list of paths.
 
     ``without`` is the path of a drop-in that is left out: the role's own.
@@ -76,7 +76,7 @@ def unit_settings(text: str, without: str = "") -> Settings:
             lists[key] = []
         else:
             lists.setdefault(key, []).extend(word.strip('"').lstrip("+-") for word in value.split())
-    return cast(Settings, {**words, **lists})
+    return cast(UnitSettings, {**words, **lists})
 
 
 def needed_paths(modules: Iterable[Values], daemon: Values) -> dict[str, bool]:
@@ -111,7 +111,7 @@ def makes_devices(modules: Iterable[Values]) -> bool:
     )
 
 
-def opened(settings: Settings, needed: Mapping[str, bool], devices: bool) -> dict[str, list[str]]:
+def opened(settings: UnitSettings, needed: Mapping[str, bool], devices: bool) -> dict[str, list[str]]:
     """Return the settings that a drop-in must make, in order; empty if the unit closes nothing that is needed."""
     wanted: dict[str, list[str]] = {}
     writable = [path for path, write in needed.items() if write]
@@ -151,7 +151,7 @@ def opened(settings: Settings, needed: Mapping[str, bool], devices: bool) -> dic
     return wanted
 
 
-def shut_paths(settings: Settings, needed: Mapping[str, bool]) -> list[str]:
+def shut_paths(settings: UnitSettings, needed: Mapping[str, bool]) -> list[str]:
     """Return what is needed and lies in InaccessiblePaths, which a drop-in cannot open one by one."""
     return [path for path in needed for root in settings.get("InaccessiblePaths", []) if _below(path, root)]
 

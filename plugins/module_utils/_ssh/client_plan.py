@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from .._core.errors import TransferFailed
 from .ciphers import choose_ciphers
-from .peers import Known, Peer
+from .peers import InventoryHost, Peer
 
 # What every OpenSSH since 6.5 has; for a prediction on a host where it is not installed yet.
 USUAL = [
@@ -34,19 +34,19 @@ class Block(TypedDict):
     options: dict[str, str]
 
 
-class Told(TypedDict):
-    """What is told of a peer."""
+class PeerReport(TypedDict):
+    """Report on a peer."""
 
     cipher: str  # that will be used
     reason: str
     ciphers: list[str]
 
 
-class Plan(TypedDict):
-    """What a client offers to its peers; those for which the same counts share a block."""
+class ClientPlan(TypedDict):
+    """Algorithms that a client offers to its peers; peers with the same ones share a block."""
 
     blocks: list[Block]
-    peers: dict[str, Told]
+    peers: dict[str, PeerReport]
     problems: list[str]
     warnings: list[str]
 
@@ -55,15 +55,15 @@ def plan_client(
     peers: Sequence[Peer],
     local: Mapping[str, Any],
     offers: Mapping[str, Mapping[str, Any]],
-    inventory: Mapping[str, Known] | None = None,
+    inventory: Mapping[str, InventoryHost] | None = None,
     ciphers: Sequence[str] = (),
-) -> Plan:
+) -> ClientPlan:
     """Return what the client offers to its peers.
 
     ``peers`` are what ``complete_peers`` returned, ``local`` what ssh_local_offer returns of this host, and ``offers``
     what each peer told by its name, or why it did not as ``msg``.
     """
-    plan: Plan = {"blocks": [], "peers": {}, "problems": [], "warnings": []}
+    plan: ClientPlan = {"blocks": [], "peers": {}, "problems": [], "warnings": []}
     for peer in peers:
         name = peer["name"]
         offer = offers.get(name) or {}

@@ -27,8 +27,8 @@ OWN = {
 }
 
 
-class Known(TypedDict):
-    """What the inventory knows of a host."""
+class InventoryHost(TypedDict):
+    """Variables of a host in the inventory."""
 
     address: str  # empty: nothing
     port: int  # 0: nothing
@@ -55,7 +55,7 @@ class Peers(TypedDict):
 
 def complete_peers(
     peers: Sequence[Mapping[str, Any]],
-    inventory: Mapping[str, Known],
+    inventory: Mapping[str, InventoryHost],
     own_name: str,
     legacy: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
@@ -85,7 +85,7 @@ def complete_peers(
     return {"peers": completed, "problems": problems}
 
 
-def _complete(peer: Mapping[str, Any], name: str, known: Known | None, legacy: bool) -> Peer:
+def _complete(peer: Mapping[str, Any], name: str, known: InventoryHost | None, legacy: bool) -> Peer:
     """Add what the inventory knows. What stands in the peer itself counts more. Its options are not among it yet."""
     address = peer.get("address") or (known["address"] if known else "")
     patterns = peer.get("patterns") or [name, *([address] if address else [])]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Iterable
 
 from ..file_marks import MAKES, MARK
-from .interfaces import Entry
+from .interfaces import LinkEntry
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class File:
     entry: str = ""
 
 
-def make(path: str, entry: Entry, header: str, lines: Iterable[str], mode: int = 0o644) -> File:
+def make(path: str, entry: LinkEntry, header: str, lines: Iterable[str], mode: int = 0o644) -> File:
     """Put a file together. ``header`` is a comment, or empty; the marks say whose the file is and what it makes."""
     top = [header.rstrip("\n")] if header.strip() else []
     top.append(f"# {MARK}{entry.name}")

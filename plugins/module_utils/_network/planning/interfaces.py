@@ -76,7 +76,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LinkEntry:
     """One item of ``nic_links``: the link, the ports of its bond before it, its VLANs after it."""
 
     name: str
@@ -99,7 +99,7 @@ class Entry:
         return tuple(device for device in self.devices if device.kind == "vlan")
 
 
-def parse_links(raw: Sequence[Mapping[str, Any]]) -> tuple[tuple[Entry, ...], list[str]]:
+def parse_links(raw: Sequence[Mapping[str, Any]]) -> tuple[tuple[LinkEntry, ...], list[str]]:
     """Return the entries, and what is wrong with them as sentences. With problems, the entries are not to be used."""
     problems: list[str] = []
     listed = {str(item.get("name")): item for item in raw}
@@ -112,7 +112,7 @@ def parse_links(raw: Sequence[Mapping[str, Any]]) -> tuple[tuple[Entry, ...], li
         if item.get("state", "present") not in ("present", "absent"):
             problems.append(f"{where}: state is {item['state']!r}; it must be present or absent")
         if item.get("state") == "absent":
-            entries.append(Entry(name, False))
+            entries.append(LinkEntry(name, False))
         elif port_of.get(name) == name:
             problems.append(f"{where}: a bond cannot be its own port; name the links that it consists of")
         elif name in port_of:
@@ -123,7 +123,7 @@ def parse_links(raw: Sequence[Mapping[str, Any]]) -> tuple[tuple[Entry, ...], li
     return tuple(entries), problems
 
 
-def _entry(name: str, item: Mapping[str, Any], problems: list[str]) -> Entry:
+def _entry(name: str, item: Mapping[str, Any], problems: list[str]) -> LinkEntry:
     where = f"nic_links: {name}"
     mtu, addresses, gateway = _layer3(where, item, problems)
     bond = _bond(where, item["bond"], problems) if item.get("bond") else None
@@ -150,7 +150,7 @@ def _entry(name: str, item: Mapping[str, Any], problems: list[str]) -> Entry:
         bond=bond,
         vlans=tuple(vlan.name for vlan in vlans),
     )
-    return Entry(name, True, (*(Device(port, "port", mtu=mtu, master=name) for port in ports), top, *vlans))
+    return LinkEntry(name, True, (*(Device(port, "port", mtu=mtu, master=name) for port in ports), top, *vlans))
 
 
 def _vlan(parent: str, vlan: Mapping[str, Any], problems: list[str]) -> Device:
@@ -261,7 +261,7 @@ def _port_problems(where: str, item: Mapping[str, Any], bond: str, bond_item: Ma
     return problems
 
 
-def _twice(raw: Sequence[Mapping[str, Any]], entries: Sequence[Entry]) -> list[str]:
+def _twice(raw: Sequence[Mapping[str, Any]], entries: Sequence[LinkEntry]) -> list[str]:
     """Find names that stand for two things."""
     problems = []
     names = [str(item.get("name")) for item in raw]

@@ -19,10 +19,10 @@ from ..mtu import mtu_steps
 from . import render_freebsd, render_ifcfg, render_ifupdown, render_netplan, render_networkd, render_networkmanager
 from .apply_commands import apply_commands, renderer_of
 from .files import File
-from .interfaces import Bond, Entry, parse_links
+from .interfaces import Bond, LinkEntry, parse_links
 from .problems import manager_problems, problems_on_host
 
-_Renderer = Callable[[Entry, Host, str], Sequence[File]]
+_Renderer = Callable[[LinkEntry, Host, str], Sequence[File]]
 RENDERERS: dict[str, _Renderer] = {
     "netplan": render_netplan.render,
     "networkd": render_networkd.render,
@@ -34,11 +34,11 @@ RENDERERS: dict[str, _Renderer] = {
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What one run does to a host. With ``problems`` nothing is done, and the rest is empty."""
+class NicPlan:
+    """Changes of one run to a host. With ``problems`` nothing is done, and the rest is empty."""
 
     problems: Sequence[str] = ()
-    entries: Sequence[Entry] = ()
+    entries: Sequence[LinkEntry] = ()
     files: Sequence[File] = ()
     absent: Sequence[str] = ()  # paths to remove
     save: Sequence[str] = ()  # paths that the checkpoint keeps
@@ -54,11 +54,11 @@ class Plan:
 
 def make_plan(
     raw: Sequence[Mapping[str, Any]], host: Host, manager: str = "auto", edit_existing: bool = False, header: str = ""
-) -> Plan:
+) -> NicPlan:
     """Decide what is done, or say why nothing is. ``raw`` is ``nic_links``, ``header`` a comment for each file."""
     entries, problems = parse_links(raw)
     if problems:
-        return Plan(problems)
+        return NicPlan(problems)
     problems = problems_on_host(entries, host)
     chosen: dict[str, str] = {}
     for entry in entries:
@@ -69,7 +69,7 @@ def make_plan(
                 chosen[entry.name] = name
                 problems += manager_problems(name, entry, host, edit_existing)
     if problems:
-        return Plan(list(dict.fromkeys(problems)))
+        return NicPlan(list(dict.fromkeys(problems)))
     files = [file for entry in entries if entry.present for file in RENDERERS[chosen[entry.name]](entry, host, header)]
     wanted_paths = {file.path for file in files}
     listed = {entry.name for entry in entries}
@@ -85,7 +85,7 @@ def make_plan(
     )
     dropped = list(dict.fromkeys(gone))
     removed = [entry.name for entry in entries if not entry.present]
-    return Plan(
+    return NicPlan(
         entries=entries,
         files=files,
         absent=absent,
@@ -101,7 +101,7 @@ def make_plan(
     )
 
 
-def make_commands(plan: Plan, host: Host, changed: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
+def make_commands(plan: NicPlan, host: Host, changed: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
     """Return the commands that apply a plan without problems where these paths change, and those that undo it."""
     entries = {entry.name: entry for entry in plan.entries}
     owners = {file.path: file.entry for file in plan.files}
@@ -128,7 +128,7 @@ def make_commands(plan: Plan, host: Host, changed: Sequence[str]) -> tuple[list[
     return apply, restore
 
 
-def _manager_of(entry: Entry, facts: Host, given: str) -> tuple[str | None, list[str]]:
+def _manager_of(entry: LinkEntry, facts: Host, given: str) -> tuple[str | None, list[str]]:
     """Return the one manager of an entry's links, or say why there is none."""
     if given != "auto":
         return given, []
@@ -169,7 +169,7 @@ def _affected(names: set[str], facts: Host) -> set[str]:
         found |= more
 
 
-def _live(entries: Sequence[Entry], facts: Host, dropped: Sequence[str]) -> list[str]:
+def _live(entries: Sequence[LinkEntry], facts: Host, dropped: Sequence[str]) -> list[str]:
     """Return what differs on the running host, whatever its files say."""
     said = [f"{name}: it is not wanted any more, and is there" for name in dropped]
     for entry in entries:
@@ -188,7 +188,7 @@ def _live(entries: Sequence[Entry], facts: Host, dropped: Sequence[str]) -> list
     return said
 
 
-def _unmade(entry: Entry, facts: Host) -> bool:
+def _unmade(entry: LinkEntry, facts: Host) -> bool:
     """Whether something of an entry is missing on the running host that only its manager can make."""
     for device in entry.devices:
         link = facts.links.get(device.name)
@@ -200,7 +200,7 @@ def _unmade(entry: Entry, facts: Host) -> bool:
     return False
 
 
-def _rebuilt(entries: Iterable[Entry], facts: Host) -> list[str]:
+def _rebuilt(entries: Iterable[LinkEntry], facts: Host) -> list[str]:
     """Return the bonds that run with other parameters: most can be set only when a bond is made."""
     return [
         device.name
@@ -223,7 +223,7 @@ def _top_first(names: Sequence[str], facts: Host) -> list[str]:
     return sorted(dict.fromkeys(names), key=lambda name: name not in facts.links or facts.links[name].parent is None)
 
 
-def _needs_ifenslave(entries: Sequence[Entry], chosen: Mapping[str, str], facts: Host) -> bool:
+def _needs_ifenslave(entries: Sequence[LinkEntry], chosen: Mapping[str, str], facts: Host) -> bool:
     has = facts.managers["ifupdown"].get("ifenslave", False)
     return not has and any(
         chosen.get(entry.name) == "ifupdown" and entry.present and entry.top.bond for entry in entries

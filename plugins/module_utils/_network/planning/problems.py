@@ -11,10 +11,10 @@ from typing import Mapping, Sequence
 from ..host import Host
 from ..link import Link, ManagerDetail
 from . import render_freebsd, render_ifcfg
-from .interfaces import Device, Entry
+from .interfaces import Device, LinkEntry
 
 
-def problems_on_host(entries: Sequence[Entry], facts: Host) -> list[str]:
+def problems_on_host(entries: Sequence[LinkEntry], facts: Host) -> list[str]:
     """Return sentences; with any of them nothing must be changed."""
     problems: list[str] = []
     wanted = {device.name: device for entry in entries for device in entry.devices}
@@ -145,7 +145,7 @@ def _taken_addresses(wanted: Mapping[str, Device], facts: Host) -> list[str]:
     return problems
 
 
-def manager_problems(manager: str, entry: Entry, facts: Host, edit_existing: bool) -> list[str]:
+def manager_problems(manager: str, entry: LinkEntry, facts: Host, edit_existing: bool) -> list[str]:
     """Return sentences for one entry under the manager that was chosen for it."""
     has = facts.managers.get(manager)
     if not has or not has.get("present"):
@@ -164,7 +164,7 @@ def manager_problems(manager: str, entry: Entry, facts: Host, edit_existing: boo
 _COMPATIBLE = {("netplan", "networkd"), ("netplan", "networkmanager"), ("ifcfg", "networkmanager")}
 
 
-def _others(manager: str, entry: Entry, facts: Host) -> list[str]:
+def _others(manager: str, entry: LinkEntry, facts: Host) -> list[str]:
     """Two programs that set up one link undo each other's work."""
     problems = []
     for device in entry.devices:
@@ -201,7 +201,7 @@ def _detail(device: Device, facts: Host) -> ManagerDetail:
     return link.detail if link else {}
 
 
-def _ifupdown(entry: Entry, facts: Host, _edit_existing: bool) -> list[str]:
+def _ifupdown(entry: LinkEntry, facts: Host, _edit_existing: bool) -> list[str]:
     problems = []
     if facts.managers["ifupdown"].get("suffix") is None:
         problems.append(
@@ -219,7 +219,7 @@ def _ifupdown(entry: Entry, facts: Host, _edit_existing: bool) -> list[str]:
     return problems
 
 
-def _networkmanager(entry: Entry, facts: Host, edit_existing: bool) -> list[str]:
+def _networkmanager(entry: LinkEntry, facts: Host, edit_existing: bool) -> list[str]:
     problems = []
     for device in entry.devices:
         detail = _detail(device, facts)
@@ -241,7 +241,7 @@ def _networkmanager(entry: Entry, facts: Host, edit_existing: bool) -> list[str]
     return problems
 
 
-def _ifcfg(entry: Entry, facts: Host, edit_existing: bool) -> list[str]:
+def _ifcfg(entry: LinkEntry, facts: Host, edit_existing: bool) -> list[str]:
     if edit_existing:
         return []
     return [
@@ -251,7 +251,7 @@ def _ifcfg(entry: Entry, facts: Host, edit_existing: bool) -> list[str]:
     ]
 
 
-def _freebsd(entry: Entry, facts: Host, _edit_existing: bool) -> list[str]:
+def _freebsd(entry: LinkEntry, facts: Host, _edit_existing: bool) -> list[str]:
     problems = render_freebsd.unsupported(entry)
     for path in facts.managers["freebsd"].get("blocked", []):
         problems.append(

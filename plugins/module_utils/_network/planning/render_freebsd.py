@@ -14,7 +14,7 @@ import re
 
 from ..host import Host
 from .files import File, family, make
-from .interfaces import Bond, Device, Entry
+from .interfaces import Bond, Device, LinkEntry
 
 FOLDER = "/etc/rc.conf.d/netif"
 ROUTING = "/etc/rc.conf.d/routing"
@@ -28,7 +28,7 @@ _PROTOCOLS = {
 _HASHES = {"layer2": "l2", "layer2+3": "l2,l3", "layer3+4": "l3,l4"}
 
 
-def render(entry: Entry, _facts: Host, header: str) -> list[File]:
+def render(entry: LinkEntry, _facts: Host, header: str) -> list[File]:
     """Return the files of an entry: what netif reads, and what routing reads where a gateway is told."""
     lines: list[str] = []
     for device in entry.devices:
@@ -44,7 +44,7 @@ def render(entry: Entry, _facts: Host, header: str) -> list[File]:
     return files
 
 
-def unsupported(entry: Entry) -> list[str]:
+def unsupported(entry: LinkEntry) -> list[str]:
     """Return what FreeBSD's lagg cannot do."""
     problems = []
     for device in entry.devices:

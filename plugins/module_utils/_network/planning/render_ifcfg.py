@@ -15,12 +15,12 @@ import re
 from ..file_marks import owner_of
 from ..host import Host
 from .files import File, family, make, of_family
-from .interfaces import MODES, Bond, Device, Entry
+from .interfaces import MODES, Bond, Device, LinkEntry
 
 FOLDER = "/etc/sysconfig/network-scripts"
 
 
-def render(entry: Entry, facts: Host, header: str) -> list[File]:
+def render(entry: LinkEntry, facts: Host, header: str) -> list[File]:
     """Return the files of an entry: new ones, or the admin's with what was told changed."""
     files = []
     for device in entry.devices:
@@ -34,7 +34,7 @@ def render(entry: Entry, facts: Host, header: str) -> list[File]:
     return files
 
 
-def edits(entry: Entry, facts: Host) -> list[str]:
+def edits(entry: LinkEntry, facts: Host) -> list[str]:
     """Return the administrator's files that would have to be changed."""
     contents = facts.managers["ifcfg"].get("files", {})
     return [

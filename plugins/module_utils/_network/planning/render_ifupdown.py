@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from ..host import Host
 from .files import File, family, make, of_family
-from .interfaces import Bond, Device, Entry
+from .interfaces import Bond, Device, LinkEntry
 
 FOLDER = "/etc/network/interfaces.d"
 
 
-def render(entry: Entry, facts: Host, header: str) -> list[File]:
+def render(entry: LinkEntry, facts: Host, header: str) -> list[File]:
     """Return the one file of an entry, with an ending that the main file includes."""
     lines: list[str] = []
     for device in entry.devices:

@@ -15,14 +15,14 @@ from typing import Mapping, Union
 
 from ..host import Host
 from .files import File, make
-from .interfaces import Bond, Device, Entry
+from .interfaces import Bond, Device, LinkEntry
 
 FOLDER = "/etc/netplan"
 _Value = Union[None, str, int, "list[str]", "list[dict[str, str]]", "Mapping[str, _Value]"]
 _SECTIONS = {"bond": "bonds", "vlan": "vlans", "bridge": "bridges"}
 
 
-def render(entry: Entry, facts: Host, header: str) -> list[File]:
+def render(entry: LinkEntry, facts: Host, header: str) -> list[File]:
     """Return the one file of an entry. It holds what was told and nothing else."""
     sections: dict[str, dict[str, _Value]] = {}
     for device in entry.devices:

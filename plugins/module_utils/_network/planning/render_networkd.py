@@ -14,14 +14,14 @@ import posixpath
 
 from ..host import Host
 from .files import File, make
-from .interfaces import Bond, Device, Entry
+from .interfaces import Bond, Device, LinkEntry
 
 FOLDER = "/etc/systemd/network"
 DROP_IN = "50-longhaul-nic.conf"
 OWN = "longhaul-nic"
 
 
-def render(entry: Entry, facts: Host, header: str) -> list[File]:
+def render(entry: LinkEntry, facts: Host, header: str) -> list[File]:
     """Return the files of an entry."""
     files = []
     for device in entry.devices:
@@ -67,7 +67,7 @@ def _bond(bond: Bond) -> list[str]:
     return lines
 
 
-def _network(device: Device, entry: Entry, facts: Host) -> list[str]:
+def _network(device: Device, entry: LinkEntry, facts: Host) -> list[str]:
     drop_in = device.kind == "plain" and _foreign(device, facts)
     lines = [] if drop_in else ["[Match]", f"Name={device.name}", ""]
     if device.mtu:

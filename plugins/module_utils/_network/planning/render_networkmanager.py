@@ -14,7 +14,7 @@ import uuid
 
 from ..host import Host
 from .files import File, family, make, of_family
-from .interfaces import Bond, Device, Entry
+from .interfaces import Bond, Device, LinkEntry
 
 PROFILES = "/etc/NetworkManager/system-connections"
 SETTINGS = "/etc/NetworkManager/conf.d"
@@ -22,7 +22,7 @@ _SPACE = uuid.UUID("6f1e7b1c-6a54-4a0e-9d0f-6a1d5c1c9e55")  # of the names below
 PREFERRED = 100  # a profile of ours is taken before an admin's for the same link
 
 
-def render(entry: Entry, facts: Host, header: str) -> list[File]:
+def render(entry: LinkEntry, facts: Host, header: str) -> list[File]:
     """Return the files of an entry."""
     files = []
     for device in entry.devices:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import Connection, Host, OwnFile
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.host import AnsibleConnection, Host, OwnFile
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.link import Address, Link
 
 
@@ -65,7 +65,7 @@ def as_host(facts: dict[str, Any]) -> Host:
         **{
             **facts,
             "links": {name: _as_link(one) for name, one in facts["links"].items()},
-            "connection": Connection(**facts["connection"]),
+            "connection": AnsibleConnection(**facts["connection"]),
             "own_files": {path: OwnFile(**own) for path, own in facts["own_files"].items()},
         }
     )

@@ -27,11 +27,11 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._network.checkpoint
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.live import parse_state, way_back
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.request import (
     Application,
+    ArmingTerms,
+    CheckpointRequest,
     CommandResult,
     Ending,
-    Request,
     Timer,
-    Wanted,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.saved import is_as_saved, restore, save
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.timer import timer_lives
@@ -209,8 +209,8 @@ def test_freebsd():
 
 
 def request(**more):
-    wanted = Wanted(["/etc/x"], ["eth0"], [], [["true"]], 60)
-    return Request("t", wanted, [], state(link("eth0")), [], [["true"]], [], **more)
+    wanted = ArmingTerms(["/etc/x"], ["eth0"], [], [["true"]], 60)
+    return CheckpointRequest("t", wanted, [], state(link("eth0")), [], [["true"]], [], **more)
 
 
 def test_a_checkpoint_is_armed_as_long_as_its_folder_says_so(tmp_path):

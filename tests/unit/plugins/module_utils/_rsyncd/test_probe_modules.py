@@ -20,7 +20,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import Around, cause
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.probe_modules import (
     Diagnosis,
-    Request,
+    DiagnosisRequest,
     choose_login,
 )
 
@@ -64,7 +64,7 @@ class Bench:
 
     def find(self, **changes) -> Diagnosis:
         """Diagnose it; ``changes`` to the request."""
-        request = Request(
+        request = DiagnosisRequest(
             config=str(self.config),
             modules=[],
             clients=[],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import Plan, make_commands
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import NicPlan, make_commands
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.plan import make_plan as plan_for_host
 from ansible_collections.longhaul.fleet.plugins.module_utils._network.planning.problems import find_stopped
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
@@ -25,7 +25,7 @@ from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network
 JUMBO = [{"name": "eth0", "mtu": 9000}]
 
 
-def make_plan(raw: list[dict[str, Any]], facts: dict[str, Any], **more: Any) -> Plan:
+def make_plan(raw: list[dict[str, Any]], facts: dict[str, Any], **more: Any) -> NicPlan:
     return plan_for_host(raw, as_host(facts), **more)
 
 
