@@ -27,7 +27,7 @@ from .._engine.net.early_connections import EarlyConnections
 from .._engine.net.session import Session, SessionLost
 from .._engine.net.session_server import SessionServer
 from .._engine.wire.conversation import Contents
-from .._engine.wire.hello import CONTROL, MAX_STREAMS
+from .._engine.wire.handshake import CONTROL, MAX_STREAMS
 from .._engine.wire.messages import Fewer
 from .._tree import xattr
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rates as people write them. Pure."""
+"""Rates in bytes a second: as people write them, and smoothed. Pure."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def parse_rate(text: str) -> int:
     if not match:
         raise ValueError(f"{text!r} is no rate: write bytes a second, such as 50M, 1.5G or 800k (0: no limit)")
     return int(float(match.group(1)) * _UNITS[match.group(2).lower()])
+
+
+def smoothed(before: float | None, now: float, seconds: float) -> float:
+    """Return a rate of which what was a second ago counts half.
+
+    ``before`` is what it was ``seconds`` ago, None if that is not known; ``now`` is the rate since then.
+    """
+    return now if before is None else now + 0.5**seconds * (before - now)

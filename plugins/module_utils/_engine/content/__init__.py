@@ -5,7 +5,7 @@
 """What becomes of the contents of files on their way.
 
 * ``bundles``: small files, many to a frame.
-* ``compression``: pieces of large files. ``algorithm`` and ``zstd`` do it, ``compression_gain`` says whether it pays.
+* ``compression``: whether it pays, and pieces of large files. ``zstd``: the binding of its library.
 * ``delta``: what changed within a large file, and the quickest hash for that.
 * ``sparse``: files with holes. ``clone``: files that share their space on the disk.
 

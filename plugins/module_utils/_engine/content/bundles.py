@@ -17,8 +17,7 @@ from ..._model.entry import WHOLE_BYTES, Entry
 from ..wire.frames import MAX_DATA, Frame, FrameError, FrameKind, Payload
 from ..wire.messages import inflate
 from . import zstd
-from .algorithm import Algorithm
-from .compression_gain import Gain
+from .compression import Algorithm, Gain
 
 SMALL_BYTES = WHOLE_BYTES  # up to this a file is sent in a bundle
 BUNDLE_BYTES = MAX_DATA

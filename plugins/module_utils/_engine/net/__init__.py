@@ -10,7 +10,7 @@
   in threads, with signs of life.
 * ``carrier``: what carries contents, as each method implements it.
 * ``data_connection``: a connection that carries records. ``pool``: all of those, a thread for each.
-* ``pool_scaling``: how many of them pay. ``smoothing``: rates from look to look.
+* ``pool_scaling``: how many of them pay.
 * ``congestion``: which of them get another congestion control, as ``pool_tuner`` sets it.
 * ``tcp_info``: what the kernel says of a connection, and is told. ``tcp_stats``: what that says about the line.
 * ``ticket_file``: what this end and its peer were told from outside. ``rate_limit``: bytes a second of all threads

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from ..._core.context import Context
 from ..._core.errors import PeerUnreachable, TransferFailed
 from ..._core.host_name import bind_target, plain
-from ..wire import hello
+from ..wire import handshake
 from ..wire.handshake import HandshakeError, Keys
 from . import authenticate
 from .authenticate import HANDSHAKE_SECONDS, read_exactly
@@ -124,7 +124,7 @@ def introduce(parameters: ConnectionParameters, connection: socket.socket, numbe
         tls = parameters.wrap(connection)
         speaks = connection if tls is None else tls
         read, send = partial(read_exactly, speaks.recv), speaks.sendall
-        keys = authenticate.drive(parameters.secret, number, read, send, hello.encode(number))
+        keys = authenticate.drive(parameters.secret, number, read, send, handshake.encode_hello(number))
     except BaseException:
         connection.close()
         raise
@@ -141,7 +141,7 @@ def connect_first(context: Context, parameters: ConnectionParameters) -> Connect
     deadline, refused = time.monotonic() + patience, 0
     while True:
         try:
-            return connect(parameters, address, port, hello.CONTROL, min(patience, HANDSHAKE_SECONDS))
+            return connect(parameters, address, port, handshake.CONTROL, min(patience, HANDSHAKE_SECONDS))
         except (OSError, HandshakeError) as error:
             refused = refused + 1 if isinstance(error, ConnectionRefusedError) else 0
             if context.stop.is_set() or time.monotonic() > deadline or refused >= _REFUSALS:
@@ -164,7 +164,7 @@ def connect_again(
     deadline, refused = time.monotonic() + seconds, 0
     while not context.stop.is_set() and time.monotonic() < deadline and refused < _REFUSALS:
         try:
-            return connect(parameters, address, port, hello.CONTROL)
+            return connect(parameters, address, port, handshake.CONTROL)
         except ConnectionRefusedError:
             refused += 1
         except (OSError, HandshakeError) as error:
@@ -202,7 +202,7 @@ class Listener:
                 tls = self._parameters.wrap(connection)
                 speaks = connection if tls is None else tls
                 read = partial(read_exactly, speaks.recv)
-                number = hello.decode(read(hello.HELLO_BYTES))
+                number = handshake.decode_hello(read(handshake.HELLO_BYTES))
                 keys = authenticate.serve(self._parameters.secret, number, read, speaks.sendall)
         except (OSError, HandshakeError) as error:
             if not self._stop.is_set():
@@ -228,7 +228,7 @@ def _listen(address: str, ports: list[Any]) -> socket.socket:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(bind_target(address, int(port)))
-            listening.listen(hello.MAX_STREAMS)
+            listening.listen(handshake.MAX_STREAMS)
             listening.settimeout(0.2)
             return listening
         except OSError as error:

@@ -29,7 +29,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..._core import time_accounting
-from .smoothing import smoothed
+from ..._model.rate import smoothed
 from .tcp_stats import NOTHING, LastQueue, Path, PathMeter, joined, sample_links
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@
 
 """The source's end of a session.
 
-* ``sender``: scans, offers, sends and accounts.
-* ``batches``: the entries of a scan, as they are offered. ``leftovers``: what is not offered.
+* ``sender``: scans, offers, sends and accounts. ``leftovers``: what is not offered.
 * ``stream_sender``: the same for the method stream, which sends ``small_files`` in the session and ``large_files`` over
   data connections, each of which gets its ``link_share``.
 

@@ -11,8 +11,8 @@ from typing import Collection
 
 from ..._core.errors import TransferFailed
 from ..._model.congestion import AUTO, NONE
+from ..._model.rate import smoothed
 from ..net.data_connection import DataConnection
-from ..net.smoothing import smoothed
 from ..net.tcp_info import LONG_RTT, bound_unsent, offered_congestion, pace, read_tcp_info, set_congestion
 from ..wire.ranges import STEP, share
 

@@ -30,15 +30,17 @@ from ..net.carrier import Sending, SourceCarrier, Wanted
 from ..net.session import Session
 from ..wire.conversation import Said, has_room
 from ..wire.frames import FrameError
-from ..wire.messages import ATTEMPTS, Ack, Fetched, Hash, Scanned, Sent, Shard, Sums, Total, Want
+from ..wire.messages import ATTEMPTS, SHARD_ENTRIES, Ack, Fetched, Hash, Scanned, Sent, Shard, Sums, Total, Want
 from ..wire.summary import Summary, merge
-from .batches import gather
 from .leftovers import staging_left_out
 
 AGAIN_AT_MOST = ATTEMPTS - 1  # times that a file which changes is sent once more
 IN_VAIN_AT_MOST = 64 << 20  # bytes of such a file that are sent for nothing before it is tried only once more
 VANISHED, UNSTABLE = "vanished", "unstable"
 MOVED = "moved"  # within the file: rsync brings it, after this
+MAX_SHARD_BYTES = 64 << 20  # of file contents. What is lost when an end is killed: so much for each stream, or one file
+MAX_SHARD_RECORDS = 4 << 20  # of names, targets and attributes
+MAX_SHARD_SECONDS = 0.5  # a slow disk's first entries must not wait for its last
 
 Work = Callable[[Root, int], None]  # what a worker does, with the tree and the number of its connection
 
@@ -383,3 +385,38 @@ def _again_at_most(entry: Entry, problem: str) -> int:
 def identity(entry: Entry) -> tuple[Any, ...]:
     """Return values that change whenever a file changes."""
     return (entry.type, entry.dev, entry.ino, entry.size, entry.mtime_ns, entry.ctime_ns)
+
+
+def gather(
+    entries: Iterable[Entry],
+    max_entries: int = SHARD_ENTRIES,
+    max_bytes: int = MAX_SHARD_BYTES,
+    clock: Callable[[], float] = time.monotonic,
+    max_seconds: float = MAX_SHARD_SECONDS,
+    first_entries: int | None = None,
+) -> Iterator[list[Entry]]:
+    """Yield the entries in batches, in their order; a file of more than ``max_bytes`` is a batch of its own.
+
+    The first one has up to ``first_entries``, by default as many as all others, each of the next twice as many.
+    """
+    batch: list[Entry] = []
+    most = first_entries or max_entries
+    size, records, since = 0, 0, clock()
+    for entry in entries:
+        content = entry.size if entry.type == REGULAR else 0
+        if batch and (content > max_bytes or clock() - since > max_seconds):
+            yield batch
+            batch, size, records = [], 0, 0
+        if not batch:
+            since = clock()
+        batch.append(entry)
+        size += content
+        records += len(entry.path)
+        if entry.target or entry.xattrs:
+            records += len(entry.target) + sum(len(key) + len(value) for key, value in entry.xattrs)
+        if size >= max_bytes or records >= MAX_SHARD_RECORDS or len(batch) >= most:
+            yield batch
+            most = min(2 * most, max_entries)
+            batch, size, records = [], 0, 0
+    if batch:
+        yield batch

@@ -33,10 +33,9 @@ from ..wire import ranges
 from ..wire.conversation import MAX_BUNDLES, Said
 from ..wire.frames import Frame, FrameKind
 from ..wire.messages import Ack, Begin, BlockSums, Fewer, Got, Shard, Want
-from .batches import gather
 from .large_files import StreamSource
 from .range_queue import Bundle
-from .sender import UNSTABLE, VANISHED, Sender
+from .sender import UNSTABLE, VANISHED, Sender, gather
 from .small_files import ReadAhead, SmallFiles
 
 FIRST_ENTRIES = 125  # in the first shard: what one round trip brings, so that contents follow at once

@@ -6,7 +6,7 @@
 
 * ``frames``: what a control channel carries.
 * ``messages``: what the frames of a session hold. ``conversation``: which of them may follow which.
-* ``hello``: which connection of a transfer this is. ``handshake``: that both ends know the one-time secret.
+* ``handshake``: which connection of a transfer this is, and that both ends know the one-time secret.
 * ``records``: what a data connection carries. ``ranges``: which parts of a file.
 * ``summary``: an outcome as the peer knows it, and the whole made of both.
 

@@ -2,11 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How two ends that meet on a port prove to each other that they know the one-time secret.
+"""The hello and the handshake of a connection. No I/O.
 
-The driving end sends a nonce; the serving end answers with its own and a proof over both; the driving end proves in
-turn. The proofs are HMAC-SHA256 over the role, the number of the connection and both nonces, so that neither can be
-repeated, reflected or used on another connection. The keys of the control frames come from the same exchange.
+All connections come to one port. The hello says which one it is: number 0 carries the conversation, the others
+contents. It is the first thing that the driving end sends; with TLS it comes first inside of it.
+
+Then the two ends prove to each other that they know the one-time secret. The driving end sends a nonce; the serving end
+answers with its own and a proof over both; the driving end proves in turn. The proofs are HMAC-SHA256 over the role,
+the number of the connection and both nonces, so that neither can be repeated, reflected or used on another connection.
+The keys of the control frames come from the same exchange.
 """
 
 from __future__ import annotations
@@ -14,7 +18,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import struct
 from typing import NamedTuple
+
+HELLO_MAGIC = b"LHSTREAM"
+VERSION = 1
+CONTROL = 0  # the number of the connection that carries the conversation
+MAX_STREAMS = 64
+_HELLO = struct.Struct("!8sHH")
+HELLO_BYTES = _HELLO.size
 
 MAGIC = b"LHX\x00\x00\x00\x00\x01"  # the last byte is the version
 NONCE_BYTES = 32
@@ -34,6 +46,25 @@ class Keys(NamedTuple):
 
     drive: bytes  # of what the driving end sends
     serve: bytes  # of what the serving end sends
+
+
+def encode_hello(number: int) -> bytes:
+    """Return the hello of connection ``number``."""
+    return _HELLO.pack(HELLO_MAGIC, VERSION, number)
+
+
+def decode_hello(data: bytes) -> int:
+    """Return the number of the connection; raise HandshakeError if it is not one of ours."""
+    if len(data) != HELLO_BYTES:
+        raise HandshakeError("who connected did not say hello")
+    magic, version, number = _HELLO.unpack(data)
+    if magic != HELLO_MAGIC:
+        raise HandshakeError("who connected does not speak this protocol")
+    if version != VERSION:
+        raise HandshakeError(f"the peer uses version {version} of the protocol, this side {VERSION}")
+    if number > MAX_STREAMS:
+        raise HandshakeError(f"connection {number} is more than the {MAX_STREAMS} that are allowed")
+    return int(number)
 
 
 def _prove(secret: str, label: str, number: int, drive_nonce: bytes, serve_nonce: bytes) -> bytes:

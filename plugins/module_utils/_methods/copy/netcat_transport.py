@@ -27,7 +27,7 @@ from ..._core.host_name import numeric_address
 from ..._core.subprocesses import pipe
 from ..._engine.net import authenticate
 from ..._engine.net.authenticate import HANDSHAKE_SECONDS
-from ..._engine.wire import hello
+from ..._engine.wire import handshake
 from ..._engine.wire.handshake import HandshakeError, Keys
 from . import netcat
 
@@ -128,7 +128,7 @@ def _connect_once(
         reader, writer, process = _start(netcat.connect_argv(dialect, address, port, program))
     read = partial(authenticate.read_exactly, partial(_receive, reader, stop))
     try:
-        keys = authenticate.drive(secret, number, read, partial(os.write, writer), hello.encode(number))
+        keys = authenticate.drive(secret, number, read, partial(os.write, writer), handshake.encode_hello(number))
     except (HandshakeError, OSError) as error:
         os.close(reader)
         os.close(writer)

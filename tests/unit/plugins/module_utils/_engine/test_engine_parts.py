@@ -23,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_li
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.delete import Extras
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.disk_stack import DiskStack
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.hardlinks import LinkBook
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.batches import gather
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.sender import gather
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conversation import (
     Contents,
     Conversation,

@@ -13,11 +13,10 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content import (
     bundles,
     compression,
-    compression_gain,
     sparse,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import inplace_file, partial_file
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import hello, ranges, records
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import handshake, ranges, records
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Frame, FrameError, FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import HandshakeError
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.records import Heads, Record, RecordKind
@@ -108,17 +107,17 @@ def test_a_head_of_an_unknown_kind_is_refused():
         Heads(None).decode(b"\x63" + head[1:])
 
 
-@given(st.integers(0, hello.MAX_STREAMS))
+@given(st.integers(0, handshake.MAX_STREAMS))
 def test_hello(number):
-    assert hello.decode(hello.encode(number)) == number
+    assert handshake.decode_hello(handshake.encode_hello(number)) == number
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"GET / HTTP/1", hello.encode(0)[:-1], b"LHSTREAM\0\2\0\0", b"LHSTREAM\0\1\xff\xff"]
+    "said", [b"", b"GET / HTTP/1", handshake.encode_hello(0)[:-1], b"LHSTREAM\0\2\0\0", b"LHSTREAM\0\1\xff\xff"]
 )
 def test_no_hello(said):
     with pytest.raises(HandshakeError):
-        hello.decode(said)
+        handshake.decode_hello(said)
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=20), st.integers(0, 300))
@@ -202,7 +201,7 @@ def test_packing_leaves_alone_what_does_not_pay(tmp_path):
     ("raw", "packed", "expected"), [(100e6, 300e6, True), (2e9, 100e6, False), (110e6, 100e6, False)]
 )
 def test_the_way_that_is_faster_goes_on(raw, packed, expected):
-    learns = compression_gain.Gain()
+    learns = compression.Gain()
     tried = {False: 0, True: 0}
     for _piece in range(200):
         choice = learns.pack
@@ -210,7 +209,7 @@ def test_the_way_that_is_faster_goes_on(raw, packed, expected):
         learns.record(choice, MIB, MIB / (packed if choice else raw))
     assert learns.pack == expected
     assert 1 <= tried[not expected] <= 16
-    for _piece in range(compression_gain.AGAIN_BYTES // MIB):  # then the line becomes another one
+    for _piece in range(compression.AGAIN_BYTES // MIB):  # then the line becomes another one
         choice = learns.pack
         learns.record(choice, MIB, MIB / (raw if choice else packed))
     for _piece in range(100):
@@ -220,7 +219,7 @@ def test_the_way_that_is_faster_goes_on(raw, packed, expected):
 
 def test_a_slow_line_is_not_filled_with_what_is_not_packed():
     """Buffers take the first bytes of the trial at once, whatever the line is."""
-    learns = compression_gain.Gain()
+    learns = compression.Gain()
     free, unpacked = 3 * MIB, 0
     while True:
         if not learns.pack:
@@ -235,7 +234,7 @@ def test_a_slow_line_is_not_filled_with_what_is_not_packed():
 
 
 def test_a_small_piece_that_went_quickly_says_little():
-    learns = compression_gain.Gain()
+    learns = compression.Gain()
     for _piece in range(64):
         choice = learns.pack
         learns.record(choice, MIB, MIB / (150e6 if choice else 100e6))
@@ -246,7 +245,7 @@ def test_a_small_piece_that_went_quickly_says_little():
 
 
 def test_who_asks_for_packing_gets_it():
-    learns = compression_gain.Gain(always=True)
+    learns = compression.Gain(always=True)
     for _piece in range(100):
         learns.record(True, MIB, 100.0)
     assert learns.pack

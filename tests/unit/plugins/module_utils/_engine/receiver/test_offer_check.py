@@ -10,7 +10,7 @@ import os
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.offer_check import OfferCheck
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.batches import gather
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.sender import gather
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import FrameError
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.messages import Shard
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import Entry
