@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ends a transfer."""
+"""Errors that end a transfer, or refuse a command of the peer."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class TransferPaused(TransferFailed):
 
 class StagingLeft(TransferFailed):
     """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""
+
+
+class CommandRefusal(Exception):
+    """The peer requested a command that is not part of this transfer. The text is sent to it."""
 
 
 def staging_left(why: str) -> StagingLeft:

@@ -16,12 +16,13 @@ import re
 from functools import partial
 
 from ..._core.context import Context, Server
+from ..._core.errors import CommandRefusal
 from ..._core.outcome import Outcome
 from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
-from ..ssh.server import CommandRefusal, SshServer
+from ..ssh.server import SshServer
 from .common import Mover, drive_over_ssh
 from .fd_symlinks import shard_of, view_name
 from .file_server import Talk

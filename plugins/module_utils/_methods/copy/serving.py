@@ -12,11 +12,11 @@ from functools import partial
 from typing import Callable
 
 from ..._core.context import Context
-from ..._core.errors import TransferFailed
+from ..._core.errors import CommandRefusal, TransferFailed
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.net.ticket_file import Tickets
 from ..._tree.staging import open_staging
-from ..ssh.server import CommandRefusal, Handler
+from ..ssh.server import Handler
 from ..ssh.service import Work
 from .common import SESSION, Mover, run_session
 from .file_server import FileServer, Talk

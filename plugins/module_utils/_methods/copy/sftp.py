@@ -15,12 +15,13 @@ from __future__ import annotations
 import os
 
 from ..._core.context import Context, Server
+from ..._core.errors import CommandRefusal
 from ..._core.outcome import Outcome
 from ..._engine.net.carrier import Wanted
 from ..._model.entry import Entry
 from ..._tree.staging import Staging
 from ..ssh.client_command import bracketed_host
-from ..ssh.server import CommandRefusal, SshServer
+from ..ssh.server import SshServer
 from .common import Mover, drive_over_ssh, partial_name
 from .fd_symlinks import view_name
 from .file_server import Talk

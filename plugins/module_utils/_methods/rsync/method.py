@@ -11,14 +11,14 @@ import subprocess
 
 from ..._core import subprocesses
 from ..._core.context import Context, Server
-from ..._core.errors import TransferFailed
+from ..._core.errors import CommandRefusal, TransferFailed
 from ..._core.outcome import Outcome
 from ..._engine.net.ticket_file import Tickets
 from ..._tree.staging import open_staging
 from ..ssh.client_check import check_connection
 from ..ssh.client_command import bracketed_host, known_hosts_lines, rsync_shell, ssh_command, ssh_host
 from ..ssh.failure import explain
-from ..ssh.server import CommandRefusal, Handler, SshServer
+from ..ssh.server import Handler, SshServer
 from ..ssh.service import Service, Work
 from . import child as rsync_child
 from . import passes as rsync_passes
@@ -29,7 +29,6 @@ from .leftover import adopt
 from .run import RsyncPeer
 from .server_command import (
     LISTS,
-    CommandRefused,
     is_rsync,
     own_descriptors,
     own_folders,
@@ -99,10 +98,7 @@ def rsync_handler(context: Context, confinement: RootConfinement) -> Handler:
             return own_vitals(os.getpid(), lambda: Tickets(context.folder).read().paused)
         if not is_rsync(command):
             raise CommandRefusal(f"{command[:200]!r} is no part of a transfer with rsync")
-        try:
-            argv = server_argv(command, context.side, folders, context.settings, confined)
-        except CommandRefused as refused:
-            raise CommandRefusal(str(refused)) from refused
+        argv = server_argv(command, context.side, folders, context.settings, confined)
         if context.side == "dest" and not context.settings["check"] and is_alone:
             adopt(open_staging(context))  # an earlier receiver may have been killed
         if run is not None:

@@ -16,6 +16,7 @@ import shlex
 from typing import Mapping
 
 from ..._core.context import Context, staging_name
+from ..._core.errors import CommandRefusal
 from ..._core.settings import Settings
 from ..._core.subprocesses import own_variables
 from ..._tree.held_root import program_path
@@ -27,10 +28,6 @@ from .server_options import NotPlanned, check_options
 LISTS = "lists"  # in the source's job folder: the names that it lets rsync send
 
 
-class CommandRefused(Exception):
-    """The command is none that this transfer may ask for. The text says what was found and why it matters."""
-
-
 def is_rsync(command: str) -> bool:
     """Whether the command claims to be a server of rsync."""
     return command.startswith("rsync --server ")
@@ -39,7 +36,7 @@ def is_rsync(command: str) -> bool:
 def server_argv(
     command: str, side: str, folders: Mapping[str, bytes], settings: Settings, confined: str = NOTHING
 ) -> list[bytes]:
-    """Return the argv to run in the serving end's root for a command of the peer; raises CommandRefused.
+    """Return the argv to run in the serving end's root for a command of the peer; raises CommandRefusal.
 
     ``side`` is what the serving end is; ``folders`` has what each token (``argv.TOKENS``) stands for here. Where rsync
     is ``confined``, the peer may send the list of names itself.
@@ -47,22 +44,22 @@ def server_argv(
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise CommandRefused(f"it cannot be split into words: {error}") from error
+        raise CommandRefusal(f"it cannot be split into words: {error}") from error
     if words[:2] != ["rsync", "--server"] or words[-2:] != [".", "./"]:
-        raise CommandRefused("only `rsync --server ... . ./` is served: the root is decided on this host")
+        raise CommandRefusal("only `rsync --server ... . ./` is served: the root is decided on this host")
     words = words[2:-2]
     sends = words[:1] == ["--sender"]
     if sends != (side == "source"):
-        raise CommandRefused(f"this end is the {side} of the transfer, and serves that direction only")
+        raise CommandRefusal(f"this end is the {side} of the transfer, and serves that direction only")
     try:
         options = check_options(words[1:] if sends else words, side, settings, bool(confined))
     except NotPlanned as error:
-        raise CommandRefused(str(error)) from error
+        raise CommandRefusal(str(error)) from error
     argv = [b"rsync", b"--server"] + ([b"--sender"] if sends else [])
     for option, token in options:
         argv.append(os.fsencode(option))
         if token and token not in folders:
-            raise CommandRefused(f"the folder {token!r} for {option} is none of this transfer")
+            raise CommandRefusal(f"the folder {token!r} for {option} is none of this transfer")
         argv += [folders[token]] if token else []
     return argv + [b".", b"./"]
 

@@ -27,23 +27,19 @@ from typing import Callable, Sequence
 from ..._core.confinement.confine import Confinement
 from ..._core.confinement.plan import plan_process
 from ..._core.context import Context, Peer, Server
-from ..._core.errors import TransferFailed
+from ..._core.errors import CommandRefusal, TransferFailed
 from . import authorized_keys, sshd
 from .client_command import HELLO, alias, hello_answer
 from .forced_command import SOCKET
 from .forced_command_socket import Handed, listen, receive
 from .service import Program, Service, Work, start
 
-__all__ = ["CommandRefusal", "Handler", "Service", "SshServer", "Work"]
+__all__ = ["Handler", "Service", "SshServer", "Work"]
 
 KEY_LIFE = 24 * 3600  # seconds that a key holds which nobody takes back
 KEY_RENEWAL = 3600.0  # seconds
 REFUSED = 126  # exit code of a command that was not allowed
 SPARE_SESSIONS = 16  # over one for each stream: broken ones may linger, and the driving end asks things in between
-
-
-class CommandRefusal(Exception):
-    """The peer requested a command that is not part of this transfer. The text is sent to it."""
 
 
 # Called with the requested command, and whether no other program is at work; none begins meanwhile. Raises

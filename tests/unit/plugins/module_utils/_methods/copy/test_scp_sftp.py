@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import CommandRefusal
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import rcp_server, scp, sftp, sftp_server
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.common import failure
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import CommandRefusal
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_hard_tree
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ID, Pair, settings

@@ -12,11 +12,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import CommandRefusal, TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync import method as rsync
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.confinement import RootConfinement
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.method import rsync_handler
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import CommandRefusal
 from ansible_collections.longhaul.fleet.tests.support import hard_tree
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import Pair, settings

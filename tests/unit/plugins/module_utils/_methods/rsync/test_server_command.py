@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import CommandRefusal
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.subprocesses import environment
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.argv import RsyncRun
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.server_command import (
-    CommandRefused,
     server_argv,
     user_variables,
 )
@@ -82,7 +82,7 @@ def test_an_option_of_nobody_is_refused(option, side):
         return  # less than what was planned
     if option.startswith("--protocol"):
         return
-    with pytest.raises(CommandRefused, match="plan"):
+    with pytest.raises(CommandRefusal, match="plan"):
         serve(asked, side, preserve=["times"])
 
 
@@ -110,7 +110,7 @@ def expect_no_more(options, commands, side, plan) -> None:
     command = " ".join(["rsync", "--server", *sender, *options, ".", "./"])
     try:
         serve(command, side, **plan)
-    except CommandRefused:
+    except CommandRefusal:
         return
     asked = parse(options)
     reasons = [why_not(asked, parse(honest), side) for honest in commands]
@@ -150,9 +150,9 @@ def test_a_sender_is_served_by_the_source_only():
     options = f"{BUNDLE.replace('r', 'dR')} --files-from /longhaul/list/only --from0"
     command = f"rsync --server --sender {options} . ./"
     assert serve(command, "source", only="x")[-5:] == [b"--files-from", b"/job/only", b"--from0", b".", b"./"]
-    with pytest.raises(CommandRefused, match="dest"):
+    with pytest.raises(CommandRefusal, match="dest"):
         serve(command, only="x")
-    with pytest.raises(CommandRefused, match="source"):
+    with pytest.raises(CommandRefusal, match="source"):
         serve(f"rsync --server {BUNDLE} . ./", "source")
 
 
@@ -226,7 +226,7 @@ def test_what_the_plan_has_not_is_refused(more, side):
     plain = serve(command.format(""), side, **HARMLESS)
     if more == "-n":  # a trial of what is planned does nothing
         return
-    with pytest.raises(CommandRefused):
+    with pytest.raises(CommandRefusal):
         serve(command.format(more), side, **HARMLESS)
     assert plain == serve(command.format(""), side, **HARMLESS)
 
@@ -252,7 +252,7 @@ def test_what_the_plan_has_not_is_refused(more, side):
     ],
 )
 def test_what_the_plan_has_may_not_be_left_out_or_stretched(words, plan):
-    with pytest.raises(CommandRefused):
+    with pytest.raises(CommandRefusal):
         serve(f"rsync --server {words} . ./", **{**HARMLESS, **plan})
 
 
@@ -285,7 +285,7 @@ def test_a_folder_of_another_kind_is_refused_though_the_plan_has_folders(option,
     plan = {"preserve": ["times"], "partial": True, **LINKED}
     command = f"rsync --server -ltre.iLsfxCIvu --numeric-ids {{}}{FOLDERS_OF_THE_PLAN} . ./"
     assert serve(command.format(""), **plan)
-    with pytest.raises(CommandRefused):
+    with pytest.raises(CommandRefusal):
         serve(command.format(form.format(option, place) + " "), **plan)
 
 
@@ -293,21 +293,21 @@ def test_a_folder_of_another_kind_is_refused_though_the_plan_has_folders(option,
 def test_a_source_sends_one_file_where_one_is_asked_for(name):
     command = "rsync --server --sender -ltdRe.LsfxCIvu --files-from /longhaul/list/{} --from0 --no-implied-dirs . ./"
     assert b"/job/only" in serve(command.format("only"), "source", only="a", **HARMLESS)
-    with pytest.raises(CommandRefused):
+    with pytest.raises(CommandRefusal):
         serve(command.format(name), "source", only="a", **HARMLESS)
-    with pytest.raises(CommandRefused, match="list of names"):
+    with pytest.raises(CommandRefusal, match="list of names"):
         serve("rsync --server --sender -ltdRe.LsfxCIvu --from0 --no-implied-dirs . ./", "source", only="a", **HARMLESS)
 
 
 @pytest.mark.parametrize("command", ["", "id", "rsync -a / /x", "/bin/rsync --server . ./", "rsync  --daemon . ./"])
 def test_other_programs_are_refused(command):
-    with pytest.raises(CommandRefused):
+    with pytest.raises(CommandRefusal):
         serve(command)
 
 
 @pytest.mark.parametrize("words", ["{} . /etc", "{} . ./ ../", "{} /etc ./", "{} --sender . ./"])
 def test_other_roots_are_refused(words):
-    with pytest.raises(CommandRefused):
+    with pytest.raises(CommandRefusal):
         serve(f"rsync --server {words.format(BUNDLE)}")
 
 

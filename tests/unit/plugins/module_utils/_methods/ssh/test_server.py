@@ -24,14 +24,13 @@ from pathlib import Path
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils import _methods
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import CommandRefusal, TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.ports import free_port
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import client_command as ssh
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import sshd
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.client_check import check_connection
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.server import (
     SPARE_SESSIONS,
-    CommandRefusal,
     Service,
     SshServer,
 )
