@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every other package stands on.
+"""Foundations of every other package.
 
 * ``errors``: what ends a transfer.
 * ``settings``: what both ends of a transfer share.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which boot of a system this is, and how long ago it began."""
+"""The id of the current boot of this system, and the seconds since it began."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What several packages ask of files: the hash of one, where its holes are, and what exists of a path."""
+"""Questions about files: the hash of one, its holes, and the existing part of a path."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which file systems are mounted where, on Linux. Source: proc(5), mountinfo."""
+"""Mounted file systems, on Linux. Source: proc(5), mountinfo."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which known vulnerabilities an installed rsync has.
+"""Known vulnerabilities of an installed rsync.
 
 A distribution fixes them without changing the version, so its package's changelog counts where there is one.
 Sources: rsync's NEWS of 3.4.0, 3.4.3 and 3.5.0; the changelogs of Debian's packages, which name each CVE they fix.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where programs are looked for. Apart from ``subprocesses``, since most transfers by stream start none."""
+"""The search path of programs. Apart from ``subprocesses``, since most transfers by stream start none."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What both ends of a transfer share, as the control node writes it and a job reads it: JSON, and a dict in memory.
+"""Settings that both ends of a transfer share. The control node writes them and a job reads them: JSON, and a dict.
 
 docs/architecture.md says what each setting means; a unit test holds its table to this type.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the threads of one end of a transfer spend their time on.
+"""Account of the time that the threads of one end of a transfer spend.
 
 Each thread says what it turns to: ``before = switch(SEND)``, and afterwards ``switch(before)``. Of each occupation the
 time that passed and the processor time of the thread are added up: what lies between the two was waiting. That costs

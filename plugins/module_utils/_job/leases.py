@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which control node may work on a job, as its destination keeps it: a lease. Private to the collection.
+"""Leases: the control node that may work on a job, as its destination keeps it. Private to the collection.
 
 One small file a job, ``<state root>/leases/<id of its transfer>.json``. It expires by the boot id and the clock of this
 host, never by that of a control node; a ``firm`` one expires by nothing. The file stays for a month when the lease is

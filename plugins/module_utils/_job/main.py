@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``python3 engine.pyz`` does. Private to the collection.
+"""The program ``python3 engine.pyz``. Private to the collection.
 
 ``job FOLDER`` is one end of a transfer, ``digest FOLDER`` reads one of its trees, and ``owners FOLDER`` counts whose a
 tree is. All are told what to do by ``request.json`` in the folder, take secrets from their standard input, and report

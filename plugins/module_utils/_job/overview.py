@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all transfers of this user on this host do at the moment, for an overview of a fleet. Reads only."""
+"""Status of all transfers of this user on this host, for an overview of a fleet. Reads only."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a destination's file system keeps owners, found out before anything is sent.
+"""Check that a destination's file system keeps owners, before anything is sent.
 
 A file system of another machine may refuse root what a local one allows it (NFS with root_squash, CIFS without POSIX
 extensions), and a whole tree that arrives with the wrong owners is no copy.

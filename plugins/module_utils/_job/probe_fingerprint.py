@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a probe finds what an earlier one found, as far as a plan depends on it. Pure. Private to the collection.
+"""Fingerprint of a probe: the facts on which a plan depends. Pure. Private to the collection.
 
 The control node sends back the fingerprint of an earlier probe, with the steps of the plan that it made of it. So a
 transfer that was made before needs no execution for the probe alone.

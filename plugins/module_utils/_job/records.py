@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the control node keeps at a destination about a job, so that another control node finds it there.
+"""Records that the control node keeps at a destination about a job, so that another control node finds them there.
 
 Private to the collection. One small file a job, ``<state root>/records/<id of its transfer>.json``, mode 0600 in a
 folder of mode 0700. What stands in it, the control node decides; nothing on the host reads it. It outlives transfers,

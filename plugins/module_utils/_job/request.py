@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a job is asked to do, as the control node writes it and ``request.json`` keeps it: a dict in memory."""
+"""The request of a job, as the control node writes it and ``request.json`` keeps it: a dict in memory."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a transfer keeps what it must remember on a host, and how to tell whether it runs.
+"""The state folder of a transfer on a host, and the locks that show whether it runs.
 
 Private to the collection. One folder a transfer and side: ``<state root>/<id>/<side>``, mode 0700. Nothing secret is
 ever written there. A job runs while it holds the ``flock`` on its ``lock`` file, so a dead process, a reused process id

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which programs each method runs, and what must be known of them.
+"""Programs that each method runs, and their versions and features.
 
 Each look costs a process or two, so only the programs of the methods in question are looked at.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a user may say of TCP's congestion control."""
+"""The option for TCP's congestion control."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where checkpoints are kept on a host, and what is known of them. Private to the collection.
+"""The folders of checkpoints on a host. Private to the collection.
 
 A checkpoint is a folder that only root can enter: ``checkpoint.json`` says what it is, ``files`` holds what was saved,
 ``checkpoint.pyz`` is the code that reverts. It exists exactly as long as the checkpoint is armed. How the last one of a

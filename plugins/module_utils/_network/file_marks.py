@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a file that the role made says whose it is. Private to the collection."""
+"""Marks in the files that the role writes: the entry that they belong to. Private to the collection."""
 
 from __future__ import annotations
 

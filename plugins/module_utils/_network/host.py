@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is known of a host's network, in memory and as nic_info returns it."""
+"""Facts of a host's network, in memory and as nic_info returns them."""
 
 from __future__ import annotations
 

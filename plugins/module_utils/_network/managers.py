@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which program manages which link, from what was read on the host. Private to the collection.
+"""The manager of each link, from what was read on the host. Private to the collection.
 
 A manager is one of MANAGERS.
 """

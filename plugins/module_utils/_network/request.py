@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a checkpoint's folder says of it, in memory and as JSON.
+"""Files in a checkpoint's folder, in memory and as JSON.
 
 ``checkpoint.json`` is a ``CheckpointRequest``, ``apply.json`` an ``Application``, and ``NAME.last.json`` an ``Ending``.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What runs on the host apart from Ansible: reverting, waiting for it, and applying. Private to the collection.
+"""The agent that reverts, waits and applies on the host, apart from Ansible. Private to the collection.
 
 ``checkpoint.pyz WHAT ROOT NAME ...``, where WHAT is
 

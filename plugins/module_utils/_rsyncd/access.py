@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may connect: ``hosts allow`` and ``hosts deny``. Private to the collection. Pure. Source: rsyncd.conf(5)."""
+"""Access by address: ``hosts allow`` and ``hosts deny``. Private to the collection. Pure. Source: rsyncd.conf(5)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What users write for a daemon and its modules, checked and put into one form. Private to the collection. Pure.
+"""Check the options of a daemon and its modules, and put them into one form. Private to the collection. Pure.
 
 Nothing here looks at a host: names, types, values, and what contradicts itself.
 """

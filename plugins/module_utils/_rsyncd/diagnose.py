@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What it means when a module of an rsync daemon does not work, for its administrator. Private to the collection.
+"""Explain to an administrator why a module of an rsync daemon does not work. Private to the collection.
 
 Pure. The texts are those of rsync 3.2.7 and 3.5.0, seen side by side; the text decides, not the exit code.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a port is opened in each firewall. Private to the collection. Pure: argv and texts in and out.
+"""Commands that open a port, for each firewall. Private to the collection. Pure: argv and texts in and out.
 
 Sources: firewall-cmd(1), ufw(8), libnftables-json(5), nft(8), pf.conf(5).
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands in the way on a host, looked at before anything is changed. Private to the collection."""
+"""Problems of a host, found before anything is changed. Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a module's user may do in a directory of this host, tried as that user. Private to the collection."""
+"""Rights of a module's user in a directory of this host, tried as that user. Private to the collection."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a systemd unit must open for the modules, and no more. Pure. Source: systemd.exec(5).
+"""Paths and devices that a systemd unit must open for the modules. Pure. Source: systemd.exec(5).
 
 A path is opened only where the unit closes it: a path in ReadWritePaths is mounted upon itself in the daemon's view,
 and a file system that is mounted there later stays hidden from the daemon.

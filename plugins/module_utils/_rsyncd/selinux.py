@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What SELinux must allow the rsync daemon. Private to the collection. Pure. Source: rsync_selinux(8)."""
+"""Rights that SELinux must grant the rsync daemon. Private to the collection. Pure. Source: rsync_selinux(8)."""
 
 from __future__ import annotations
 

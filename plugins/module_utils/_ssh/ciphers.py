@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ciphers the driving end's ssh asks for."""
+"""Ciphers that the driving end's ssh asks for."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an ssh client offers to each peer, and why. Pure."""
+"""Algorithms that an ssh client offers to each peer, and the reasons. Pure."""
 
 from __future__ import annotations
 

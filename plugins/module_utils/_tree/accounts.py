@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What this host's name service calls the numbers of users and groups."""
+"""Names of users and groups in this host's name service."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why the names of this host mean nothing for some of a tree's owners. Private to the collection.
+"""Owners of a tree that this host's names do not fit, and the reason. Private to the collection.
 
 A tree with an ``etc/passwd`` of its own, the storage of containers and the ids of user namespaces have owners whom this
 host does not know, or knows by another name: their numbers must stay. Asked only where two hosts disagree, at the

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How much of a file is none of its holes."""
+"""The bytes of a file outside of its holes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a name stands for, held by a descriptor while its attributes are set. Private to the collection.
+"""An inode, held by a descriptor while its attributes are set. Private to the collection.
 
 Whoever may write to a folder can exchange a name in it between a look and a chown by root, which then gives away
 another file. So the file itself is held, must be the one that was looked at, and is changed through its descriptor.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the owners of a tree are called on two hosts, and what their numbers become. Private to the collection.
+"""Names of the owners of a tree on two hosts, and the numbers that they become. Private to the collection.
 
 One side counts (``OwnerCount``) and names (``named``) the ids that it meets, the other looks them up (``look_up``), and
 ``decide`` says for each what it becomes and whether both hosts mean the same by it. Names are looked up through the

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an entry is for a comparison of trees: plain values, and their hash. Private to the collection.
+"""Records of entries for a comparison of trees: plain values, and their hash. Private to the collection.
 
 Pure. An entry is described by one plain value for each field that is compared. The hash of a record is that of its
 description, and a difference is a field whose values are not the same, so the two can never disagree.

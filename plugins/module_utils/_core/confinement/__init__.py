@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a process of a transfer gives up before the peer can say anything to it: defence in depth, on Linux alone.
+"""Rights that a process of a transfer gives up before the peer can say anything to it: defence in depth, on Linux.
 
 * ``capabilities``: which of root's capabilities it keeps. Pure.
 * ``landlock``: which files it may still write, and at a source read, and whom it may send signals. Pure.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of root's capabilities a process of a transfer keeps. Pure.
+"""Capabilities of root that a process of a transfer keeps. Pure.
 
 The table says what each is for; all that it does not name is dropped, what future kernels have included. Other users
 have none to drop.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""List what a process of a transfer may still write, at a source still read, and reach, as rules of Landlock. Pure.
+"""Landlock rules: what a process of a transfer may still write, at a source still read, and reach. Pure.
 
 Landlock restricts what is opened, made, moved and removed from then on; what is open stays so. It restricts neither
 chmod, chown and utime nor extended attributes, wherever a file is. It has no right for connecting to a socket that has

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a process of a transfer gives up. Pure, but for asking where Python and programs are."""
+"""Plan of the rights that a process of a transfer gives up. Pure, but for finding Python and programs."""
 
 from __future__ import annotations
 

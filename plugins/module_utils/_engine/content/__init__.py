@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What becomes of the contents of files on their way.
+"""The contents of files on their way: packing, hashing, holes.
 
 * ``bundles``: small files, many to a frame.
 * ``compression``: whether it pays, and pieces of large files. ``zstd``: the binding of its library.

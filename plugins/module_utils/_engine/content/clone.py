@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What some file systems do without moving data: share what two files have in common, and make holes."""
+"""Share ranges of two files, and make holes, on file systems that do so without moving data."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a large file need not be sent, because an old version at the destination has it at the same place.
+"""Find the ranges of a large file that an old version at the destination has at the same place.
 
 The destination hashes the old version in aligned blocks and tells the hashes as they are made; the source hashes the
 same blocks of its own meanwhile, and says "same" instead of sending them. So in-place changes and appends cost what

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What carries the contents of files between the two ends: what differs by method."""
+"""Carriers of the contents of files between the two ends; each method has its own."""
 
 from __future__ import annotations
 

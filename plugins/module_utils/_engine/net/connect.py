@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the two ends find each other: one port, connections with numbers, everybody proves who it is."""
+"""Connect the two ends: one port, numbered connections, each end proves who it is."""
 
 from __future__ import annotations
 

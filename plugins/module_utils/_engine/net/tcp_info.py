@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Linux knows about a TCP connection: round-trip times, losses, congestion control.
+"""Read and set what Linux keeps of a TCP connection: round-trip times, losses, congestion control.
 
 The layout is that of ``struct tcp_info`` in Linux's ``include/uapi/linux/tcp.h``, which only grows at its end.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a source holds of other transfers, and does not offer. Pure."""
+"""Remains of other transfers at a source, which it does not offer. Pure."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ranges of large files and bundles wait to be sent, and which connection sends the others.
+"""Queue of the ranges of large files and bundles, and the connections that send them.
 
 A range is under way until it is confirmed. Whoever uses a queue holds a lock.
 """

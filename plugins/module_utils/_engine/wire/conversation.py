@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which end may send which frame when: the conversation as a state machine, without I/O.
+"""The conversation as a state machine, without I/O: it says when each end may send which frame.
 
 Each end has a ``Conversation``, with a ``Lane`` for each connection. Bytes that arrive go into a lane and come out as
 messages; a message goes in and comes out as bytes. Both are held to the tables below. FrameError says what the peer did

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What messages hold, as bytes. Pure. docs/stream-protocol.md says who sends which, ``conversation`` when."""
+"""Messages and their bytes. Pure. docs/stream-protocol.md says who sends which, ``conversation`` when."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a data connection carries, as bytes: no I/O.
+"""Records of a data connection, as bytes: no I/O.
 
 A record is a head of fixed length, a MAC over the head, and ``size`` bytes behind it. The head says which bytes of
 which file these are. The MAC (BLAKE2b, 16 bytes, over a running number and the head) is there in plain mode, where a

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What scp and sftp share: the conversation over ssh, and who runs the program.
+"""Code that scp and sftp share: the conversation over ssh, and the client program.
 
 The driving end runs the real client. Where it is the source it pushes a view of a shard's files into the destination's
 staging folder; where it is the destination it pulls from the view that the source has made.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the serving end of scp and sftp runs for one client, in a process of its own."""
+"""The server of scp and sftp for one client, in a process of its own."""
 
 from __future__ import annotations
 

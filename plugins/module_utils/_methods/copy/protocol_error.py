@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ends a session with a peer's scp or sftp."""
+"""The error that ends a session with a peer's scp or sftp."""
 
 
 class ProtocolError(Exception):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the serving end of scp and sftp runs for a connection: the conversation, or a server of our own."""
+"""Handler of the connections of scp and sftp: the conversation, or a server of our own."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one side lets its peer's scp or sftp do with the files of the shards under way.
+"""Access of the peer's scp or sftp to the files of the shards under way.
 
 To the peer there is a folder ``view-SHARD`` for each shard, with the shard's files by their numbers (see
 ``shard_list``). A source lets them be read, a destination lets them be written, up to the size that was planned. What a

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which files of a shard the peer may have, or bring: what the session tells the SFTP servers beside it.
+"""Lists of the files that the peer may read or write: the session tells them to the SFTP servers beside it.
 
 The session runs in one process of the serving end, and each SFTP server in another. The list of a shard is a file in
 the job's own folder, there from before the peer hears of the shard until its files were collected. To the peer a file

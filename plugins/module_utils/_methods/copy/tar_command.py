@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What to type to pack and unpack the files of a shard with GNU tar or bsdtar. Pure.
+"""Commands that pack and unpack the files of a shard with GNU tar or bsdtar. Pure.
 
 Only the contents of regular files go through tar. Everything else that makes an entry (type, links, owner, ACLs,
 extended attributes) is sent as the entry itself, so that both flavours, in any pairing, lose nothing. Names come on

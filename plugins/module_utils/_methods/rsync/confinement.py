@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What keeps the serving end's rsync inside the root, whatever the peer makes it try. Pure.
+"""Measures that keep the serving end's rsync inside the root, whatever the peer makes it try. Pure.
 
 ``CHROOT``: it runs as a daemon's module whose path is the root, with ``use chroot`` (``chrooted``). Its root folder is
 the tree then: no symbolic link and no bug of its own names anything else. That needs root, and that the transfer needs

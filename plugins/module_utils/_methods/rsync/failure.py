@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What it means that rsync failed, in words for the person who runs it.
+"""Explanations of failures of rsync, for the person who runs it.
 
 The texts are those of rsync 3.2.7 and 3.5.0, seen side by side. The text decides, not the exit code: the same cause
 gives different codes in the two directions. Where no text is known, the code does (rsync(1), EXIT VALUES).

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a killed rsync left of its files becomes a basis for the next one.
+"""Files that a killed rsync left become a basis for the next one.
 
 With ``--temp-dir`` a file on its way is ``NAME.XXXXXX``, without the leading dot that it has beside its target (rsync's
 ``get_tmpname()`` in receiver.c). A receiver that ends in order moves it to the partial folder by itself; one that is

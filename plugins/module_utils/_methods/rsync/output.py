@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What rsync prints, read as it comes.
+"""Parse the output of rsync as it comes.
 
 Lines, not text, are kept: ten million changed files must not pile up. rsync escapes control characters in names
 (``\\#012``, and a backslash that could be mistaken for such an escape as ``\\#134``), so a line of output is one line,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ``rsync --server`` commands the serving end runs for the peer, and as what.
+"""``rsync --server`` commands: the serving end checks those of the peer, and runs its own version of them.
 
 The peer asks over a one-time key for a command, in text. What runs is recreated from it: one direction, one root
 (entered by chdir, so the argument is always ``./``), the options that the plan leads to (``server_options``), and own

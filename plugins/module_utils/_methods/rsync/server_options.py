@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which options a server of rsync gets under a plan. Pure.
+"""Options that a server of rsync gets under a plan. Pure.
 
 Both ends have the same plan. The driving end's ``build_argv`` makes the command of its rsync from it, and rsync makes
 the server's from that (``server_options()`` in its options.c, the same from 3.1 to 3.5 for what is used here). The

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which options of rsync a user may add, and why not the others. Pure.
+"""Options of rsync that a user may add, and the reasons against the others. Pure.
 
 ``rsync_opts`` stands at the end of rsync's argv. The table below has a verdict for every option of rsync 3.5:
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the daemon of a transfer logs: read as it comes, so that it takes no space, however much clients cause."""
+"""The log of a transfer's daemon: read as it comes, so that it takes no space, however much clients cause."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the methods over ssh share.
+"""Code that the methods over ssh share.
 
 * Driving end: ``client_command`` (how ssh is called), ``client_check`` (whether it works), ``failure``.
 * Serving end: ``server`` (takes connections), ``service`` (what it runs for one), ``authorized_keys`` and ``sshd`` (how

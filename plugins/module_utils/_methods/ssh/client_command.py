@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the driving end calls OpenSSH.
+"""The driving end's command line of OpenSSH.
 
 The client's *system-wide* configuration is read (``-F /etc/ssh/ssh_config``), the user's own is not. The system's
 file is where a crypto policy lives (RHEL includes it there, in ``Match final all``), and ``-F none`` would leave the

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all renderers share: the files that they give, and the addresses of one family."""
+"""Code that all renderers share: files, and the addresses of one family."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the user wants of a host's links, as checked data. Private to the collection.
+"""Requested links of a host, as checked data. Private to the collection.
 
 ``parse_links`` takes the list ``nic_links`` of the role. Nothing here knows what the host is like.
 """
