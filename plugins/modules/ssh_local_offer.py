@@ -213,7 +213,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._methods.ssh.sshd_config import SshdConfig, parse_sshd_config, split_list
 from ..module_utils._ssh import local_offer
 from ..module_utils._ssh.client_plan import plan_client
-from ..module_utils._ssh.peers import Peer, complete_peers
+from ..module_utils._ssh.peers import SshPeer, complete_peers
 from ..module_utils._ssh.probe import NoAnswer, ask
 
 # What `ssh -G` calls the lists, and what `ssh -Q` does; the last of several is the name before OpenSSH 8.5.
@@ -359,7 +359,7 @@ def decide(module: AnsibleModule, local: dict[str, Any]) -> dict[str, object]:
     """Ask each peer, and decide what it is offered."""
     params = module.params
 
-    def offer_of(peer: Peer) -> dict[str, Any]:
+    def offer_of(peer: SshPeer) -> dict[str, Any]:
         known = local["peers"].get(peer["name"], {})
         if not params["probe"] or known.get("proxied"):
             return {}

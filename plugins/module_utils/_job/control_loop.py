@@ -242,7 +242,7 @@ class ProcessThrottle:
             self._guard = None
 
 
-class Control:
+class ControlLoop:
     """Obeys the tickets of a job until ``close``. ``report`` takes what the status should say, where that changes."""
 
     def __init__(self, context: Context, report: Callable[..., None]) -> None:
@@ -308,9 +308,9 @@ class Control:
 
 
 @contextlib.contextmanager
-def obey_tickets(context: Context, report: Callable[..., None]) -> Iterator[Control]:
-    """Obey the tickets of a job until this is left, from ``Control.start`` on: a job confines itself before."""
-    control = Control(context, report)
+def obey_tickets(context: Context, report: Callable[..., None]) -> Iterator[ControlLoop]:
+    """Obey the tickets of a job until this is left, from ``ControlLoop.start`` on: a job confines itself before."""
+    control = ControlLoop(context, report)
     try:
         yield control
     finally:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from .leases import LeaseRow
-    from .records import Kept
+    from .records import StoredRecord
 
     class Observed(JobInfo):
         """A transfer, and how fast it is."""
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
         now: float  # by this host's clock, in seconds since 1970
         transfers: list[Observed]
-        records: list[Kept]
+        records: list[StoredRecord]
         leases: list[LeaseRow]
 
 else:

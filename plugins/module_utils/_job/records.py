@@ -22,7 +22,7 @@ from .._core.state_folder import StateError, private_folder, state_root
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    class Kept(TypedDict):
+    class StoredRecord(TypedDict):
         """A record as it was found."""
 
         id: str
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         record: Mapping[str, object]
 
 else:
-    Kept = dict
+    StoredRecord = dict
 
 LARGEST = 16 << 10  # bytes of a record
 _MOST = 1000  # records that are listed
@@ -55,7 +55,7 @@ def keep_record(identity: str, record: Mapping[str, object]) -> None:
         raise StateError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def find_record(identity: str) -> Kept | None:
+def find_record(identity: str) -> StoredRecord | None:
     """Return the record of a job; None if there is none, or what is there cannot be read."""
     path = os.path.join(_folder(), f"{identity}.json")
     try:
@@ -71,7 +71,7 @@ def find_record(identity: str) -> Kept | None:
     return {"id": identity, "age": max(0.0, time.time() - found.st_mtime), "record": cast(Mapping[str, object], record)}
 
 
-def list_records() -> list[Kept]:
+def list_records() -> list[StoredRecord]:
     """Return the records of all jobs of this user, those that cannot be read left out."""
     try:
         names = sorted(os.listdir(_folder()))

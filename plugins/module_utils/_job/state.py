@@ -70,16 +70,16 @@ if TYPE_CHECKING:
         paused: bool
         bwlimit: int  # bytes a second
         failure: str  # why it failed
-        progress: Progress
+        progress: JobProgress
 
-    class Progress(ProgressData, total=False):
+    class JobProgress(ProgressData, total=False):
         """How far a job is, with what transfer_info adds; empty while an early job has not written it yet."""
 
         rate: int  # bytes a second
         eta: int | None  # seconds that are left
 
 else:  # making such classes takes time at each job's start
-    JobStatus = JobInfo = Progress = dict
+    JobStatus = JobInfo = JobProgress = dict
 
 SIDES = ("source", "dest")
 RUNNING = ("starting", "running", "serving")  # states of a job that has not ended
@@ -327,7 +327,7 @@ def list_jobs() -> list[JobInfo]:
                 "paused": runs and status.get("paused", False),
                 "bwlimit": status.get("bwlimit", 0),
                 "failure": status.get("failure", ""),
-                "progress": cast(Progress, status.get("progress", {})),
+                "progress": cast(JobProgress, status.get("progress", {})),
             }
         )
     return jobs

@@ -29,7 +29,7 @@ from .._snapshot import names
 from .._tree.held_root import Probed, open_held
 from .._tree.resolve import resolve
 from .confine_job import confine_job
-from .control_loop import Control, obey_tickets
+from .control_loop import ControlLoop, obey_tickets
 from .reporter import Reporter
 from .request import parse_transfer_request
 from .state import JobFolder, destination_lock
@@ -86,7 +86,7 @@ def _explain_full(context: Context) -> Iterator[None]:
 
 
 def _take_part(
-    context: Context, folder: JobFolder, probed: Probed | None, method: Any, reporter: Reporter, control: Control
+    context: Context, folder: JobFolder, probed: Probed | None, method: Any, reporter: Reporter, control: ControlLoop
 ) -> int:
     """Serve or drive, and report how that ended; gives the exit code."""
     if context.part == "serve":
@@ -119,7 +119,7 @@ def _take_part(
     return int(failed)
 
 
-def _serve(context: Context, method: Any, reporter: Reporter, control: Control) -> None:
+def _serve(context: Context, method: Any, reporter: Reporter, control: ControlLoop) -> None:
     context.serve["address"] = _own_address(context.serve.get("address", ""))
     confinement = confine_job(context)
     control.start()

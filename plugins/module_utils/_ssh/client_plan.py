@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from .._core.errors import TransferFailed
 from .ciphers import choose_ciphers
-from .peers import InventoryHost, Peer
+from .peers import InventoryHost, SshPeer
 
 # What every OpenSSH since 6.5 has; for a prediction on a host where it is not installed yet.
 USUAL = [
@@ -52,7 +52,7 @@ class ClientPlan(TypedDict):
 
 
 def plan_client(
-    peers: Sequence[Peer],
+    peers: Sequence[SshPeer],
     local: Mapping[str, Any],
     offers: Mapping[str, Mapping[str, Any]],
     inventory: Mapping[str, InventoryHost] | None = None,
@@ -83,7 +83,7 @@ def plan_client(
     return plan
 
 
-def _add(blocks: list[Block], peer: Peer, algorithms: dict[str, list[str]]) -> None:
+def _add(blocks: list[Block], peer: SshPeer, algorithms: dict[str, list[str]]) -> None:
     for block in blocks:
         if (block["algorithms"], block["options"]) == (algorithms, peer["options"]):
             block["patterns"] += [pattern for pattern in peer["patterns"] if pattern not in block["patterns"]]
@@ -94,7 +94,7 @@ def _add(blocks: list[Block], peer: Peer, algorithms: dict[str, list[str]]) -> N
 class _Peer:
     """The decision for one peer; ``problems``, ``warnings``, ``cipher`` and ``reason`` say what came of it."""
 
-    def __init__(self, peer: Peer, local: Mapping[str, Any], offer: Mapping[str, Any], aes: bool | None) -> None:
+    def __init__(self, peer: SshPeer, local: Mapping[str, Any], offer: Mapping[str, Any], aes: bool | None) -> None:
         self.legacy = peer["legacy"]
         self.local, self.offer, self.aes = local, offer, aes
         self.installed = local.get("installed", False)

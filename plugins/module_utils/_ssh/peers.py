@@ -35,7 +35,7 @@ class InventoryHost(TypedDict):
     aes: bool | None  # whether it is quick at AES, as far as it has told
 
 
-class Peer(TypedDict):
+class SshPeer(TypedDict):
     """A peer of an ssh client, with what the inventory knows of it."""
 
     name: str
@@ -49,7 +49,7 @@ class Peer(TypedDict):
 class Peers(TypedDict):
     """The peers of an ssh client, and what is wrong with them."""
 
-    peers: list[Peer]
+    peers: list[SshPeer]
     problems: list[str]
 
 
@@ -62,7 +62,7 @@ def complete_peers(
 ) -> Peers:
     """Return the peers of an ssh client, with what the inventory knows of each by its name, and the problems."""
     problems: list[str] = []
-    completed: list[Peer] = []
+    completed: list[SshPeer] = []
     names = [str(peer.get("name") or "") for peer in peers]
     for number, peer in enumerate(peers, 1):
         name = names[number - 1]
@@ -85,7 +85,7 @@ def complete_peers(
     return {"peers": completed, "problems": problems}
 
 
-def _complete(peer: Mapping[str, Any], name: str, known: InventoryHost | None, legacy: bool) -> Peer:
+def _complete(peer: Mapping[str, Any], name: str, known: InventoryHost | None, legacy: bool) -> SshPeer:
     """Add what the inventory knows. What stands in the peer itself counts more. Its options are not among it yet."""
     address = peer.get("address") or (known["address"] if known else "")
     patterns = peer.get("patterns") or [name, *([address] if address else [])]
@@ -99,7 +99,7 @@ def _complete(peer: Mapping[str, Any], name: str, known: InventoryHost | None, l
     }
 
 
-def _problems_of_one(peer: Peer, options: Mapping[str, Any]) -> list[str]:
+def _problems_of_one(peer: SshPeer, options: Mapping[str, Any]) -> list[str]:
     problems = []
     for what, text in (("name", peer["name"]), ("address", peer["address"])):
         if not NAME.match(text) and (text or what == "name"):

@@ -73,7 +73,7 @@ class Item(NamedTuple):
         return self.flags[0] == "." and self.flags[4] in "tT" and not self.flags[2:].strip(". tT")
 
 
-class PathError(NamedTuple):
+class RsyncPathError(NamedTuple):
     """What standard error says about one path."""
 
     kind: str  # "error", "vanished", "in the way", "unstable"
@@ -157,7 +157,7 @@ class OutputReader:
 class ErrorReader:
     """Eats standard error; hands on what is said about paths, keeps the last lines and those about the whole."""
 
-    def __init__(self, on_path: Callable[[PathError], None]) -> None:
+    def __init__(self, on_path: Callable[[RsyncPathError], None]) -> None:
         self.tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self.general: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self._on_path = on_path
@@ -180,27 +180,27 @@ class ErrorReader:
             self.general.append(text)
 
 
-def read_error(text: str) -> PathError | None:
+def read_error(text: str) -> RsyncPathError | None:
     """Read one line of standard error as something about one path; None if it is about the whole run."""
     said = text[len("rsync: ") :] if text.startswith("rsync: ") else text
     vanished = _VANISHED.match(said)
     if vanished:
-        return PathError("vanished", _path(vanished.group("path")), "vanished")
+        return RsyncPathError("vanished", _path(vanished.group("path")), "vanished")
     in_the_way = _IN_THE_WAY.match(_ROLE.sub("", said))
     if in_the_way:
-        return PathError("in the way", _path(in_the_way.group("path")), IN_THE_WAY)
+        return RsyncPathError("in the way", _path(in_the_way.group("path")), IN_THE_WAY)
     too_long = _TOO_LONG.match(said)
     if too_long:
         reason = "its path is longer than rsync can handle (4096 bytes): method tar_nc can, or give src further down"
-        return PathError("error", _path(too_long.group("path")), reason)
+        return RsyncPathError("error", _path(too_long.group("path")), reason)
     refused = _REFUSED_FILE.match(said)
     if refused:
-        return PathError(
+        return RsyncPathError(
             "error", _path(refused.group("path")), "the daemon's module excludes it (its exclude or filter)"
         )
     unverified = _UNVERIFIED.match(text)
     if unverified:
-        return PathError(
+        return RsyncPathError(
             "unstable", _path(unverified.group("path")), "changed while it was sent, or damaged on the way"
         )
     plain = _ROLE.sub("", said)
@@ -208,15 +208,15 @@ def read_error(text: str) -> PathError | None:
         return None
     acl = _ACL.search(plain)
     if acl:
-        return PathError("error", _path(acl.group("path")), plain)
+        return RsyncPathError("error", _path(acl.group("path")), plain)
     moved = _MOVED.match(plain)
     if moved:  # from a temporary name, which tells nobody anything
-        return PathError("error", _path(moved.group("path")), f"{moved.group('verb')} failed{moved.group('why')}")
+        return RsyncPathError("error", _path(moved.group("path")), f"{moved.group('verb')} failed{moved.group('why')}")
     quoted = _QUOTED.match(plain)
     if not quoted:
         return None
     path = _ATTRIBUTE.sub("", quoted.group("path"))
-    return PathError("error", _path(path), plain)
+    return RsyncPathError("error", _path(path), plain)
 
 
 def _path(escaped: str) -> str:

@@ -36,7 +36,7 @@ from ..._model.paths import unescape
 from ..._tree.dirfd import Root
 from ..._tree.holes import count_holes
 from .argv import FAR_LIST, RsyncRun, pattern_of
-from .output import IN_THE_WAY, Item, PathError
+from .output import IN_THE_WAY, Item, RsyncPathError
 from .run import RsyncPeer, RsyncResult, RsyncRunner
 from .shards import Lists, SourceEntry, divide, for_files_from
 from .source_list import list_source
@@ -322,7 +322,7 @@ class _Transfer:
             )
         self._resumed(result)
 
-    def _reason(self, error: PathError, result: RsyncResult) -> str:
+    def _reason(self, error: RsyncPathError, result: RsyncResult) -> str:
         """Return what went wrong with a path, and for a directory in the way what to do about it."""
         if error.kind != "in the way":
             return error.reason

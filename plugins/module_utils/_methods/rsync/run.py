@@ -25,7 +25,7 @@ from . import child as rsync_child
 from .argv import Far, RsyncRun, build_argv, compares_contents
 from .failure import COMPLETE, PARTIAL, PROTOCOL, VANISHED, RsyncFailure, classify
 from .leftover import adopt
-from .output import ErrorReader, Item, OutputReader, PathError
+from .output import ErrorReader, Item, OutputReader, RsyncPathError
 from .server_command import older_paths
 from .tally import Tally
 from .watch import StallWatch, Vitals
@@ -76,7 +76,7 @@ class RsyncResult:
 
     code: int = 0
     statistics: dict[str, int] = field(default_factory=dict)
-    errors: list[PathError] = field(default_factory=list)  # the first ones
+    errors: list[RsyncPathError] = field(default_factory=list)  # the first ones
     errors_total: int = 0
     no_room: str = ""  # what was said of a path for which the destination had no room, with the path
     in_the_way: int = 0  # of errors_total: directories that only a run with --delete may replace
@@ -91,11 +91,11 @@ class RsyncResult:
     is_trapped: bool = False  # it waited for ever, or gave up, at a directory in the way of a file with hard links
 
     @property
-    def obstacles(self) -> dict[str, PathError]:
+    def obstacles(self) -> dict[str, RsyncPathError]:
         """The directories in the way, by path: rsync names one for each name of a file."""
         return {error.path: error for error in self.errors if error.kind == "in the way"}
 
-    def add(self, obstacles: list[PathError]) -> None:
+    def add(self, obstacles: list[RsyncPathError]) -> None:
         """Take over what runs before this one met, which left it out."""
         self.errors = [*obstacles, *self.errors][:MAX_ERRORS]
         self.errors_total += len(obstacles)
@@ -146,7 +146,7 @@ class RsyncRunner:
         Where nothing ever happened, the first failure counts: it is a mistake, not an accident.
         """
         on_item = on_item or self.tally.item
-        obstacles: list[PathError] = []
+        obstacles: list[RsyncPathError] = []
         limit = self.context.settings["timeout"] or PATIENCE
         pause, known_activity = FIRST_PAUSE, self.tally.activity
         for connections in itertools.count(1):
@@ -259,7 +259,7 @@ class RsyncRunner:
         place = next((error.path for error in result.errors if keeps_links and error.kind == "in the way"), "")
         return _HARD_LINK.format(f'"{place}"') if place else ""
 
-    def _path_error(self, result: RsyncResult, error: PathError) -> None:
+    def _path_error(self, result: RsyncResult, error: RsyncPathError) -> None:
         if error.kind == "vanished":
             result.vanished += 1
             return
@@ -271,7 +271,7 @@ class RsyncRunner:
         if _NO_ROOM.match(error.reason):  # rsync tries all other files to no purpose, and calls that a partial success
             result.no_room = f'"{error.path}": {error.reason}'
         if len(result.errors) < MAX_ERRORS:
-            result.errors.append(PathError(error.kind, self._named(error.path), self._named_in(error.reason)))
+            result.errors.append(RsyncPathError(error.kind, self._named(error.path), self._named_in(error.reason)))
 
     def _named(self, path: str) -> str:
         """Return a path as the user knows it: below the root; for a temporary file, the name of its final file."""

@@ -20,7 +20,7 @@ _PATIENCE = 10.0  # seconds for the gate to say what it was asked
 
 
 @dataclass(frozen=True)
-class Handed:
+class ClientConnection:
     """The three descriptors of a connection through ssh. They belong to the job now."""
 
     stdin: int
@@ -53,7 +53,7 @@ def listen(folder: str, uid: int) -> socket.socket:
     return listener
 
 
-def receive(connection: socket.socket) -> tuple[str, Handed]:
+def receive(connection: socket.socket) -> tuple[str, ClientConnection]:
     """Read what a gate sends. Raise OSError if it is no gate, or was cut off."""
     connection.settimeout(_PATIENCE)
     fds = array.array("i")
@@ -78,4 +78,4 @@ def receive(connection: socket.socket) -> tuple[str, Handed]:
     connection.settimeout(None)
     for fd in fds:
         os.set_inheritable(fd, False)
-    return os.fsdecode(command), Handed(*fds)
+    return os.fsdecode(command), ClientConnection(*fds)

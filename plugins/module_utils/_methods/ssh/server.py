@@ -31,8 +31,8 @@ from ..._core.errors import CommandRefusal, TransferFailed
 from . import authorized_keys, sshd
 from .client_command import HELLO, alias, hello_answer
 from .forced_command import SOCKET
-from .forced_command_socket import Handed, listen, receive
-from .service import Program, Service, Work, start
+from .forced_command_socket import ClientConnection, listen, receive
+from .service import Service, ServiceProcess, Work, start
 
 __all__ = ["Handler", "Service", "SshServer", "Work"]
 
@@ -86,7 +86,7 @@ class SshServer(Server):
         self._sessions: dict[socket.socket, int] = {}  # and where its client's messages go
         settings = context.settings
         self._most_sessions = max(int(settings["streams"]), int(settings["streams_max"])) + SPARE_SESSIONS
-        self._programs: set[Program] = set()
+        self._programs: set[ServiceProcess] = set()
         self._closing = threading.Event()
         self._daemon: sshd.PrivateSshd | None = None
         self._keys = ""  # the system's file that holds our line
@@ -248,14 +248,14 @@ class SshServer(Server):
                 with self._lock:
                     self._sessions.pop(connection, None)
 
-    def _refuse(self, handed: Handed) -> int:
+    def _refuse(self, handed: ClientConnection) -> int:
         """Refuse a connection over those that a transfer needs: each could keep a program running."""
         self._context.log(f"a connection is refused: {self._most_sessions} are open")
         message = f"longhaul: {self._most_sessions} connections of this transfer are open, and it needs no more\n"
         os.write(handed.stderr, message.encode())
         return REFUSED
 
-    def _run(self, connection: socket.socket, command: str, handed: Handed) -> int:
+    def _run(self, connection: socket.socket, command: str, handed: ClientConnection) -> int:
         if command == HELLO:
             os.write(handed.stdout, hello_answer(self._id))
             return 0
@@ -276,7 +276,7 @@ class SshServer(Server):
             self._programs.discard(program)
         return code
 
-    def _begin(self, command: str, handed: Handed) -> Program:
+    def _begin(self, command: str, handed: ClientConnection) -> ServiceProcess:
         with self._start_lock:
             with self._lock:
                 is_alone = not self._programs
@@ -345,7 +345,7 @@ def _account(name: str) -> pwd.struct_passwd:
         raise TransferFailed(f"There is no user {name} on this host, so nobody can log in under this name.") from None
 
 
-def _watch(connection: socket.socket, stdout: int, program: Program, over: threading.Event) -> None:
+def _watch(connection: socket.socket, stdout: int, program: ServiceProcess, over: threading.Event) -> None:
     """End a program whose connection is lost: the gate was killed, or sshd closed its end of the output."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)

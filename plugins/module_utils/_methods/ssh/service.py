@@ -17,7 +17,7 @@ from typing import Any, Callable, Mapping, Sequence, Union
 
 from ..._core import subprocesses
 from ..._core.die_with_parent import follow_parent
-from .forced_command_socket import Handed
+from .forced_command_socket import ClientConnection
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Service:
 Work = Union[Service, Callable[[int, int], int]]
 
 
-class Program:
+class ServiceProcess:
     """A running service: the leader of its own process group, which ends with the job."""
 
     def __init__(self, pid: int, reap: Callable[[], int]):
@@ -62,7 +62,7 @@ class Program:
             self.send(signal.SIGKILL)
 
 
-def start(work: Work, connection: Handed, confine: Callable[[], Any]) -> Program:
+def start(work: Work, connection: ClientConnection, confine: Callable[[], Any]) -> ServiceProcess:
     """Start a service on a connection. Call it from a thread that then waits for it. Raises OSError.
 
     ``confine`` is called in its process before anything else can happen there.
@@ -76,7 +76,7 @@ def _nothing() -> None:
     pass
 
 
-def _start_program(service: Service, connection: Handed, confine: Callable[[], Any]) -> Program:
+def _start_program(service: Service, connection: ClientConnection, confine: Callable[[], Any]) -> ServiceProcess:
     process = subprocesses.start(
         service.argv,
         stdin=connection.stdin,
@@ -89,14 +89,16 @@ def _start_program(service: Service, connection: Handed, confine: Callable[[], A
         pass_fds=service.keeps,
         confine=confine,
     )
-    return Program(process.pid, process.wait)
+    return ServiceProcess(process.pid, process.wait)
 
 
-def _start_function(work: Callable[[int, int], int], connection: Handed, confine: Callable[[], Any]) -> Program:
+def _start_function(
+    work: Callable[[int, int], int], connection: ClientConnection, confine: Callable[[], Any]
+) -> ServiceProcess:
     follow = follow_parent()
     pid = os.fork()
     if pid:
-        return Program(pid, lambda: _exit_code(os.waitpid(pid, 0)[1]))
+        return ServiceProcess(pid, lambda: _exit_code(os.waitpid(pid, 0)[1]))
     code = 1
     try:
         os.setsid()
