@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable
 
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import ProtocolError
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy import shard_files, shard_list
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.file_server import PeerPipe
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.copy.protocol_error import ProtocolError
 
 PLANNED = 1000  # bytes of a file that a client may write
 _SECRET = b"root:secret"

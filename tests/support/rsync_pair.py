@@ -36,8 +36,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.shar
     decode_lists,
     divide,
     encode_lists,
+    list_source,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.source_list import list_source
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsyncd import method as rsyncd
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh import forced_command
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.staging import Staging, open_staging

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Errors that end a transfer, or refuse a command of the peer."""
+"""Errors that end a transfer or a session with the peer, or refuse its command."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class TransferPaused(TransferFailed):
 
 class StagingLeft(TransferFailed):
     """All of the source is in place, but the transfer's own folder at the destination cannot be removed."""
+
+
+class ProtocolError(Exception):
+    """The peer sent what no scp or sftp sends, so the session with it ends. The text says what it was."""
 
 
 class CommandRefusal(Exception):

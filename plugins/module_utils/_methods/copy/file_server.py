@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from typing import Callable, Sequence
 
+from ..._core.errors import ProtocolError
 from ..._engine.net.control_channel import enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
-from .protocol_error import ProtocolError
 from .shard_files import Files
 
 _COMPLAINTS = 10  # of one session, for the client's standard error: its own words do not say why

@@ -23,9 +23,9 @@ import os
 import re
 from typing import Callable, NamedTuple, Union
 
+from ..._core.errors import ProtocolError
 from .fd_symlinks import shard_of, view_name
 from .file_server import PeerPipe
-from .protocol_error import ProtocolError
 from .sftp_protocol import Access
 from .shard_files import Files, OpenFile, RequestRefusal, ServedPath, parse_path
 

@@ -14,7 +14,7 @@ import enum
 import struct
 from typing import Iterable, Iterator, NamedTuple, Union
 
-from .protocol_error import ProtocolError
+from ..._core.errors import ProtocolError
 
 VERSION = 3
 MAX_PACKET = 256 << 10  # bytes behind the length; OpenSSH's own limit

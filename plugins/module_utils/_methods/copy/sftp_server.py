@@ -14,8 +14,8 @@ import itertools
 import os
 from typing import Callable, Iterator, Mapping
 
+from ..._core.errors import ProtocolError
 from .file_server import PeerPipe
-from .protocol_error import ProtocolError
 from .sftp_protocol import (
     LIMITS,
     MAX_DATA,

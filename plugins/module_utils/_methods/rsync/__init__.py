@@ -8,7 +8,7 @@
 * ``passes``: the runs that make up a transfer. ``run``: one of them, over as many connections as it takes.
   ``child``: one process. ``argv``: what is typed; ``user_options``: what a user may add.
 * ``output``, ``failure``: what rsync prints. ``tally``: what all runs did. ``watch``: whether one waits for ever.
-* ``shards``, ``source_list``: a tree divided among several. ``leftover``: what a killed one left.
+* ``shards``: a tree listed, and divided among several. ``leftover``: what a killed one left.
 * ``server_command``, ``server_options``: what the serving end runs for the peer. ``confinement``: what keeps it inside
   the root; ``chrooted``: in a root folder of its own; ``conf_line``: how that is configured.
 

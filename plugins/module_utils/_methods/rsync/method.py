@@ -35,8 +35,7 @@ from .server_command import (
     server_argv,
     user_variables,
 )
-from .shards import Lists, decode_lists, divide, encode_lists, for_files_from
-from .source_list import list_source
+from .shards import Lists, decode_lists, divide, encode_lists, for_files_from, list_source
 from .watch import Vitals, decode, own_vitals
 
 _GONE = r"transfer that this key was made for is not running|Permission denied \("

@@ -38,8 +38,7 @@ from ..._tree.holes import count_holes
 from .argv import FAR_LIST, RsyncRun, pattern_of
 from .output import IN_THE_WAY, Item, RsyncPathError
 from .run import RsyncPeer, RsyncResult, RsyncRunner
-from .shards import Lists, SourceEntry, divide, for_files_from
-from .source_list import list_source
+from .shards import Lists, SourceEntry, divide, for_files_from, list_source
 from .tally import Tally
 
 STOPPED = "the transfer was told to stop while the source was listed: run it again to go on"

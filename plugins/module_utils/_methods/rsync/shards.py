@@ -15,7 +15,14 @@ import contextlib
 import json
 import os
 import re
-from typing import BinaryIO, Iterable, NamedTuple
+from typing import BinaryIO, Callable, Iterable, Iterator, NamedTuple
+
+from ..._core.settings import Settings
+from ..._model.entry import DIRECTORY, REGULAR
+from ..._model.filters import Filters
+from ..._tree.dirfd import Root
+from ..._tree.holes import count_holes
+from ..._tree.walk import walk
 
 BIG = 64 << 20  # bytes: a file that can unbalance the lists
 ENTRY_COST = 64 << 10  # bytes that could be sent in the time that an entry takes beside its contents
@@ -109,3 +116,30 @@ def _deal(
     for entry in sorted(big, key=lambda found: -found.size):
         place(entry, entry.size + ENTRY_COST)
     return work, files, size, holes
+
+
+def list_source(
+    root: bytes,
+    settings: Settings,
+    on_staging: Callable[[bytes], None] = lambda _path: None,
+    top: bytes | int | None = None,
+) -> Iterator[SourceEntry]:
+    """Yield what the plan lets through, directories before their contents; what cannot be read is rsync's to report.
+
+    ``top``: the root, where it is open already. Raises ValueError for a filter rule that only rsync itself can follow.
+    """
+    filters = Filters.parse(settings["rules"])
+    only = os.fsencode(settings["only"]) if settings["only"] is not None else None
+    found = walk(
+        root if top is None else top,
+        filters=filters,
+        one_file_system=settings["one_file_system"],
+        only=only,
+        on_staging=on_staging,
+        on_error=lambda _path, _error: None,
+    )
+    with Root(root if top is None else top) as tree:
+        for entry in found:
+            content = count_holes(tree, entry).content if entry.has_large_holes else entry.size
+            size, content = (entry.size, content) if entry.type == REGULAR else (0, 0)
+            yield SourceEntry(entry.path, entry.type == DIRECTORY, size, entry.link_id, size - content)

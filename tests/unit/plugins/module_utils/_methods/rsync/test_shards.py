@@ -16,8 +16,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.shar
     decode_lists,
     divide,
     encode_lists,
+    list_source,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.source_list import list_source
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import settings as plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
