@@ -76,7 +76,7 @@ class Policy:
         self._module = module
         self.commands: list[str] = []
 
-    def meet(self, needs: selinux.Needs) -> None:
+    def meet(self, needs: selinux.SelinuxRequirements) -> None:
         """Change what is not as it must be."""
         for name in needs.booleans:
             if not selinux.boolean_is_on(self._ask(["getsebool", name])):

@@ -57,8 +57,8 @@ class Evidence(NamedTuple):
     freebsd: bool = False  # the host runs FreeBSD
 
 
-class Managed(NamedTuple):
-    """Who manages a link, None for nobody, and what the manager calls it."""
+class LinkManagement(NamedTuple):
+    """The manager of a link, None for nobody, and the manager's name of it."""
 
     manager: str | None
     detail: ManagerDetail
@@ -129,26 +129,29 @@ def include_suffix(includes: Iterable[tuple[str, str]], folder: str = "/etc/netw
     return None
 
 
-def managers_of(links: Iterable[str], evidence: Evidence) -> dict[str, Managed]:
+def managers_of(links: Iterable[str], evidence: Evidence) -> dict[str, LinkManagement]:
     """Return who manages each link. One that netplan wrote for its renderer belongs to netplan."""
-    return {name: next(filter(None, (find(name, evidence) for find in _FINDERS)), Managed(None, {})) for name in links}
+    return {
+        name: next(filter(None, (find(name, evidence) for find in _FINDERS)), LinkManagement(None, {}))
+        for name in links
+    }
 
 
-def _by_freebsd(_name: str, evidence: Evidence) -> Managed | None:
-    return Managed("freebsd", {"value": None}) if evidence.freebsd else None
+def _by_freebsd(_name: str, evidence: Evidence) -> LinkManagement | None:
+    return LinkManagement("freebsd", {"value": None}) if evidence.freebsd else None
 
 
-def _by_networkd(name: str, evidence: Evidence) -> Managed | None:
+def _by_networkd(name: str, evidence: Evidence) -> LinkManagement | None:
     found = evidence.networkctl.get(name)
     if not found or found.state not in _NETWORKD_MANAGES or not found.file:
         return None
     written = _NETPLAN_NETWORK.match(found.file)
     if written:
-        return Managed("netplan", {"renderer": "networkd", "id": written["id"], "file": found.file})
-    return Managed("networkd", {"file": found.file})
+        return LinkManagement("netplan", {"renderer": "networkd", "id": written["id"], "file": found.file})
+    return LinkManagement("networkd", {"file": found.file})
 
 
-def _by_networkmanager(name: str, evidence: Evidence) -> Managed | None:
+def _by_networkmanager(name: str, evidence: Evidence) -> LinkManagement | None:
     found = evidence.nmcli.get(name)
     # "connected (externally)": NetworkManager shows what another program made
     if not found or found.state in ("unmanaged", "unavailable") or "externally" in found.state:
@@ -157,26 +160,26 @@ def _by_networkmanager(name: str, evidence: Evidence) -> Managed | None:
     base = posixpath.basename(file)
     if base.startswith("netplan-"):
         label = base[len("netplan-") :].split(".nmconnection")[0]
-        return Managed("netplan", {"renderer": "NetworkManager", "id": label, "file": file})
+        return LinkManagement("netplan", {"renderer": "NetworkManager", "id": label, "file": file})
     if "/network-scripts/ifcfg-" in file:
-        return Managed("ifcfg", {"file": file, "networkmanager": True})
+        return LinkManagement("ifcfg", {"file": file, "networkmanager": True})
     own: ManagerDetail = {"file": file, "connection": found.connection, "uuid": found.uuid, "mtu": found.mtu}
-    return Managed("networkmanager", own)
+    return LinkManagement("networkmanager", own)
 
 
-def _by_ifupdown(name: str, evidence: Evidence) -> Managed | None:
+def _by_ifupdown(name: str, evidence: Evidence) -> LinkManagement | None:
     found = evidence.interfaces.get(name)
     if not found:
         return None
-    return Managed("ifupdown", {"file": found.file, "methods": found.methods, "own": found.own})
+    return LinkManagement("ifupdown", {"file": found.file, "methods": found.methods, "own": found.own})
 
 
-def _by_ifcfg(name: str, evidence: Evidence) -> Managed | None:
+def _by_ifcfg(name: str, evidence: Evidence) -> LinkManagement | None:
     file = evidence.ifcfg.get(name)
-    return Managed("ifcfg", {"file": file, "networkmanager": False}) if file else None
+    return LinkManagement("ifcfg", {"file": file, "networkmanager": False}) if file else None
 
 
-_FINDERS: tuple[Callable[[str, Evidence], Managed | None], ...] = (
+_FINDERS: tuple[Callable[[str, Evidence], LinkManagement | None], ...] = (
     _by_freebsd,
     _by_networkd,
     _by_networkmanager,

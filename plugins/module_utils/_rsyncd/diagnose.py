@@ -26,7 +26,7 @@ class ModuleFinding(NamedTuple):
     text: str
 
 
-class Around(NamedTuple):
+class ModuleEnvironment(NamedTuple):
     """What is known about a module when a client's words are explained."""
 
     name: str
@@ -83,7 +83,7 @@ _LOG = (
 )
 
 
-def cause(said: str, around: Around) -> tuple[str, str]:
+def cause(said: str, around: ModuleEnvironment) -> tuple[str, str]:
     """Return the code of the cause, and the word that the message is about (a number, an option); empty if none."""
     for pattern, code in _TEXTS:
         found = re.search(pattern, said)
@@ -93,7 +93,7 @@ def cause(said: str, around: Around) -> tuple[str, str]:
     return "unknown", next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
 
 
-def _closer(code: str, around: Around) -> str:
+def _closer(code: str, around: ModuleEnvironment) -> str:
     """Distinguish causes that a client cannot see."""
     if code == "auth_failed":
         return next((found for pattern, found in _LOG if re.search(pattern, around.log)), code)
@@ -192,7 +192,7 @@ _WORDS: Mapping[str, str] = {
 _NOTES = frozenset(["filtered"])
 
 
-def diagnose(said: str, around: Around) -> ModuleFinding:
+def diagnose(said: str, around: ModuleEnvironment) -> ModuleFinding:
     """Return why a client that should have got through did not. ``said`` is what it printed."""
     code, word = cause(said, around)
     log = next(

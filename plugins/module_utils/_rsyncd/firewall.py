@@ -18,8 +18,8 @@ COMMENT = "longhaul.fleet.rsyncd"
 _CLOSING = frozenset(["drop", "reject", "jump", "goto"])
 
 
-class Ask(NamedTuple):
-    """A question whose exit code 0 means that a rule is there, and the command that adds it."""
+class FirewallRule(NamedTuple):
+    """A rule: the query that exits with 0 if it is there, and the command that adds it."""
 
     query: tuple[str, ...]
     add: tuple[str, ...]
@@ -46,7 +46,7 @@ def addresses(sources: Sequence[str]) -> list[str]:
     return sorted(set(found))
 
 
-def firewalld(port: int, sources: Sequence[str]) -> list[Ask]:
+def firewalld(port: int, sources: Sequence[str]) -> list[FirewallRule]:
     """Return the queries and commands, for the running and for the permanent configuration."""
     asks = []
     for kept in ((), ("--permanent",)):
@@ -59,7 +59,8 @@ def firewalld(port: int, sources: Sequence[str]) -> list[Ask]:
                 for source in sources
             ]
         asks += [
-            Ask(("firewall-cmd", *kept, f"--query-{word}"), ("firewall-cmd", *kept, f"--add-{word}")) for word in words
+            FirewallRule(("firewall-cmd", *kept, f"--query-{word}"), ("firewall-cmd", *kept, f"--add-{word}"))
+            for word in words
         ]
     return asks
 

@@ -24,7 +24,7 @@ def path_problems(values: Values) -> list[str]:
     try:
         user = "" if varies(values["uid"]) else values["uid"]
         ids = identity.find_ids(user, values.get("gid", ())) if user else None
-    except identity.Unknown as error:
+    except identity.UnknownAccount as error:
         return [f"{where}: {error}"]
     if varies(path):  # differs from connection to connection
         return []

@@ -17,7 +17,7 @@ T = TypeVar("T")
 ROOT = ("root", "0")
 
 
-class Unknown(Exception):
+class UnknownAccount(Exception):
     """A user or group that this host does not have; the text says which."""
 
 
@@ -31,13 +31,15 @@ class Ids(NamedTuple):
 
 
 def find_ids(user: str, groups: Sequence[str]) -> Ids:
-    """Resolve ``uid`` and ``gid`` of a module; a first ``*`` means all groups of the user. Raise Unknown."""
+    """Resolve ``uid`` and ``gid`` of a module; a first ``*`` means all groups of the user. Raise UnknownAccount."""
     try:
         entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
         uid, own_gid, name = entry.pw_uid, entry.pw_gid, entry.pw_name
     except KeyError:
         if not user.isdigit():
-            raise Unknown(f"the user {user} (uid) does not exist on this host. Create it, or name another") from None
+            raise UnknownAccount(
+                f"the user {user} (uid) does not exist on this host. Create it, or name another"
+            ) from None
         uid, own_gid, name = int(user), int(user), user
     found: list[int] = []
     for group in groups or ("*",):
@@ -52,7 +54,9 @@ def find_ids(user: str, groups: Sequence[str]) -> Ids:
             except KeyError:
                 hint = " (here it is nogroup)" if group == "nobody" and _has_group("nogroup") else ""
                 hint = " (here it is wheel)" if group == "root" and _has_group("wheel") else hint
-                raise Unknown(f"the group {group} (gid) does not exist on this host{hint}. Name another") from None
+                raise UnknownAccount(
+                    f"the group {group} (gid) does not exist on this host{hint}. Name another"
+                ) from None
     unique = tuple(dict.fromkeys(found))
     return Ids(name, uid, unique[0], unique)
 

@@ -22,7 +22,7 @@ from .._core.subprocesses import run
 from . import access, identity
 from .check import may_write, plain_users, varies, write_as_root
 from .conf import Conf, Module, effective, load_from_disk, read_text, typed
-from .diagnose import ERROR, NOTE, WARNING, Around, ModuleFinding, diagnose, mount_of
+from .diagnose import ERROR, NOTE, WARNING, ModuleEnvironment, ModuleFinding, diagnose, mount_of
 from .local_client import ClientResult, Daemon, RsyncClient
 from .options import Values
 
@@ -87,7 +87,7 @@ class Diagnosis:
         if behind_proxy:
             self._find("", "behind_proxy", NOTE, _BEHIND_PROXY)
         if listed.code:
-            around = Around("", request.config, "", "", unit=request.unit)
+            around = ModuleEnvironment("", request.config, "", "", unit=request.unit)
             said = diagnose(listed.said, around)
             self._find("", said.code, ERROR, said.text.replace("module : ", "the daemon: ", 1))
         for module in wanted:
@@ -285,7 +285,7 @@ class _ModuleTrial:
     def _explain(self, ran: ClientResult) -> ModuleFinding:
         return diagnose(ran.said, self._around(ran.log))
 
-    def _around(self, log: str) -> Around:
+    def _around(self, log: str) -> ModuleEnvironment:
         path = os.path.normpath(str(self._values.get("path", "/")).replace("/./", "/"))
         pid, blocked, place, hidden, here, there = self._request.pid, "", "", False, ("", False), ("", False)
         if not varies(path) and os.path.isdir(path):
@@ -297,9 +297,9 @@ class _ModuleTrial:
                 here = mount_of(read_text("/proc/self/mountinfo"), path)
                 there = mount_of(read_text(f"/proc/{pid}/mountinfo"), path) if pid else here
                 hidden = bool(pid) and not os.path.isdir(f"/proc/{pid}/root{path}")
-            except (OSError, identity.Unknown):
+            except (OSError, identity.UnknownAccount):
                 pass  # the client's own words are explained by themselves then
-        return Around(
+        return ModuleEnvironment(
             name=self._module.name,
             config=self._module.files[0] if self._module.files else self._request.config,
             path=path,

@@ -16,7 +16,7 @@ READABLE, WRITABLE = "public_content_t", "public_content_rw_t"
 PORT_TYPE, USUAL_PORT = "rsync_port_t", 873
 
 
-class Needs(NamedTuple):
+class SelinuxRequirements(NamedTuple):
     """Booleans that must be on, types of directories (path → type), and ports that must be the daemon's."""
 
     booleans: tuple[str, ...]
@@ -24,20 +24,20 @@ class Needs(NamedTuple):
     ports: tuple[int, ...]
 
 
-def needs(modules: Iterable[Values], how: str, port: int) -> Needs:
+def needs(modules: Iterable[Values], how: str, port: int) -> SelinuxRequirements:
     """Return what the modules need. ``how`` is ``boolean`` (files stay as they are) or ``context``."""
     modules = list(modules)
     writes = any(may_write(values) for values in modules)
     ports = () if port == USUAL_PORT else (port,)
     if how == "boolean":
         name = "rsync_full_access" if writes else "rsync_export_all_ro"
-        return Needs((name,) if modules else (), (), ports)
+        return SelinuxRequirements((name,) if modules else (), (), ports)
     types = {
         values["path"].replace("/./", "/").rstrip("/"): WRITABLE if may_write(values) else READABLE
         for values in modules
         if not varies(values["path"]) and values["path"].rstrip("/")
     }
-    return Needs(("rsync_anon_write",) if writes else (), tuple(sorted(types.items())), ports)
+    return SelinuxRequirements(("rsync_anon_write",) if writes else (), tuple(sorted(types.items())), ports)
 
 
 def pattern(path: str) -> str:

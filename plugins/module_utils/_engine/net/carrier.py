@@ -46,8 +46,8 @@ class Offered(NamedTuple):
     keeps_owner: bool  # or it is to belong to somebody else
 
 
-class Sending:
-    """What became of a shard's contents at the source."""
+class SendResult:
+    """Result of sending a shard's contents, at the source."""
 
     def __init__(self, content: int = 0, count: int = 0) -> None:
         self.content = content  # bytes of file contents that travelled, without holes
@@ -96,7 +96,7 @@ class _Carrier:
 class SourceCarrier(_Carrier):
     """The source's half. ``send`` is called by several threads, each with its own ``stream`` number."""
 
-    def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
+    def send(self, stream: int, shard: int, files: list[Wanted], tell: Send) -> SendResult:
         """Send the files, and return when the destination has them, or could have. Raises TransferFailed."""
         raise NotImplementedError
 

@@ -22,7 +22,7 @@ from ..._model.entry import REGULAR, Entry
 from ..._tree.dirfd import Root
 from ..content import bundles, delta
 from ..content.compression import PIECE_BYTES, Compressor
-from ..net.carrier import Send, Sending, SourceCarrier, Wanted
+from ..net.carrier import Send, SendResult, SourceCarrier, Wanted
 from ..net.data_connection import OUTRUN, ConnectionLost, DataConnection
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
@@ -112,12 +112,14 @@ class StreamSource(SourceCarrier):
 
     # in the threads that answer the destination
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], _tell: Send, bundle: Bundle | None = None) -> Sending:
+    def send(
+        self, _stream: int, shard: int, files: list[Wanted], _tell: Send, bundle: Bundle | None = None
+    ) -> SendResult:
         """Return when the destination has written all ranges of the files, or they cannot be read.
 
         ``bundle``: the shard's small files, where they are sent in the same way. Its memory is freed.
         """
-        sent, progress = Sending(), self._context.progress
+        sent, progress = SendResult(), self._context.progress
         outgoing = [OutgoingFile(shard, bundle, bundle.memory.fd, self._count, progress)] if bundle is not None else []
         with Root(self._context.top) as root:
             for file in files:

@@ -26,7 +26,7 @@ from ..._tree.dirfd import Root
 from ..._tree.holes import count_holes
 from ..._tree.owners import Names
 from ..._tree.walk import walk
-from ..net.carrier import Sending, SourceCarrier, Wanted
+from ..net.carrier import SendResult, SourceCarrier, Wanted
 from ..net.session import Session
 from ..wire.conversation import Said, has_room
 from ..wire.frames import FrameError
@@ -63,7 +63,7 @@ class Sender:
         self._open: dict[int, Shard] = {}
         self._again: list[tuple[list[Entry], int]] = []  # files to be offered once more, and which attempt that is
         self._problems: dict[int, dict[int, str]] = {}  # of open shards, as the workers found them
-        self._sent = Sending(earlier.bytes_content, earlier.bytes_sent) if earlier is not None else Sending()
+        self._sent = SendResult(earlier.bytes_content, earlier.bytes_sent) if earlier is not None else SendResult()
         self._lock = threading.Lock()
         self._next_id = 0
         self._names = Names(self._settings["preserve"])
@@ -340,7 +340,7 @@ class Sender:
         self._tell_sent(shard, problems, sums, sent, stream)
 
     def _tell_sent(
-        self, shard: Shard, problems: dict[int, str], sums: dict[int, str], sent: Sending, stream: int = 0
+        self, shard: Shard, problems: dict[int, str], sums: dict[int, str], sent: SendResult, stream: int = 0
     ) -> None:
         self._problems[shard.id] = problems
         with self._lock:
@@ -356,7 +356,7 @@ class Sender:
         return found
 
     @staticmethod
-    def _changed(root: Root, files: list[Wanted], sent: Sending) -> dict[int, str]:
+    def _changed(root: Root, files: list[Wanted], sent: SendResult) -> dict[int, str]:
         """Find the files that are no longer what their entries say: what was read of them may be a mixture."""
         problems = {}
         for file in files:

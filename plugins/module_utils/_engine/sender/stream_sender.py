@@ -25,7 +25,7 @@ from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
 from ..content import bundles
-from ..net.carrier import Sending, Wanted
+from ..net.carrier import SendResult, Wanted
 from ..net.pool import ConnectionPool
 from ..net.rate_limit import TokenBucket
 from ..net.session import Session
@@ -105,7 +105,7 @@ class StreamSender(Sender):
         wanted = want.indexes
         small = [(index, entries[index]) for index in wanted if bundles.fits(entries[index])]
         problems: dict[int, str] = {}
-        sent, bundle = Sending(), None
+        sent, bundle = SendResult(), None
         if small:
             size = sum([entry.size for _index, entry in small])
             if self._ranges.takes_bundle(size):
@@ -132,7 +132,7 @@ class StreamSender(Sender):
         files: list[Wanted],
         bundle: Bundle | None,
         problems: dict[int, str],
-        before: Sending,
+        before: SendResult,
     ) -> None:
         """In a worker: send what goes in ranges, then account for the shard, with what went ``before``."""
         sent = self._ranges.send(stream, shard.id, files, self._session.send, bundle)
@@ -168,7 +168,7 @@ class StreamSender(Sender):
         take(bundle[:size])
         self._ahead.was_read(len(files))
 
-    def _send_bundle(self, sent: Sending, data: memoryview) -> None:
+    def _send_bundle(self, sent: SendResult, data: memoryview) -> None:
         if not data:
             return
         started = time.monotonic()

@@ -26,7 +26,7 @@ from ..._core.context import Context
 from ..._core.errors import TransferFailed
 from ..._core.outcome import Outcome
 from ..._core.subprocesses import pipe
-from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
+from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, SendResult, SourceCarrier, Wanted
 from ..._engine.net.control_channel import Channel
 from ..._engine.net.session import Session
 from ..._engine.receiver.receiver import Receiver
@@ -193,9 +193,9 @@ class CopySource(SourceCarrier):
         self._fetched: dict[int, threading.Event] = {}
         self._closed = False
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
+    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> SendResult:
         """Push the files, or offer them and wait until they were fetched."""
-        sent = Sending(sum(file.missing for file in files), sum(file.entry.size - file.have for file in files))
+        sent = SendResult(sum(file.missing for file in files), sum(file.entry.size - file.have for file in files))
         meter = _meter(self._context, [file.entry for file in files])
         if self._lists is not None:
             self._fetched[shard] = event = threading.Event()
@@ -209,7 +209,7 @@ class CopySource(SourceCarrier):
         meter.end()
         return sent
 
-    def _push(self, runner: ClientRunner, shard: int, files: list[Wanted], sent: Sending, meter: Meter) -> None:
+    def _push(self, runner: ClientRunner, shard: int, files: list[Wanted], sent: SendResult, meter: Meter) -> None:
         with View(self._context, os.path.join(self._views, view_name(shard)), files, self._room) as view:
             sent.problems = view.problems
             wanted = [file for file in files if file.have < file.entry.size or not file.entry.size]
@@ -221,7 +221,7 @@ class CopySource(SourceCarrier):
                 self.heard(said)
                 sent.doubtful = bool(said)
 
-    def _offer(self, lists: ShardLists, shard: int, files: list[Wanted], sent: Sending) -> None:
+    def _offer(self, lists: ShardLists, shard: int, files: list[Wanted], sent: SendResult) -> None:
         """Let the servers open the files of a shard, as far as they can be read."""
         readable = []
         with Root(self._context.top) as source:

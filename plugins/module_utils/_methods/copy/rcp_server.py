@@ -259,7 +259,7 @@ class Sink:
         self._pipe.complain(text)
 
 
-class Complained(Exception):
+class ClientComplaint(Exception):
     """The client could not take something. It does not say whether a line or the contents before it."""
 
 
@@ -280,7 +280,7 @@ class RcpSource:
             for number, size in sizes.items():
                 self._send(ServedPath(shard, number), size)
             self._say(END)
-        except Complained:
+        except ClientComplaint:
             return False
         return self._is_whole
 
@@ -289,7 +289,7 @@ class RcpSource:
         self._pipe.send([*self._unsent, line])
         for _acknowledgement in range(self._due + 1):
             if self._stream.answer() is not None:
-                raise Complained
+                raise ClientComplaint
         self._unsent, self._due = [], 0
 
     def _send(self, place: ServedPath, size: int) -> None:
@@ -335,7 +335,7 @@ class RcpSource:
         """Send zeros for what cannot be read; return the problem. Raises Complained if there are too many."""
         if count > _SKIPPED:
             self._pipe.complain(problem)
-            raise Complained
+            raise ClientComplaint
         while count:
             piece = min(count, _BUFFER)
             self._pipe.send([bytes(piece)])

@@ -186,7 +186,7 @@ class RealPath(NamedTuple):
     path: bytes
 
 
-class Extended(NamedTuple):
+class ExtendedRequest(NamedTuple):
     """Ask for something by its name."""
 
     id: int
@@ -213,7 +213,7 @@ Request = Union[
     OpenFolder,
     ReadFolder,
     RealPath,
-    Extended,
+    ExtendedRequest,
     Other,
 ]
 
@@ -370,7 +370,7 @@ def parse_request(packet: memoryview) -> Request:
     elif kind == Kind.REALPATH:
         request = RealPath(number, fields.text())
     elif kind == Kind.EXTENDED:
-        return Extended(number, fields.text())
+        return ExtendedRequest(number, fields.text())
     else:
         return Other(number, kind)
     fields.end()

@@ -24,7 +24,7 @@ from .sftp_protocol import (
     Attributes,
     Close,
     Code,
-    Extended,
+    ExtendedRequest,
     FileStat,
     Init,
     Open,
@@ -80,7 +80,7 @@ class SftpSession:
             OpenFolder: self._open_folder,
             ReadFolder: self._read_folder,
             RealPath: self._real_path,
-            Extended: self._extended,
+            ExtendedRequest: self._extended,
             Other: self._other,
         }
 
@@ -216,7 +216,7 @@ class SftpSession:
     def _real_path(self, request: RealPath) -> None:
         self._answer(names_answer(request.id, [(parse_path(request.path).name(), None)]))
 
-    def _extended(self, request: Extended) -> None:
+    def _extended(self, request: ExtendedRequest) -> None:
         if request.name != LIMITS:
             raise RequestRefusal(Code.OP_UNSUPPORTED, "no such extension is known here")
         self._answer(limits_answer(request.id, MAX_HANDLES))

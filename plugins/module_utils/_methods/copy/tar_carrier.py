@@ -25,7 +25,7 @@ from ..._core.context import Context
 from ..._core.disk_full import full
 from ..._core.errors import TransferFailed
 from ..._core.subprocesses import pipe
-from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, Sending, SourceCarrier, Wanted
+from ..._engine.net.carrier import Arrived, DestCarrier, Meter, Send, SendResult, SourceCarrier, Wanted
 from ..._engine.net.control_channel import READ_BYTES, enlarge_pipe
 from ..._engine.net.rate_limit import TokenBucket
 from ..._engine.net.session import Session
@@ -90,10 +90,10 @@ class TarSource(SourceCarrier):
         )
         self._running: set[subprocess.Popen[bytes]] = set()
 
-    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> Sending:
+    def send(self, _stream: int, shard: int, files: list[Wanted], tell: Send) -> SendResult:
         """Send BEGIN, tar's output, the files that tar cannot take, END."""
         entries = [file.entry for file in files]
-        sent = Sending(contents_of(entries))
+        sent = SendResult(contents_of(entries))
         meter = _meter(self._context, entries)
         packed = [file for file in files if self._fits(file.entry)]
         raw = [file for file in files if not self._fits(file.entry)]
@@ -114,7 +114,7 @@ class TarSource(SourceCarrier):
             return False
         return self._keeps_links or entry.nlink == 1 or self._flavour != tar_command.BSD
 
-    def _pack(self, files: list[Wanted], sent: Sending, meter: Meter, tell: Send) -> tuple[int, int, bool]:
+    def _pack(self, files: list[Wanted], sent: SendResult, meter: Meter, tell: Send) -> tuple[int, int, bool]:
         """Run tar; gives how much it wrote, the CRC-32 of that, and whether it complained."""
         folder = self._context.folder
         with tempfile.TemporaryFile(dir=folder) as names, tempfile.TemporaryFile(dir=folder) as errors:
@@ -142,7 +142,7 @@ class TarSource(SourceCarrier):
             raise TransferFailed(_ended("source", problem, said))
         return length, crc, process.returncode != 0
 
-    def _relay(self, fd: int, sent: Sending, meter: Meter, tell: Send) -> tuple[int, int]:
+    def _relay(self, fd: int, sent: SendResult, meter: Meter, tell: Send) -> tuple[int, int]:
         enlarge_pipe(fd)
         length = crc = 0
         while True:
@@ -154,7 +154,7 @@ class TarSource(SourceCarrier):
             self._send_data(data, sent, tell)
             meter.moved(len(data))
 
-    def _send_data(self, data: bytes, sent: Sending, tell: Send) -> None:
+    def _send_data(self, data: bytes, sent: SendResult, tell: Send) -> None:
         if self._level:
             small = zlib.compress(data, self._level)
             if len(small) < len(data):
@@ -166,7 +166,7 @@ class TarSource(SourceCarrier):
         sent.bytes += len(data)
         tell(Frame(FrameKind.DATA, data))
 
-    def _send_raw(self, file: Wanted, sent: Sending, meter: Meter, tell: Send) -> None:
+    def _send_raw(self, file: Wanted, sent: SendResult, meter: Meter, tell: Send) -> None:
         """Send a file as it is. It may become longer or shorter meanwhile; that is found out afterwards."""
         tell(Raw(file.index))
         try:

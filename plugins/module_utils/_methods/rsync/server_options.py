@@ -108,8 +108,8 @@ class NotPlanned(Exception):
 
 
 @dataclass
-class Allowed:
-    """What the options of one server may be, and what must be among them."""
+class OptionPolicy:
+    """The options that one server may have, and those that it must have."""
 
     letters: str = ""
     must: str = ""
@@ -148,7 +148,7 @@ def check_options(
     return checked
 
 
-def _compare(letters: str, words: list[str], folders: list[tuple[str, str]], allowed: Allowed) -> None:
+def _compare(letters: str, words: list[str], folders: list[tuple[str, str]], allowed: OptionPolicy) -> None:
     for letter in sorted(set(letters)):
         if letters.count(letter) > allowed.letters.count(letter):
             raise NotPlanned(f"the plan of this transfer has no option -{letter}")
@@ -167,11 +167,11 @@ def _compare(letters: str, words: list[str], folders: list[tuple[str, str]], all
 
 def _allowed(
     side: str, settings: Settings, letters: str, words: list[str], tokens: list[str], confined: bool
-) -> Allowed:
+) -> OptionPolicy:
     """Work out what may stand in the command; what it says of itself decides which of the plan's runs it is."""
     user = check_user_options(settings["rsync_opts"])
     dest = side == "dest"
-    allowed = Allowed(letters="l" + "".join(_PRESERVED[word] for word in settings["preserve"]))
+    allowed = OptionPolicy(letters="l" + "".join(_PRESERVED[word] for word in settings["preserve"]))
     allowed.letters += ("c" if compares_contents(settings) else "") + ("x" if settings["one_file_system"] else "")
     allowed.must += "x" if settings["one_file_system"] else ""  # or another file system would be read, or deleted from
     allowed.letters += "W" if settings.get("delta") == "none" else ""
@@ -191,7 +191,7 @@ def _allowed(
     return allowed
 
 
-def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool, confined: bool) -> None:
+def _runs(allowed: OptionPolicy, dest: bool, settings: Settings, recursive: bool, confined: bool) -> None:
     """Allow the runs of the transfer: over the whole tree, over lists of names."""
     if recursive:
         if settings["only"] is not None:
@@ -212,7 +212,7 @@ def _runs(allowed: Allowed, dest: bool, settings: Settings, recursive: bool, con
         allowed.must_words |= {"--from0"}
 
 
-def _values(allowed: Allowed, settings: Settings) -> None:
+def _values(allowed: OptionPolicy, settings: Settings) -> None:
     """Allow options for both sides: identities, special files, limits, compression."""
     allowed.words |= {"--numeric-ids"} if keeps_numbers(settings) else set()
     allowed.words |= {"--specials"} if "specials" in settings["preserve"] else set()
@@ -229,7 +229,7 @@ def _values(allowed: Allowed, settings: Settings) -> None:
         allowed.words |= {"--inplace"}
 
 
-def _writing(allowed: Allowed, settings: Settings, letters: str, deletes: bool) -> None:
+def _writing(allowed: OptionPolicy, settings: Settings, letters: str, deletes: bool) -> None:
     """Allow options for a destination: what it deletes, where it stages, how it reports."""
     dry, recursive = "n" in letters, "r" in letters
     allowed.words |= {"--stats", "--log-format=%i", "--log-format=%i%I", "--log-format=X"}
@@ -255,7 +255,7 @@ def _writing(allowed: Allowed, settings: Settings, letters: str, deletes: bool) 
             (allowed.words if dry else allowed.must_words).add(limit)
 
 
-def _user_options(allowed: Allowed, user: list[str], dest: bool, settings: Settings) -> None:
+def _user_options(allowed: OptionPolicy, user: list[str], dest: bool, settings: Settings) -> None:
     """Add what the user's own options (``rsync_opts``, checked) come to at the server."""
     at = int(dest)
     for option in user:

@@ -7,7 +7,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import Around, diagnose, mount_of
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import (
+    ModuleEnvironment,
+    diagnose,
+    mount_of,
+)
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -46,6 +50,6 @@ def test_which_mount_a_path_is_on(path, mount):
     ],
 )
 def test_words(said, log, code):
-    found = diagnose(said, Around("m", "/etc/rsyncd.conf", "/srv", "nobody", log=log))
+    found = diagnose(said, ModuleEnvironment("m", "/etc/rsyncd.conf", "/srv", "nobody", log=log))
     assert found.code == code
     assert "{" not in found.text

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import Around, cause
+from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.diagnose import ModuleEnvironment, cause
 from ansible_collections.longhaul.fleet.plugins.module_utils._rsyncd.probe_modules import (
     Diagnosis,
     DiagnosisRequest,
@@ -146,7 +146,7 @@ def test_layer_one_a_rule_for_the_user_makes_it_read_only(bench):
         text=True,
         check=False,
     ).stderr
-    assert cause(said, Around("data", "c", "/p", "root"))[0] == "read_only_conf"
+    assert cause(said, ModuleEnvironment("data", "c", "/p", "root"))[0] == "read_only_conf"
 
 
 @needs_root

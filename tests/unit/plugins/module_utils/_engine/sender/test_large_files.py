@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import time_accounting
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import Sending, Wanted
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.carrier import SendResult, Wanted
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_connection import (
     ConnectionLost,
     DataConnection,
@@ -51,7 +51,7 @@ class Source:
         self.failures: list[BaseException] = []
         self.pool = ConnectionPool(self.context, 60, self.carrier.feed, self.failures.append)
         self.carrier.streams = self.pool
-        self.sent: list[Sending] = []
+        self.sent: list[SendResult] = []
         self._thread = threading.Thread(target=self._send)
         self._thread.start()
 

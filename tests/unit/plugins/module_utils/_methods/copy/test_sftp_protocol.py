@@ -70,7 +70,7 @@ def test_requests_are_read_as_a_client_writes_them(number, path, access, handle,
         (sftp.OpenFolder(number, path), client.OPENDIR, client.string(path)),
         (sftp.ReadFolder(number, handle), client.READDIR, client.string(handle)),
         (sftp.RealPath(number, path), client.REALPATH, client.string(path)),
-        (sftp.Extended(number, path), client.EXTENDED, client.string(path) + data),
+        (sftp.ExtendedRequest(number, path), client.EXTENDED, client.string(path) + data),
         (sftp.Other(number, client.RENAME), client.RENAME, client.string(path) + data),
     ):
         found = parse(client.request(kind, number, fields))
