@@ -24,9 +24,9 @@ from ..._core.errors import TransferFailed
 from ..wire.frames import Payload
 from ..wire.handshake import HandshakeError
 from .control_channel import Channel
+from .data_connection import TLS_PIECE
 
 CERTIFICATE, KEY, PEER = "tls_certificate", "tls_key", "tls_peer"  # names of the secrets, PEM texts
-PIECE_BYTES = 1 << 20  # that OpenSSL and the system are handed at once
 
 
 def make(context: Context) -> ssl.SSLContext:
@@ -64,7 +64,7 @@ def _forget(path: str) -> None:
 
 
 class TlsConnection:
-    """TLS over a TCP connection that it owns, in pieces of ``PIECE_BYTES``.
+    """TLS over a TCP connection that it owns, in pieces of ``TLS_PIECE``.
 
     OpenSSL works on memory and this moves the records: an ``ssl.SSLSocket`` makes a system call for each record of
     16 KiB that it sends, and two for each that it receives. One thread at a time uses it. Calls wait as long as the
@@ -76,7 +76,7 @@ class TlsConnection:
         self.socket = connection
         self._arrived, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = engine.wrap_bio(self._arrived, self._leaving, server_side=serves)
-        self._room = memoryview(bytearray(PIECE_BYTES))
+        self._room = memoryview(bytearray(TLS_PIECE))
         self._unsent = memoryview(b"")  # records that are still to be sent
         self._taken = 0  # bytes of contents that these and the ones before stand for
         self._has_ended = False
@@ -105,12 +105,12 @@ class TlsConnection:
         return bool(self._tls.pending() or self._arrived.pending or self._has_ended)
 
     def send(self, data: Payload) -> int:
-        """Send at most ``PIECE_BYTES`` of the data; return how many bytes.
+        """Send at most ``TLS_PIECE`` of the data; return how many bytes.
 
         After BlockingIOError or a timeout the next call must begin with the same data.
         """
         if not self._taken:
-            self._taken = self._tls.write(memoryview(data)[:PIECE_BYTES])
+            self._taken = self._tls.write(memoryview(data)[:TLS_PIECE])
         self._flush()
         taken, self._taken = self._taken, 0
         return taken
@@ -196,7 +196,7 @@ class TlsChannel(Channel):
         connection.socket.settimeout(0.0)
 
     def _write_some(self, parts: list[memoryview]) -> int:
-        pieces, left = [], PIECE_BYTES
+        pieces, left = [], TLS_PIECE
         for part in parts:
             pieces.append(part[:left])
             left -= len(pieces[-1])

@@ -11,7 +11,7 @@ from typing import Sequence
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._network import discover, managers
-from ansible_collections.longhaul.fleet.plugins.module_utils._network.programs import Ran
+from ansible_collections.longhaul.fleet.plugins.module_utils._network.programs import ProgramResult
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._network.network_hosts import (
     as_host,
     host,
@@ -30,10 +30,10 @@ STATUS = """\
 def test_what_networkd_has_left_counts_only_while_it_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runs: bool
 ) -> None:
-    def run(argv: Sequence[str]) -> Ran:
+    def run(argv: Sequence[str]) -> ProgramResult:
         if argv[0] == "systemctl":
-            return Ran(0 if runs else 3, "", "")
-        return Ran(0, STATUS if argv[0] == "networkctl" else "", "")
+            return ProgramResult(0 if runs else 3, "", "")
+        return ProgramResult(0, STATUS if argv[0] == "networkctl" else "", "")
 
     monkeypatch.setattr(discover, "run", run)
     monkeypatch.setattr(discover, "find_program", lambda name: name in ("networkctl", "systemctl", "netplan"))

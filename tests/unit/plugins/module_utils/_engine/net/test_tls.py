@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_co
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import credentials
 
-CONTENTS = random.Random(1).randbytes(3 * tls.PIECE_BYTES + 17)
+CONTENTS = random.Random(1).randbytes(3 * tls.TLS_PIECE + 17)
 
 
 class Ends(SimpleNamespace):
