@@ -53,9 +53,14 @@ def control_node(playbooks: Playbooks, earlier: Path) -> Iterator[ControlNode]:
     yield ControlNode(playbooks, earlier)
 
 
+def size_of(folder: Path) -> int:
+    """Return how many bytes of files a folder has, under any name."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
 def arrives(folder: Path, size: int = MIB) -> bool:
     """Return whether so many bytes have arrived in a folder, under any name."""
-    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*") if path.is_file()) > size
+    return size_of(folder) > size
 
 
 @pytest.mark.long
@@ -94,10 +99,12 @@ def test_a_migration_in_the_middle_of_its_last_pass(
     grow = {"host": "source", "command": ["/bin/sh", "-c", f"head -c {32 * MIB} /dev/urandom > /data/src/grown"]}
     migration.jobs[0].update(before_cutover=[STOP, grow], after_cutover=[START_NEW], cutover_failed=[START_OLD])
     migration.run(migrate_phase="sync")
+    dest = hosts.root("beta") / "data/dest"
+    before = size_of(dest)
     hosts.exec("alpha", ["/usr/local/bin/app", "start", "/data/src"])
     hosts.shape("alpha", SLOW)
     running = migration.start(migrate_phase="cutover")
-    wait_for(lambda: arrives(hosts.root("beta") / "data/dest", 4 * MIB), seconds=120)
+    wait_for(lambda: arrives(dest, before + 4 * MIB), seconds=120)
     running.kill()
     running.wait()
     assert not test_migrate.serves(hosts, "alpha")
