@@ -4,14 +4,13 @@
 
 """The destination's end of a session.
 
-* ``receiver``: leads. ``offer_check`` holds the source to the plan. ``reconcile`` compares what is offered with what is
-  there, and says what must happen.
-* ``apply`` puts entries in place, ``apply_file`` regular files; ``new_file`` writes one.
-* ``delete``: what the source does not have. ``obstacles``: what is in the way. ``link_dest``: files of older snapshots.
-* ``hardlinks``, ``inode_claims``: names that share a file. ``owner_book``: what ids become.
-* ``disk_stack``: what comes last.
+* ``receiver``: leads. ``offer_check`` holds the source to the plan.
+* ``reconcile``: takes the source's entries, and finds out what decides about each. ``decide``: decides, and looks at no
+  file. ``apply``: does what was decided; ``apply_file`` makes regular files, with ``new_file``.
+* ``deferred``: what waits for other entries; ``disk_stack`` keeps it on the disk if it is much. ``delete``: what the
+  source does not have, and directories in the way. ``link_dest``: files of older snapshots.
 * ``writer_pool``: processes that write small files; ``writer_process`` is one of them.
-* ``stream_receiver``: large files over data connections, into a ``partial_file`` or an ``inplace_file``;
+* ``stream_receiver``: large files over data connections, into a ``partial_file`` or another ``incoming_file``;
   ``basis``: an old version that has blocks of one.
 
 It may import the rest of ``_engine`` but for ``sender``, and ``_tree``, ``_model`` and ``_core``.

@@ -2,18 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the destination has and the source has not, and its removal at the end.
+"""Find what the destination has and the source has not, and remove it at the end.
 
 Entries come as the walk gives them, a directory's contents right behind it. So the names of a directory are complete
 as soon as an entry comes that is not below it: then it is compared with what is there. Only the names of the
 directories on the way down and the paths of what is too much are held in memory.
+
+What is in a directory where the source has something else is deleted as all deletions are: at the end, where the
+options allow it, counted, and never what the filter rules protect. What replaces the directory waits for that.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from ..._core.context import Context, staging_name
 from ..._core.counted import entries_text
@@ -22,23 +26,23 @@ from ..._core.outcome import Outcome
 from ..._model.entry import DIRECTORY, Entry
 from ..._model.filters import DEST, Filters
 from ..._model.paths import escape, join
-from ..._tree.dirfd import Root
+from ..._tree.dirfd import InTheWay, Root
 from ..._tree.walk import walk
 
+_CANNOT = "cannot delete non-empty directory"
+_FILLED = f"{_CANNOT}: it was filled during the transfer. Run the transfer again"
 
-class Level:
+
+class Level(NamedTuple):
     """A directory on the way down."""
 
-    __slots__ = ("is_new", "names", "path", "prefix")
-
-    def __init__(self, path: bytes, is_new: bool, counts: bool) -> None:
-        self.path = path
-        self.prefix = join(path, b"")  # of the paths of all that is in it
-        self.is_new = is_new  # made in this run: nothing can be below it
-        self.names: set[bytes] | None = set() if counts else None
+    path: bytes
+    prefix: bytes  # of the paths of all that is in it
+    is_new: bool  # made in this run: nothing can be below it
+    names: set[bytes] | None  # in it, where others are too much
 
 
-class Extras:
+class Deleter:
     """Finds what is too much while the entries come by, and removes it when told to."""
 
     def __init__(self, context: Context, root: Root) -> None:
@@ -46,12 +50,13 @@ class Extras:
         self._filters = Filters.parse(context.settings["rules"])
         self._staging = os.fsencode(staging_name(context.settings["id"]))
         self.finds = bool(context.settings["delete"]) and not context.settings.get("only")
-        self.mounts = inner_mounts(context) if self.finds else frozenset()  # none is emptied, or removed
+        points = points_below(os.fsdecode(context.root)) if self.finds else ()
+        self.mounts = frozenset(map(os.fsencode, points))  # none is emptied, or removed
         self._levels: list[Level] = []
         self.found: list[tuple[bytes, bool]] = []  # path, is a directory
-        self._replaced: set[bytes] = set()  # of those that are found: their contents go, and something else comes
-        self.problems: list[tuple[bytes, str]] = []  # directories that could not be listed
-        self.kept: dict[bytes, str] = {}  # by path, of those that are replaced: why they could not go
+        self._problems: list[tuple[bytes, str]] = []  # directories that could not be listed
+        self._replacements: dict[bytes, str] = {}  # by directory in the way: why it stays; empty if it goes
+        self._is_over = False  # what may be deleted is deleted
         self._stays: dict[bytes, bytes] = {}  # mount points that the source has not, and the first folder above
 
     def see(self, entry: Entry) -> Level | None:
@@ -71,7 +76,8 @@ class Extras:
 
     def enter(self, path: bytes, is_new: bool, is_opaque: bool) -> None:
         """The entry was a directory: what comes next may be in it. ``is_opaque``: the source does not list it."""
-        self._levels.append(Level(path, is_new, self.finds and not is_new and not is_opaque))
+        names: set[bytes] | None = set() if self.finds and not is_new and not is_opaque else None
+        self._levels.append(Level(path, join(path, b""), is_new, names))
 
     def end(self) -> None:
         """There are no more entries."""
@@ -86,7 +92,7 @@ class Extras:
         except (FileNotFoundError, NotADirectoryError):
             return  # only predicted (check mode), or gone
         except OSError as error:
-            self.problems.append((level.path, f"cannot be listed: {error.strerror}"))
+            self._problems.append((level.path, f"cannot be listed: {error.strerror}"))
             return
         try:
             with os.scandir(fd) as names:
@@ -100,20 +106,54 @@ class Extras:
                     elif self._filters.allows(path, is_dir, DEST):
                         self.found.append((path, is_dir))
         except OSError as error:
-            self.problems.append((level.path, f"cannot be listed: {error.strerror}"))
+            self._problems.append((level.path, f"cannot be listed: {error.strerror}"))
         finally:
             os.close(fd)
 
-    def obstruct(self, path: bytes) -> bool:
-        """Take note that a directory's contents are too much: the source has something else in its place.
+    def defer_replacement(self, entry: Entry, found: Entry) -> bool:
+        """Return whether a directory with contents is in the place of an entry, which is deleted at the end.
 
-        The directory itself is replaced and not deleted, as rsync counts. Returns whether it can be: where something
-        in it is protected, it stays, and all else in it is too much all the same.
+        Raise InTheWay if it must stay.
         """
-        if path not in self._replaced:
-            self._replaced.add(path)
-            self.found.append((path, True))
-        return any(victim.path == path for victim in below(self._root, path, self.keep))
+        path = entry.path
+        try:
+            self._root.clear_for(entry, found, check=True)
+        except InTheWay:
+            if path not in self._replacements:
+                self._replacements[path] = self._why_it_stays(path)
+            why = self._replacements[path] or (_FILLED if self._is_over else "")
+            if why:
+                raise InTheWay(errno.ENOTEMPTY, why, escape(path)) from None
+        return path in self._replacements and not self._is_over
+
+    def require_deleted(self, path: bytes) -> None:
+        """Raise InTheWay if a directory in the way must stay, or could not be deleted."""
+        why = self._replacements.get(path)
+        if why:
+            raise InTheWay(errno.ENOTEMPTY, why, escape(path))
+
+    def _why_it_stays(self, path: bytes) -> str:
+        if self._context.settings.get("only") is not None:  # a single file, for which nothing is deleted
+            return f"{_CANNOT}: the source has a file here. Move the directory away"
+        if not self.finds:
+            return f"{_CANNOT}: the source has something else here. Set delete: true, or move the directory away"
+        if self._is_over:
+            return _FILLED
+        if path in self.mounts:
+            return f"{_CANNOT}: another file system is mounted here, and the source has a file. Unmount it"
+        # The directory itself is replaced and not deleted, as rsync counts. Where something in it is protected, it
+        # stays, and all else in it is too much all the same.
+        self.found.append((path, True))
+        if not any(victim.path == path for victim in below(self._root, path, self.keep)):
+            return (
+                f"{_CANNOT}: the source has something else here, and the filter rules protect what is in it. Move that "
+                "away, or change the rules"
+            )
+        return ""
+
+    def is_gone(self, path: bytes) -> bool:
+        """Return whether check mode, which deletes nothing, must take the directory as deleted."""
+        return self._context.settings["check"] and self._is_over and self._replacements.get(path) == ""
 
     def keep(self, path: bytes, is_dir: bool) -> bool:
         """Whether something below a directory that is too much is protected nevertheless."""
@@ -127,41 +167,18 @@ class Extras:
         """Return how many entries would go, as removing them counts."""
         return sum(len(self._victims(path)) if is_dir else 1 for path, is_dir in self.found)
 
-    def settle(self, outcome: Outcome, clean: bool, source_is_empty: bool) -> None:
+    def finish(self, outcome: Outcome, clean: bool, source_is_empty: bool) -> None:
         """Remove what was found, where that is allowed; else ``outcome`` says why nothing was removed.
 
-        ``clean``: the source could be read completely. ``source_is_empty``: it has nothing but its root.
+        There are no more entries. ``clean``: the source could be read completely. ``source_is_empty``: it has nothing
+        but its root.
         """
-        if not clean:
-            self._keep_all("nothing is deleted, because the source could not be read completely")
-            if self.found:
-                outcome.warnings.append(
-                    "nothing was deleted at the destination: the source could not be read completely, so what seems "
-                    "to be too much may only be unreadable there"
-                )
-            return
-        allowed: int | None = self._context.settings["max_delete"]
-        self._keep_all("nothing is deleted: there are more deletions than max_delete allows")
-        if allowed is None and source_is_empty and self.found:
-            outcome.failure = (
-                f"the source is empty and the destination is not: {entries_text(self.count())} would be deleted, and "
-                "none was. Is the source's file system mounted? Where it is meant to be so, set max_delete to that "
-                "number"
-            )
-            return
-        number = self.count() if allowed is not None else 0
-        if allowed is not None and number > allowed:
-            outcome.failure = (
-                f"{entries_text(number)} would be deleted at the destination, and max_delete allows {allowed} to be "
-                "deleted: none was. Look at them with check mode and diff; then raise max_delete, or protect them by "
-                "a filter"
-            )
-            return
-        self.kept.clear()
-        self.remove(outcome)
-
-    def tell_mounts(self, outcome: Outcome) -> None:
-        """Let ``outcome`` say which mount points stay that the source has not."""
+        self.end()
+        for path, problem in self._problems:
+            outcome.error(escape(path), problem)
+        if self._may_remove(outcome, clean, source_is_empty):
+            self.remove(outcome)
+        self._is_over = True
         for path, is_dir in self.found if self.mounts else ():
             for point in self.mounts if is_dir else ():
                 if point.startswith(path + b"/"):
@@ -170,19 +187,51 @@ class Extras:
             outcome.kept_mounts = sorted({escape(top) for top in self._stays.values()})
             outcome.warnings.append(mounts_stay(sorted(escape(point) for point in self._stays)))
 
+    def _may_remove(self, outcome: Outcome, clean: bool, source_is_empty: bool) -> bool:
+        if not clean:
+            self._keep_all("nothing is deleted, because the source could not be read completely")
+            if self.found:
+                outcome.warnings.append(
+                    "nothing was deleted at the destination: the source could not be read completely, so what seems "
+                    "to be too much may only be unreadable there"
+                )
+            return False
+        allowed: int | None = self._context.settings["max_delete"]
+        is_all = allowed is None and source_is_empty and bool(self.found)
+        number = self.count() if is_all or allowed is not None else 0
+        if not is_all and number <= (allowed or 0):
+            return True
+        self._keep_all("nothing is deleted: there are more deletions than max_delete allows")
+        if is_all:
+            outcome.failure = (
+                f"the source is empty and the destination is not: {entries_text(number)} would be deleted, and "
+                "none was. Is the source's file system mounted? Where it is meant to be so, set max_delete to that "
+                "number"
+            )
+        else:
+            outcome.failure = (
+                f"{entries_text(number)} would be deleted at the destination, and max_delete allows {allowed} to be "
+                "deleted: none was. Look at them with check mode and diff; then raise max_delete, or protect them by "
+                "a filter"
+            )
+        return False
+
     def _keep_all(self, why: str) -> None:
-        self.kept = dict.fromkeys(self._replaced, why)
+        for path in self._replacements:
+            self._replacements[path] = f"{_CANNOT}: {why}"
 
     def _victims(self, top: bytes) -> list[Entry]:
         found = below(self._root, top, self.keep)
-        return [entry for entry in found if entry.path not in self._replaced] if top in self._replaced else found
+        return (
+            [entry for entry in found if entry.path not in self._replacements] if top in self._replacements else found
+        )
 
     def remove(self, outcome: Outcome) -> None:
         """Remove everything that was found (or list it, in check mode); what fails is an error of its own."""
         limit = int(self._context.settings["changes_max"])
 
         def tell(path: bytes, kind: str) -> None:
-            if path in self._replaced:
+            if path in self._replacements:
                 return
             outcome.files_deleted += 1
             outcome.change(f"*deleting   {escape(path)}{'/' if kind == DIRECTORY else ''}", limit)
@@ -199,15 +248,10 @@ class Extras:
             except FileNotFoundError:
                 pass
             except OSError as error:
-                if path in self._replaced:
-                    self.kept[path] = error.strerror or str(error)
+                if path in self._replacements:
+                    self._replacements[path] = f"{_CANNOT}: {error.strerror or error}"
                 else:
                     outcome.error(escape(path), f"cannot be deleted: {error.strerror or error}")
-
-
-def inner_mounts(context: Context) -> frozenset[bytes]:
-    """Return the mount points inside a destination."""
-    return frozenset(os.fsencode(point) for point in points_below(os.fsdecode(context.root)))
 
 
 class _Below:

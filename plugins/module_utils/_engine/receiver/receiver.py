@@ -10,19 +10,18 @@ import os
 import queue
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 from ..._core import time_accounting
 from ..._core.context import Context
 from ..._core.disk_full import full
 from ..._core.errors import TransferFailed
-from ..._core.files import hash_and_close
-from ..._core.outcome import Outcome
+from ..._core.outcome import Outcome, OwnerMismatch
 from ..._model.entry import REGULAR, Entry, contents_of, entry_from_stat
+from ..._model.ids import IdMap
 from ..._model.paths import escape
-from ..._tree.compare import Verdict
 from ..._tree.dirfd import Root
-from ..._tree.inode import exchanged, is_same
+from ..._tree.owners import KINDS, decide, ids_of, look_up, mismatch
 from ..._tree.staging import open_staging
 from ..content import bundles
 from ..net.carrier import Arrived, DestCarrier, Offered
@@ -32,12 +31,68 @@ from ..wire.frames import Frame
 from ..wire.messages import Ack, Begin, End, Fetched, Hash, Raw, Ready, Scanned, Sent, Shard, Sums, Total, Want
 from ..wire.summary import Summary, continue_from
 from .apply import Applier
+from .decide import Action
+from .link_dest import has_content
 from .offer_check import OfferCheck
-from .owner_book import OwnerBook
 from .reconcile import OpenShard, Reconciler
 from .writer_pool import PIECE_BYTES, PIECE_FILES, File, WriterPool, Written, processes_wanted
 
 _CONTENTS = (Frame, Begin, Raw, End)
+
+
+class OwnerBook:
+    """Decides what the source's ids become here, each once, and counts the entries of those that mean somebody else.
+
+    The source names its ids before the entries that have them. Where both hosts mean the same by all of them, nothing
+    more is asked of the entries.
+    """
+
+    def __init__(self, context: Context) -> None:
+        settings = context.settings
+        self._numeric_ids = bool(settings["numeric_ids"])
+        self._preserve = frozenset(settings["preserve"])
+        given = settings.get("owner_map") or {}
+        self.ids = IdMap.of(given)  # the whole table, for the comparison
+        self._settled = {kind: {pair[0] for pair in given.get(kind, ())} for kind in KINDS}
+        self._differ: dict[str, dict[int, OwnerMismatch]] = {kind: {} for kind in KINDS}
+
+    def learn(self, users: Mapping[int, str], groups: Mapping[int, str]) -> tuple[Mapping[int, int], Mapping[int, int]]:
+        """Take the source's names of ids, and return the numbers among them that become others."""
+        changed = self._decide("users", users), self._decide("groups", groups)
+        self.ids.learn(*changed)
+        return changed
+
+    def _decide(self, kind: str, names: Mapping[int, str]) -> dict[int, int]:
+        changed = {}
+        for number, name in names.items():
+            if number in self._settled[kind]:
+                continue
+            self._settled[kind].add(number)
+            here = look_up(kind, number, name)
+            becomes, agrees = decide(number, name, here, self._numeric_ids)
+            if becomes != number:
+                changed[number] = becomes
+            if not agrees:
+                self._differ[kind][number] = mismatch(kind, number, name, here, self._numeric_ids)
+        return changed
+
+    def count(self, entries: list[Entry]) -> None:
+        """Count the entries of ids that mean somebody else here."""
+        users, groups = self._differ["users"], self._differ["groups"]
+        if not (users or groups):
+            return
+        for entry in entries:
+            if entry.uid in users or entry.gid in groups or entry.xattrs:
+                for kind, ids in ids_of([entry], self._preserve).items():
+                    for number in ids & self._differ[kind].keys():
+                        found = self._differ[kind][number]
+                        found["entries"] += 1
+                        found["path"] = found["path"] or escape(entry.path) or "."
+
+    @property
+    def mismatches(self) -> list[OwnerMismatch]:
+        """What was found that means somebody else here."""
+        return [one for kind in KINDS for _number, one in sorted(self._differ[kind].items()) if one["entries"]]
 
 
 class Receiver:
@@ -156,7 +211,7 @@ class Receiver:
         self._outcome.cmd = {"dest": list(self._carrier.argv)} if self._carrier.argv else {}
         self._outcome.resumed = self._outcome.resumed or self._carrier.resumed
         self._outcome.spent = {"dest": time_accounting.account()}
-        self._outcome.owners, self._outcome.owner_mismatches = self._owners.table, self._owners.mismatches
+        self._outcome.owners, self._outcome.owner_mismatches = self._owners.ids.as_table(), self._owners.mismatches
         self._session.send(Summary(self._outcome))
         account: Summary = self._session.next_event()
         self._session.goodbye()
@@ -179,7 +234,7 @@ class Receiver:
             self._context.progress.moved(-contents_of(shard.entries))
         for index, entry in enumerate(shard.entries):
             try:
-                self._entries.meet(work, index, entry, index in opaque)
+                self._entries.reconcile(work, index, entry, index in opaque)
             except (OSError, ValueError, OverflowError) as error:
                 self._applier.failed(entry.path, error)
                 work.accounted += 1
@@ -218,19 +273,20 @@ class Receiver:
         entries = work.shard.entries
         files = []
         for index in work.wanted:
-            old = work.found[index]
+            action = work.actions[index]
+            old = action.found
             found = old if old is not None and old.type == REGULAR else None
             if found is not None or not bundles.fits(entries[index]):  # no old version helps a new small file
-                files.append(Offered(index, entries[index], found, "owner" not in work.verdicts[index].fields))
-        self._carrier.offer(work.shard, files, self._entries.older_roots)
-        work.have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
+                files.append(Offered(index, entries[index], found, "owner" not in action.verdict.fields))
+        self._carrier.offer(work.shard, files, self._entries.link_dest.roots_for)
+        have = self._carrier.expect(work.shard.id, [(index, entries[index]) for index in work.wanted])
         ranges = self._carrier.ranges(work.shard.id)
         for index, needed in ranges.items():
             content = entries[index].content
             matched = content - min(content, sum(end - start for start, end in needed))
             work.matched += matched
             self._context.progress.bytes_done += matched
-        message = Want(work.shard.id, work.wanted, work.have, ranges)
+        message = Want(work.shard.id, work.wanted, have, ranges)
         self._carrier.ask(message, self._session.send)
 
     # putting in place
@@ -274,8 +330,9 @@ class Receiver:
             if size + len(content) > PIECE_BYTES or len(piece) == PIECE_FILES:
                 self._write_piece(work, piece, made)
                 piece, made, size, last = [], [], 0, None
-            if self._entries.holds(entry, work.found[index]):
-                self._write(entry, work.found[index], work.verdicts[index], content)
+            action = work.actions[index]
+            if action.is_blocked:
+                self._write(entry, action, content)
                 work.accounted += 1
                 continue
             folder = entry.path.rpartition(b"/")[0]
@@ -283,7 +340,7 @@ class Receiver:
                 last = folder
                 if self._applier.has_made(folder):
                     made.append(folder)
-            piece.append((index, entry, work.found[index], content))
+            piece.append((index, entry, action.found, content))
             size += len(content)
         if piece:
             self._write_piece(work, piece, made)
@@ -293,8 +350,8 @@ class Receiver:
             work.pieces += 1
             self._pieces += 1
             return
-        for index, entry, found, content in piece:
-            self._write(entry, found, work.verdicts[index], content)
+        for index, entry, _found, content in piece:
+            self._write(entry, work.actions[index], content)
             work.accounted += 1
 
     def _written(self, told: Written) -> None:
@@ -306,12 +363,12 @@ class Receiver:
         for what, (count, path) in told.withheld.items():
             self._outcome.withhold(what, path, count)
         for index in told.indexes:
-            entry, verdict = work.shard.entries[index], work.verdicts[index]
+            entry = work.shard.entries[index]
             if index in told.failures:
                 errno, reason = told.failures[index]
                 self._applier.failed(entry.path, reason if errno is None else OSError(errno, reason))
             else:
-                self._made(entry, verdict)
+                self._entries.mark_done(entry, work.actions[index])
         work.accounted += len(told.indexes)
         work.pieces -= 1
         self._pieces -= 1
@@ -319,7 +376,7 @@ class Receiver:
 
     def _put(self, work: OpenShard, index: int, arrived: Arrived, expected_sum: str | None) -> str:
         """Check one file and put it in place; gives why it must come again, or nothing."""
-        entry, found, verdict = work.shard.entries[index], work.found[index], work.verdicts[index]
+        entry, action = work.shard.entries[index], work.actions[index]
         try:
             folder_fd, name = arrived.locate(index)
             status = arrived.status(index, folder_fd, name)
@@ -332,51 +389,38 @@ class Receiver:
         if arrived.owners and (status.st_uid not in arrived.owners or status.st_nlink != 1):
             return "what arrived is not a file that this transfer made"
         try:
-            if (
-                expected_sum is not None
-                and self._sum_at(folder_fd, name, entry_from_stat(entry.path, status)) != expected_sum
-            ):
-                os.unlink(name, dir_fd=folder_fd)
-                return "what arrived has another hash than the source's file"
-            if self._entries.holds(entry, found):
-                self._entries.hold_file(entry, verdict, folder_fd, name)
+            if expected_sum is not None:
+                with Root(folder_fd) as folder:
+                    is_right = has_content(folder, name, entry_from_stat(entry.path, status), expected_sum)
+                if not is_right:
+                    os.unlink(name, dir_fd=folder_fd)
+                    return "what arrived has another hash than the source's file"
+            if action.is_blocked:
+                self._entries.defer_file(entry, action, folder_fd, name)
                 return ""
-            self._applier.finish_file(entry, found, folder_fd, name, status)
+            self._applier.finish_file(entry, action.found, folder_fd, name, status)
         except (OSError, ValueError) as error:
             self._applier.failed(entry.path, error)
             return ""
-        self._made(entry, verdict)
+        self._entries.mark_done(entry, action)
         return ""
 
-    def _write(self, entry: Entry, found: Entry | None, verdict: Verdict, content: memoryview) -> None:
+    def _write(self, entry: Entry, action: Action, content: memoryview) -> None:
         try:
-            if self._entries.holds(entry, found):
-                self._entries.hold_content(entry, verdict, content)
+            if action.is_blocked:
+                self._entries.defer_content(entry, action, content)
                 return
-            self._applier.write_file(entry, found, content)
+            self._applier.write_file(entry, action.found, content)
         except (OSError, ValueError, OverflowError) as error:  # a time that this system cannot store
             self._applier.failed(entry.path, error)
             return
-        self._made(entry, verdict)
-
-    def _made(self, entry: Entry, verdict: Verdict) -> None:
-        """Count a file that is in its place, and give it its other names."""
-        self._applier.count(entry, verdict)
-        self._entries.placed(entry, verdict)
+        self._entries.mark_done(entry, action)
 
     def _refuse_full(self, entry: Entry, missing: int) -> None:
         """End the transfer where a file is short because there is no room for the rest: sending it again is vain."""
         space = os.statvfs(open_staging(self._context).fd)
         if missing > space.f_bavail * space.f_frsize or (space.f_files and not space.f_favail):
             raise full(self._context.root, f"{missing} bytes of {escape(entry.path)} found no room")
-
-    @staticmethod
-    def _sum_at(folder_fd: int, name: bytes, arrived: Entry) -> str:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder_fd)
-        if not is_same(os.fstat(fd), arrived):
-            os.close(fd)
-            raise exchanged()
-        return hash_and_close(fd).hex()
 
     def _acknowledge(self, work: OpenShard) -> None:
         """Tell the source that a shard is done, if it is: other processes may still work on some of its files."""

@@ -34,8 +34,7 @@ from ..wire.messages import Begin, BlockSums, Got, Shard, Want
 from ..wire.ranges import MAX_RANGES, Range, at_most, missing
 from ..wire.records import Record, RecordKind
 from .basis import Basis, find_basis
-from .incoming_file import IncomingBundle, IncomingFile
-from .inplace_file import InPlace
+from .incoming_file import IncomingBundle, IncomingFile, InPlace
 from .partial_file import Partial
 from .receiver import Receiver
 

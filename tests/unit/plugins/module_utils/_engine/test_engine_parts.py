@@ -20,9 +20,9 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content.sparse import make_sparse
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.control_channel import Channel, ChannelBroken
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.rate_limit import TokenBucket
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.delete import Extras
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.deferred import DeferredActions
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.delete import Deleter
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.disk_stack import DiskStack
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.hardlinks import LinkBook
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.sender.sender import gather
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.conversation import (
     Contents,
@@ -87,40 +87,41 @@ def test_a_slow_scan_is_sent_in_small_batches():
 
 
 def test_links_wait_for_the_first_name_and_groups_are_forgotten(tmp_path: Path):
-    book = LinkBook(str(tmp_path))
+    deferred = DeferredActions(str(tmp_path))
     first, second, third = (entry(name, ino=5, nlink=3) for name in (b"1", b"2", b"3"))
-    assert book.meet(entry(b"x")) is None and book.meet(first) is None
-    early = book.meet(second)
+    assert deferred.add_name(entry(b"x")) is None and deferred.add_name(first) is None
+    early = deferred.add_name(second)
     assert early is not None and not early.is_ready
-    assert list(book.orphans()) == list(book.waiting(first)) == [second] and not book.has_all_names(first)
-    assert [(link.entry, link.leader) for link in book.done(first, True)] == [(second, b"1")]
-    late = book.meet(third)
+    assert list(deferred.orphans()) == list(deferred.names_waiting(first)) == [second]
+    assert [(link.entry, link.leader) for link in deferred.mark_done(first, True)] == [(second, b"1")]
+    late = deferred.add_name(third)
     assert late is not None and late.is_ready and late.leader == b"1" and late.is_new
-    assert list(book.orphans()) == [] and book.has_all_names(first) and book.meet(third) is None
-    book.close()
+    assert list(deferred.orphans()) == []
+    assert deferred.add_name(third) is None  # it would be the first name of another file
+    deferred.close()
 
 
 @pytest.mark.parametrize("is_placed", [False, True])
 def test_names_whose_file_is_never_complete_take_little_memory(tmp_path: Path, is_placed: bool):
     """One file without its first name, or many of which a name is outside of the tree."""
-    book, count = LinkBook(str(tmp_path)), 40_000
+    deferred, count = DeferredActions(str(tmp_path)), 40_000
     tracemalloc.start()
     try:
         for number in range(count):
             name = b"%d/" % number + b"x" * 200 + b"/" + b"y" * 200
             one = entry(name, ino=number if is_placed else 5, nlink=2 if is_placed else count + 1)
-            assert (book.meet(one) is None) == (is_placed or not number)
+            assert (deferred.add_name(one) is None) == (is_placed or not number)
             if is_placed:
-                assert not list(book.done(one, True))
+                assert not list(deferred.mark_done(one, True))
         used, _most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert used < 150 * count  # the names alone have 400 bytes each
     last = entry(b"last", ino=count - 1 if is_placed else 5, nlink=2 if is_placed else count + 1)
-    follower = book.meet(last)
+    follower = deferred.add_name(last)
     assert follower is not None and follower.leader.startswith(b"%d/" % (count - 1 if is_placed else 0))
-    assert len(list(book.orphans())) == (0 if is_placed else count)
-    book.close()
+    assert len(list(deferred.orphans())) == (0 if is_placed else count)
+    deferred.close()
 
 
 def test_a_spool_gives_back_the_last_first(tmp_path: Path):
@@ -128,7 +129,7 @@ def test_a_spool_gives_back_the_last_first(tmp_path: Path):
     records = [os.urandom(size % 70) for size in range(200)]
     for record in records:
         spool.push(record)
-    assert len(spool) == 200 and list(spool.drain()) == records[::-1] and len(spool) == 0
+    assert list(spool.drain()) == records[::-1] and not list(spool.drain())
     spool.close()
 
 
@@ -278,7 +279,7 @@ def test_zeros_become_holes(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
-def _extras(tmp_path: Path, rules: list[str], **changes) -> tuple[Root, Extras]:
+def _deleter(tmp_path: Path, rules: list[str], **changes) -> tuple[Root, Deleter]:
     source, dest = tmp_path / "source", tmp_path / "dest"
     folder = tmp_path / "job"
     for path in (source / "a", dest / "a" / "x", dest / "b", folder, dest / f".longhaul-{ID}" / "tmp"):
@@ -288,30 +289,30 @@ def _extras(tmp_path: Path, rules: list[str], **changes) -> tuple[Root, Extras]:
     plan = settings("tar_nc", delete=True, rules=rules, **changes)
     context = Context("dest", "serve", os.fsencode(dest), plan, str(folder))
     root = Root(context.root)
-    extras = Extras(context, root)
+    deleter = Deleter(context, root)
     for item in walk(os.fsencode(source), on_error=lambda _path, _error: None):
-        extras.see(item)
+        deleter.see(item)
         if item.type == "d":
-            extras.enter(item.path, False, False)
-    extras.end()
-    return root, extras
+            deleter.enter(item.path, False, False)
+    deleter.end()
+    return root, deleter
 
 
 @pytest.mark.parametrize(("rules", "count"), [([], 5), (["P *.keep"], 3), (["- /b"], 3), (["P a/x"], 3)])
 def test_what_is_too_much_is_counted_as_it_is_removed(tmp_path, rules, count):
-    root, extras = _extras(tmp_path, rules)
-    assert extras.count() == count
+    root, deleter = _deleter(tmp_path, rules)
+    assert deleter.count() == count
     outcome = Outcome()
-    extras.remove(outcome)
+    deleter.remove(outcome)
     assert outcome.files_deleted == count and outcome.errors == []
     assert (tmp_path / "dest" / "a" / "1").exists() and (tmp_path / "dest" / f".longhaul-{ID}").exists()
     root.close()
 
 
 def test_after_a_scan_with_errors_nothing_is_deleted(tmp_path):
-    root, extras = _extras(tmp_path, [])
+    root, deleter = _deleter(tmp_path, [])
     outcome = Outcome()
-    extras.settle(outcome, clean=False, source_is_empty=False)
+    deleter.finish(outcome, clean=False, source_is_empty=False)
     assert outcome.files_deleted == 0 and "nothing was deleted" in outcome.warnings[0]
     assert (tmp_path / "dest" / "b" / "4").exists()
     root.close()

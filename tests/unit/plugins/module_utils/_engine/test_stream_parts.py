@@ -15,7 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.content imp
     compression,
     sparse,
 )
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import inplace_file, partial_file
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import incoming_file, partial_file
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire import handshake, ranges, records
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.frames import Frame, FrameError, FrameKind
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import HandshakeError
@@ -278,7 +278,7 @@ def file_to_write_into(tmp_path):
 
     def write_to():
         found = root.lstat(b"folder/image")
-        return inplace_file.InPlace(root, found._replace(size=3), found)
+        return incoming_file.InPlace(root, found._replace(size=3), found)
 
     with Root(os.fsencode(tmp_path)) as root:
         yield path, root, write_to

@@ -16,14 +16,14 @@ import time
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Context
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.outcome import Outcome
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import inplace_file, partial_file
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver import incoming_file, partial_file
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.apply import Applier
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.hardlinks import Follower
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.decide import Action, Do, EntryFacts
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.link_dest import LinkDest
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.new_file import copy_file
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.entry import FIFO
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree import metadata
-from ansible_collections.longhaul.fleet.plugins.module_utils._tree.compare import UPDATE
+from ansible_collections.longhaul.fleet.plugins.module_utils._tree.compare import ATTRIBUTES, UPDATE
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.dirfd import Root
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.inode import may_have_writer
 from ansible_collections.longhaul.fleet.tests.support.swapper import HAS_EXCHANGE, USER, replacing
@@ -63,7 +63,7 @@ def in_place(applier, entry):
 
 
 def as_now(applier, entry):
-    applier.special(entry, applier.entry_at(entry.path))
+    applier.do(applier.decider.decide(entry, EntryFacts(applier.entry_at(entry.path))), entry)
 
 
 @needs_root
@@ -96,9 +96,9 @@ def test_a_copy_is_made_of_what_was_compared(applier, dest):
     for call in (
         lambda: copy_file(applier.root, found, applier.temporary_fd, b"copy"),
         lambda: applier.root.open_file(b"file", found),
-        lambda: inplace_file.InPlace(applier.root, found, found),
+        lambda: incoming_file.InPlace(applier.root, found, found),
         lambda: applier.root.hard_link(found, b"name"),
-        lambda: applier.apply(found._replace(mode=0o640), found),
+        lambda: applier.do(Action(Do.SET_ATTRIBUTES, found=found), found._replace(mode=0o640)),
     ):
         with pytest.raises(OSError, match="something else took its place"):
             call()
@@ -113,10 +113,10 @@ def test_an_older_file_that_was_exchanged_is_not_linked(applier, dest, tmp_path)
     (older / "file").write_text("file")
     with contextlib.closing(LinkDest([os.fsencode(older)], (), applier)) as link_dest:
         entry = Root(os.fsencode(older)).lstat(b"file", xattrs=True)
-        candidate = link_dest.candidate(entry)
+        known = link_dest.find(entry)
         (older / "other").write_text("other")
         (older / "other").rename(older / "file")
-        assert not link_dest.take(entry, None, candidate)
+        assert not link_dest.try_link(entry, EntryFacts(None, older=known))
     assert not (dest / "file").exists() and os.listdir(applier.temporary_fd) == []
 
 
@@ -124,13 +124,11 @@ def test_an_older_file_that_was_exchanged_is_not_linked(applier, dest, tmp_path)
 def test_a_first_name_that_another_user_replaced_gets_no_further_ones(applier, dest):
     (dest / "first").write_text("program")
     entry = applier.root.lstat(b"first", xattrs=True)._replace(path=b"second", nlink=2)
-    follower = Follower(entry, b"first", True, True)
     os.chown(dest / "first", USER, USER)  # it is another's now
-    with pytest.raises(OSError, match="something else took its place"):
-        applier.follower(follower)
-    assert not (dest / "second").exists()
+    refusal = applier.decider.decide_link(entry, applier.root.lstat(b"first"), EntryFacts(None), is_new=True)
+    assert refusal.do == Do.REFUSE and "something else took its place" in str(refusal.error)
     os.chown(dest / "first", 0, 0)
-    applier.follower(follower)
+    applier.do(applier.decider.decide_link(entry, applier.root.lstat(b"first"), EntryFacts(None), is_new=True), entry)
     assert (dest / "second").samefile(dest / "first")
 
 
@@ -194,8 +192,8 @@ def test_a_file_that_was_taken_over_looks_different_until_it_was_compared(applie
     found, entry = make_of_user(dest, "file")
     taken = applier.take_over(entry, found)
     assert (taken.uid, taken.ino, taken.mode & 0o022) == (0, found.ino, 0)
-    assert not applier.is_unchanged(entry) and applier.judge(entry, taken).action == UPDATE
-    applier.attributes(entry, taken, applier.judge(entry, found, equal=True))
+    assert not applier.is_unchanged(entry) and applier.decider.compare_entry(entry, taken).action == UPDATE
+    applier.do(applier.decider.decide(entry, EntryFacts(taken, before=found, equal=True)), entry)
     assert applier.is_unchanged(entry) and (dest / "file").stat().st_ino == found.ino
 
 
@@ -231,7 +229,9 @@ def test_a_directory_has_its_owner_before_anything_arrives_in_it(applier, dest, 
     (dest / "folder").chmod(mode)
     os.chown(dest / "folder", USER, USER)
     found = applier.entry_at(b"folder")
-    applier.directory(found._replace(uid=0, gid=0, mode=0o755, mtime_ns=1), found)
+    entry = found._replace(uid=0, gid=0, mode=0o755, mtime_ns=1)
+    action = applier.decider.decide(entry, EntryFacts(found))
+    applier.do(action, entry)
     status = (dest / "folder").stat()
     assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (0, 0, 0o755)
-    assert applier.outcome.attributes_changed == 1
+    assert action.verdict.action == ATTRIBUTES

@@ -9,26 +9,26 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.inode_claims import Claims
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.receiver.apply import InodeIndex
 from hypothesis import given
 from hypothesis import strategies as st
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5000) | st.integers(0, 2**64 - 1))))
 def test_each_is_claimed_once(inodes):
-    claims, taken = Claims(), set()
+    index, taken = InodeIndex(), set()
     for inode in [*inodes, *inodes]:
-        assert claims.take(*inode) == (inode not in taken)
+        assert index.claim(*inode) == (inode not in taken)
         taken.add(inode)
 
 
 @pytest.mark.newest
 def test_a_large_older_tree_takes_little_memory():
-    claims = Claims()
+    index = InodeIndex()
     tracemalloc.start()
     try:
         for number in range(200_000):
-            claims.take(7, 10_000_000 + 3 * number)
+            index.claim(7, 10_000_000 + 3 * number)
         used, _most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
