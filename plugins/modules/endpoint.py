@@ -88,7 +88,6 @@ import json
 import os
 import pwd
 import stat
-import subprocess
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
@@ -145,11 +144,12 @@ def in_utf8(module: AnsibleModule, archive: str) -> list[object]:
     """
     asked = json.dumps({"steps": module.params["steps"], "secrets": module.params["secrets"]})
     argv = [sys.executable, "-X", "utf8", "-c", CHILD, archive]
-    done = subprocess.run(argv, input=asked.encode("ascii"), stdout=subprocess.PIPE, check=False)
+    code, printed, complaint = module.run_command(argv, data=asked)
     try:
-        told = json.loads(done.stdout)
+        told = json.loads(printed)
     except ValueError:
-        module.fail_json(msg=f"Python ended with {done.returncode} and no answer; it says why in module_stderr")
+        sys.stderr.write(complaint)
+        module.fail_json(msg=f"Python ended with {code} and no answer; it says why in module_stderr")
     if "msg" in told:
         module.fail_json(msg=told["msg"])
     results: list[object] = told["results"]

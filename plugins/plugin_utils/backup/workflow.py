@@ -406,7 +406,7 @@ class BackupWorkflow:
         """Do something with the snapshots, by action with its options, and keep the answers."""
         try:
             hosts = self._reach()
-            is_last = next(iter(wishes)) in ("finish", "check") and ("check" in wishes) == bool(
+            is_last = next(iter(wishes), "") in ("finish", "check") and ("check" in wishes) == bool(
                 self._run["check_subset"]
             )
             answers = yield Call(partial(hosts.snapshots, wishes, self._check, uncompared, is_last))

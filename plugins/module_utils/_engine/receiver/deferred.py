@@ -186,7 +186,7 @@ class DeferredActions:
     def take_places(self) -> Iterator[Pending]:
         """Yield what waits for a place, in the order in which it came."""
         while self._places:
-            yield self._places.pop(next(iter(self._places)))
+            yield self._places.pop(next(iter(self._places), b""))
 
     def close(self) -> None:
         """Remove what still waits."""

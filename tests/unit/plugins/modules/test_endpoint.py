@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,12 @@ class Module:
         raise SystemExit
 
     exit_json = fail_json = _end
+
+    @staticmethod
+    def run_command(argv: list[str], data: str) -> tuple[int, str, str]:
+        """Run a program, and return its exit code and what it printed."""
+        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(name="no_engine")
