@@ -125,7 +125,9 @@ def is_kept(path: str) -> bool:
 
 # Does the steps in a Python of its own: see in_utf8.
 CHILD = """
-import importlib, json, sys
+import sys
+sys.path[:] = [path for path in sys.path if path not in ("", ".")]  # not where anybody may have put a json.py
+import importlib, json
 sys.path.insert(0, sys.argv[1])
 commands = importlib.import_module("longhaul._job.commands")
 asked = json.load(sys.stdin)
@@ -144,12 +146,12 @@ def in_utf8(module: AnsibleModule, archive: str) -> list[object]:
     """
     asked = json.dumps({"steps": module.params["steps"], "secrets": module.params["secrets"]})
     argv = [sys.executable, "-X", "utf8", "-c", CHILD, archive]
-    code, printed, complaint = module.run_command(argv, data=asked)
+    code, printed, complaint = module.run_command(argv, data=asked, cwd="/")
     try:
         told = json.loads(printed)
-    except ValueError:
+    except ValueError:  # fail as a module does that ends with an exception
         sys.stderr.write(complaint)
-        module.fail_json(msg=f"Python ended with {code} and no answer; it says why in module_stderr")
+        sys.exit(code or 1)
     if "msg" in told:
         module.fail_json(msg=told["msg"])
     results: list[object] = told["results"]

@@ -47,7 +47,9 @@ _SWITCHES = {
     "ask_vault_pass": ("-J", "DEFAULT_ASK_VAULT_PASS"),
 }
 _OF_HOSTS = ("ansible_", "longhaul_")  # extra variables that say how to reach a host
-_SECRET = re.compile("pass|secret|token", re.IGNORECASE)  # in the name of a variable; those of files are none
+_SECRET = re.compile(
+    "pass|secret|token|private_key|session_key", re.IGNORECASE
+)  # in the name of a variable; those of files are none
 
 
 class AdHocOptions(NamedTuple):
@@ -87,10 +89,10 @@ def find_ad_hoc_options(
     for one in extra:
         if isinstance(one, str):
             words += ["-e", one]
-        elif known := {name: value for name, value in one.items() if not _is_secret(name)}:
+        elif known := {name: value for name, value in one.items() if not _has_secret(name, value)}:
             words += ["-e", json.dumps(known, default=str)]
     return AdHocOptions(
-        tuple(words), any(_is_secret(name) for one in extra if not isinstance(one, str) for name in one)
+        tuple(words), any(_has_secret(*given) for one in extra if not isinstance(one, str) for given in one.items())
     )
 
 
@@ -108,8 +110,13 @@ def _read_extra(given: Sequence[str]) -> Iterator[str | Mapping[str, object]]:
             yield {str(name): value for name, value in values.items() if str(name).startswith(_OF_HOSTS)}
 
 
-def _is_secret(name: str) -> bool:
-    return bool(_SECRET.search(name)) and not name.endswith("_file")
+def _has_secret(name: str, value: object) -> bool:
+    """Return whether a variable, or anything in it, is a secret by its name."""
+    if _SECRET.search(name) and not name.endswith("_file"):
+        return True
+    if isinstance(value, Mapping):
+        return any(_has_secret(str(inner), one) for inner, one in value.items())
+    return isinstance(value, list) and any(_has_secret("", one) for one in value)
 
 
 class Interruption:

@@ -192,7 +192,8 @@ class _Check(NamedTuple):
             return None, [f"{where} is {self._show(value)}. {_CHECKS['dict'][1]}"]
         if not spec:
             return written, []
-        hidden = self.hidden or ("no_log" in spec and is_hidden(written))
+        is_misspelt = any(suggest(str(name), ["no_log"]) for name in written if name not in spec)
+        hidden = self.hidden or ("no_log" in spec and (is_hidden(written) or is_misspelt))
         found = self._replace(nested=True, hidden=hidden).check(written, spec, f"{where}.")
         return found.values or (None if found.problems else {}), found.problems
 

@@ -13,7 +13,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, Serve
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
@@ -34,7 +34,10 @@ from .rsync_trust import parse_floor, refuse_untrusted_rsync, rsync_warnings
 from .rules import filter_rules, refuse_misread_rules
 from .trust import FULL, NONE, refuse_trusting_method
 
-Ends = Mapping[str, Endpoint]  # by side, the source first
+if TYPE_CHECKING:
+    Ends = Mapping[str, Endpoint]  # by side, the source first
+else:
+    Ends = Mapping  # Python 3.8, with which some tests run this, has no such types at run time
 PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", "devices", "sparse")
 _SPECIALS = "specials"  # FIFOs and sockets; never the user's own word, since devices has them, too
 _LOST = {"devices": "device nodes"}  # what a warning calls it, where that is less than the word stands for

@@ -25,11 +25,13 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
 
 from .host_text import harmless, one_line
+from .units import seconds_of
 
 _STATES = ("complete", "aside", "unfinished", "removing")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _LONGEST = 1_000  # characters of a shown text
 _MOST = 100_000  # snapshots, rules or counts
+_LARGEST = 1 << 63  # what is larger counts nothing that a host has
 
 
 class Snapshot(TypedDict):
@@ -80,8 +82,12 @@ def _parse_snapshot(values: Mapping[str, Any]) -> Snapshot:
         raise WrongShape(f"the state of a snapshot is {state!r}")
     if (name != names.UNFINISHED) if state == "unfinished" else (names.kind_of(name) != state):
         raise WrongShape(f"a snapshot has the state {state} and the name {name!r}")
-    if not _TIME.fullmatch(time):
-        raise WrongShape(f"the time of a snapshot is {time!r}")
+    try:
+        if not _TIME.fullmatch(time):
+            raise ValueError
+        seconds_of(time)
+    except ValueError:
+        raise WrongShape(f"the time of a snapshot is {time!r}") from None
     reason = one_line(optional(values, "reason", str) or "")[:_LONGEST]
     return {"name": name, "state": state, "time": time, "age": member(values, "age", int), "reason": reason}
 
@@ -102,7 +108,10 @@ def _flag(value: object, what: str) -> bool:
 
 def _counts(value: object, what: str) -> dict[str, int]:
     counts = as_object(value, what)
-    return {one_line(name): member(counts, name, int) for name in list(counts)[:_MOST]}
+    found = {one_line(name): member(counts, name, int) for name in list(counts)[:_MOST]}
+    if any(not 0 <= count < _LARGEST for count in found.values()):
+        raise WrongShape(f"{what} has a number that cannot be")
+    return found
 
 
 def _checked(value: object, what: str) -> Mapping[str, object]:

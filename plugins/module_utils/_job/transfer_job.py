@@ -38,6 +38,7 @@ FIRST_CONNECTION = 120.0  # seconds that a serving end waits for the driving end
 CHECK_INTERVAL = 0.1  # seconds
 LOG_BYTES = 1 << 20  # of a job's log, at most
 LOG_KEPT_BYTES = 256 << 10  # of the newest lines, where there are more
+_COMPARES_NO_CHANGE_TIMES = ("rsync", "rsyncd")  # methods whose program knows none
 _LOG_LINE = 4000  # characters of one entry
 
 
@@ -219,6 +220,11 @@ def _destination(context: Context, folder: JobFolder, probed: Probed | None) -> 
 @contextlib.contextmanager
 def hold_change_times(context: Context) -> Iterator[None]:
     """Open the files with the source's change times, while this job may still open what is outside of the root."""
+    if context.settings["method"] in _COMPARES_NO_CHANGE_TIMES:
+        if not context.settings["check"] and context.root_fd >= 0:
+            _remove_beside(context.root_fd, names.change_times_of(os.fsdecode(context.root)))
+        yield
+        return
     older = [
         _open_beside(fd, names.change_times_of(path), os.O_RDONLY)
         for fd, path in zip(context.older_fds or [], context.settings["link_dest"])
@@ -235,6 +241,17 @@ def hold_change_times(context: Context) -> Iterator[None]:
         for fd in (own, *older):
             if fd >= 0:
                 os.close(fd)
+
+
+def _remove_beside(tree_fd: int, place: tuple[int, str] | None) -> None:
+    """Remove a list that an interrupted run left: this run fills the tree without a look at it."""
+    if place is None:
+        return
+    levels, name = place
+    folder = "/".join([".."] * levels)
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(f"{folder}/{names.FACTS}", dir_fd=tree_fd, follow_symlinks=False)  # else it is no snapshot
+        os.unlink(f"{folder}/{name}", dir_fd=tree_fd)
 
 
 def _open_beside(tree_fd: int, place: tuple[int, str] | None, flags: int) -> int:

@@ -10,7 +10,6 @@ counts there is the file system and the place in it, by the namespace's mountinf
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import time
@@ -66,18 +65,22 @@ def find_tree_users(tree: str, proc: str = "/proc", own: int = 0) -> UsersFound:
     left_out = set(_above(proc, own or os.getpid()))
     here, spaces = _read_link(f"{proc}/self/ns/mnt"), _Namespaces(proc, tree)
     found: list[UserFacts] = []
+    unseen = ""
     for entry in os.listdir(proc):
         if not entry.isdigit() or int(entry) in left_out:
             continue
-        if time.monotonic() > until:
-            return _answer(found, f"a look at the processes took longer than {_SECONDS:g} s")
-        with contextlib.suppress(OSError):  # it has ended, or is another user's
+        try:
             space = _read_link(f"{proc}/{entry}/ns/mnt")
             locate = spaces.inside if space == here else spaces.of(entry, space)
             used = _find_use(f"{proc}/{entry}", locate, until)
             if used is not None:
                 found.append(_describe(proc, int(entry), *used))
-    return _answer(found, "")
+        except OSError as error:  # it has ended, or hides even from root what it has mapped
+            if isinstance(error, PermissionError) and str(error.filename).endswith("/fd"):
+                unseen = f"user id {os.geteuid()} may not look at all processes (run this as root)"
+        if time.monotonic() > until:
+            return _answer(found, f"a look at the processes took longer than {_SECONDS:g} s")
+    return _answer(found, unseen)
 
 
 def _answer(found: list[UserFacts], unseen: str) -> UsersFound:
@@ -163,7 +166,7 @@ def _find_use(process: str, locate: Locate, until: float) -> tuple[str, bool] | 
         read_only = read_only or path
         if time.monotonic() > until:
             break
-    for line in _read(f"{process}/maps").splitlines():
+    for line in _read(f"{process}/maps").split("\n"):
         words = line.split(None, 5)  # address, permissions, offset, device, inode, path
         if len(words) < 6 or not words[5].startswith("/") or words[5].endswith(_DELETED):
             continue
@@ -184,7 +187,11 @@ def _locate_link(link: str, locate: Locate) -> str:
 
 def _is_open_for_writing(fdinfo: str) -> bool:
     """Return whether a descriptor can be written to, which that of a folder never can."""
-    for line in _read(fdinfo).splitlines():
+    try:
+        lines = _read(fdinfo).split("\n")
+    except OSError:  # closed meanwhile, which says nothing about the others
+        return False
+    for line in lines:
         if line.startswith("flags:"):
             return int(line.split()[1], 8) & _ACCESS != _READS
     return False

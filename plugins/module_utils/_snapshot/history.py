@@ -42,6 +42,8 @@ _ARRIVED = (MADE, ASIDE, ADOPTED, ACCEPTED, FOUND, RENAMED)
 _LEFT = (DISCARDED, PRUNED, REMOVED)
 
 LONGEST = 4096  # bytes of a line
+# In which snapshots are renamed, so that one that is renamed while the folder is read is seen at least once.
+_IN_ORDER = (names.ASIDE, names.COMPLETE, names.REMOVING)
 _TEXT, _SHORT = 200, 40  # characters of a text, and where it must be shorter
 _LARGEST = 32 << 20  # bytes from the end of the file that are read
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -153,6 +155,8 @@ def news_of(
             news.append(_arrival(known, keys, name, facts, job, now))
         elif one.name != name:  # accepted, or set aside again by hand
             news.append(Event(ACCEPTED if name == key else ASIDE, name, now, job))
+        elif one.is_missed:  # it is back
+            news.append(Event(FOUND, name, now, job))
     renamed = {event.was.rpartition("/")[2] for event in news}
     why = "renamed to be removed, by hand or by a run that was killed"
     news += [
@@ -252,7 +256,7 @@ def find_news(series: Series, now: int, events: Iterable[Event]) -> list[Event]:
     if series.missing:
         return []
     known, job = known_of(events), f"{series.host}/{series.job}"
-    found = {kind: series.named(kind) for kind in (names.COMPLETE, names.ASIDE, names.REMOVING)}
+    found = {kind: series.named(kind) for kind in _IN_ORDER}
     there: dict[str, Facts | None] = {}
     for name in found[names.COMPLETE] + found[names.ASIDE]:
         one = known.get(names.once_accepted(name))
@@ -302,7 +306,7 @@ def find_missing(series: Series, now: int) -> list[Known]:
     """
     events = read_history(series)
     known = known_of([*events, *find_news(series, now, events)])
-    there = {names.once_accepted(name) for kind in (names.COMPLETE, names.ASIDE) for name in series.named(kind)}
+    there = {names.once_accepted(name) for kind in _IN_ORDER[:2] for name in series.named(kind)}
     lost = [key for key in known if key not in there]
     again = known_of(read_history(series)) if lost else {}
     removing = {name[len(names.REMOVING_PREFIX) :] for name in series.named(names.REMOVING)} if lost else set()

@@ -67,13 +67,13 @@ class KnownChanges:
         self._add(entry.path, known)
         return SAME if known == entry.ctime_ns else CHANGED
 
-    def has_changed(self, number: int, entry: Entry) -> bool:
-        """Return whether a file may have changed since the snapshot in a folder of link_dest.
+    def has_changed(self, number: int, entry: Entry) -> bool | None:
+        """Return whether a file may have changed since the snapshot in a folder of link_dest; None: nobody knows.
 
         A snapshot without a list was made by another method, or by a version before 0.3.0: nothing is known then.
         """
         older = self._older[number]
-        return older is not None and older.find(entry.path) != entry.ctime_ns
+        return None if older is None else older.find(entry.path) != entry.ctime_ns
 
     def keep(self, entry: Entry) -> None:
         """Write the change time of a file. Raise OSError."""
@@ -98,7 +98,10 @@ class ChangeTimes:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._place, self._end = _last_list(fd)
+        try:
+            self._place, self._end = _last_list(fd)
+        except OSError:  # a disk error: no time is known
+            self._place = self._end = 0
         self._paths: list[bytes] = []
         self._times: Sequence[int] = ()
         self._next = 0
@@ -134,8 +137,11 @@ class ChangeTimes:
         """Read the next frame; False if there is none, or it is damaged."""
         if self._place >= self._end:
             return False
-        kind, count, length, check = _HEAD.unpack(os.pread(self._fd, _HEAD.size, self._place))
-        stored = os.pread(self._fd, length, self._place + _HEAD.size)
+        try:
+            kind, count, length, check = _HEAD.unpack(os.pread(self._fd, _HEAD.size, self._place))
+            stored = os.pread(self._fd, length, self._place + _HEAD.size)
+        except (OSError, struct.error):  # as where the check is wrong
+            kind, count, length, check, stored = b"", 0, 0, b"", b""
         data = b""
         if check == _check(self._place, kind, count, stored):
             inflater = zlib.decompressobj()

@@ -105,6 +105,8 @@ class Hosts(PairHosts):
         refused.
         """
         lease = self._lease if is_last else None
+        if lease is not None:
+            lease.firm = False  # no file of tasks is left to run, and a firm lease would not be released
         release: list[Step] = [lease.request("release")] if lease is not None else []
         step = self.step(wishes, check, uncompared.compare if uncompared else None, release)
         before, after = (uncompared.before, uncompared.after) if uncompared else ((), ())

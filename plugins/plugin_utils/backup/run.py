@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -127,7 +128,8 @@ class BackupRun:
     def _follow(self, workflow: BackupWorkflow) -> Workflow:
         yield from workflow.run()
         if workflow.busy:
-            self._store.save_busy(workflow.id, self._services.run_id, workflow.busy)
+            with contextlib.suppress(OSError):  # the result of this call says it, too
+                self._store.save_busy(workflow.id, self._services.run_id, workflow.busy)
         self._teller.ended(bool(workflow.state.failures))
 
     def _phase_of(self, name: str) -> str:

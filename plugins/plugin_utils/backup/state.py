@@ -284,23 +284,26 @@ def parse_record(value: object) -> BackupRecord:
 
 def expected_snapshots(run: Run, before: BackupRecord | None) -> int:
     """Return how many complete snapshots the repository of a run must have by the record of the last backup there."""
-    if before is None or before.repository != {name: run["repository"][name] for name in ("host", "path")}:
-        return 0
-    return before.snapshots or 0
+    return (before.snapshots or 0) if before is not None and before.repository == _place_of(run) else 0
+
+
+def _place_of(run: Run) -> dict[str, str]:
+    return {"host": run["repository"]["host"], "path": run["repository"]["path"]}
 
 
 def make_record(run: Run, state: BackupState, ended: str, before: BackupRecord | None = None) -> BackupRecord:
     """Return the record of a backup that ``ended``.
 
-    Of what the repository did not tell this time, the record ``before`` counts.
+    Of what the repository did not tell this time, the record ``before`` counts, unless it is of another repository.
     """
-    last, said = before or BackupRecord(run["id"]), state.said
+    last = before if before is not None and before.repository == _place_of(run) else BackupRecord(run["id"])
+    said = state.said
     finished, pruned = said.finish or FinishedSnapshot(), said.prune or PrunedSnapshots()
     record = BackupRecord(
         id=run["id"],
         host=run["host"],
         name=run["name"],
-        repository={"host": run["repository"]["host"], "path": run["repository"]["path"]},
+        repository=_place_of(run),
         at=state.at,
         ended=ended,
         duration=(seconds_of(ended) or 0) - (seconds_of(state.at) or 0),

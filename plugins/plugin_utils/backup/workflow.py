@@ -57,7 +57,7 @@ from .state import (
     make_record,
 )
 from .store import Store
-from .transfers import expect, job_of, read_transfer, tell_notes
+from .transfers import Expected, expect, job_of, read_transfer, tell_notes
 
 _STAGES: Mapping[Step, Stage] = {
     Step.CLAIM: Stage.BEGIN,
@@ -227,7 +227,8 @@ class BackupWorkflow:
             taken = claim(path, self._services.process, "making this backup", write=not self._check)
         except Held as held:
             raise Stopped(str(held), is_held=True) from None
-        self.state.claim, self.state.ended_claim = taken.run, taken.ended_run
+        # Where a file of tasks came between, the first call knows the run that was killed.
+        self.state.claim, self.state.ended_claim = taken.run, self.state.ended_claim or taken.ended_run
         yield from ()
 
     def _release(self) -> Workflow:
@@ -374,6 +375,8 @@ class BackupWorkflow:
     def _complete(self, uncompared: Uncompared | None = None) -> Workflow:
         run, state = self._run, self.state
         expected = expect(state.transfers, len(run["sources"]), run["verify"], self._check)
+        if self._check and run["before"]:  # no hook has made the source
+            expected = Expected(-1, -1)
         counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
         known = {name: count for name, count in counted.items() if count >= 0}
         limits = {"shrink_limit": run["shrink_limit"], "change_limit": run["change_limit"]}

@@ -54,7 +54,10 @@ class DataConnection:
     ) -> None:
         self._socket, self._timeout, self._tls = connection, timeout, tls
         self._fd = connection.fileno()
-        connection.settimeout(0.0)
+        if tls is None:
+            connection.settimeout(0.0)
+        else:
+            tls.stop_waiting()
         self._send: Callable[[memoryview], int] = connection.send if tls is None else tls.send
         self._receive_into: Callable[[memoryview], int] = connection.recv_into if tls is None else tls.recv_into
         send = receive = None

@@ -17,6 +17,7 @@ import select
 import socket
 import ssl
 import threading
+import time
 from typing import cast
 
 from ..._core.context import Context
@@ -67,8 +68,8 @@ class TlsConnection:
     """TLS over a TCP connection that it owns, in pieces of ``TLS_PIECE``.
 
     OpenSSL works on memory and this moves the records: an ``ssl.SSLSocket`` makes a system call for each record of
-    16 KiB that it sends, and two for each that it receives. One thread at a time uses it. Calls wait as long as the
-    timeout of the connection says, and raise BlockingIOError if that is 0.
+    16 KiB that it sends, and two for each that it receives. One thread at a time uses it. Until ``stop_waiting`` all
+    that is received together may take as long as the timeout of the connection says.
     """
 
     def __init__(self, engine: ssl.SSLContext, serves: bool, connection: socket.socket) -> None:
@@ -80,6 +81,8 @@ class TlsConnection:
         self._unsent = memoryview(b"")  # records that are still to be sent
         self._taken = 0  # bytes of contents that these and the ones before stand for
         self._has_ended = False
+        patience = connection.gettimeout()
+        self._until = None if patience is None else time.monotonic() + patience  # for all that is received
         while True:
             try:
                 self._tls.do_handshake()
@@ -152,12 +155,22 @@ class TlsConnection:
 
     def _receive(self) -> None:
         """Pass received bytes to OpenSSL."""
+        if self._until is not None:
+            left = self._until - time.monotonic()
+            if left <= 0:
+                raise socket.timeout("the peer took too long to prove who it is")
+            self.socket.settimeout(left)
         got = self.socket.recv_into(self._room)
         if got:
             self._arrived.write(self._room[:got])
         else:
             self._has_ended = True
             self._arrived.write_eof()
+
+    def stop_waiting(self) -> None:
+        """Raise BlockingIOError from now on where a call would wait: the peer has proved who it is."""
+        self._until = None
+        self.socket.settimeout(0.0)
 
     def fileno(self) -> int:
         """Return the descriptor; -1 if it was closed."""
@@ -193,7 +206,7 @@ class TlsChannel(Channel):
     def __init__(self, connection: TlsConnection, timeout: float) -> None:
         self._tls, self._using = connection, threading.Lock()
         super().__init__(connection.fileno(), connection.fileno(), timeout)
-        connection.socket.settimeout(0.0)
+        connection.stop_waiting()
 
     def _write_some(self, parts: list[memoryview]) -> int:
         pieces, left = [], TLS_PIECE

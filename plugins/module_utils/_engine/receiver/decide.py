@@ -73,7 +73,8 @@ class OlderFile(NamedTuple):
     entry: Entry
     times: TimeUnits  # as they are kept there
     is_same: bool  # also in its attributes
-    has_changed: bool = False  # the source's file may have, since that snapshot, though its size and time are the same
+    # Whether the source's file may have, since that snapshot, though size and time are the same; None: nobody knows.
+    has_changed: bool | None = False
 
 
 @dataclass

@@ -58,7 +58,7 @@ class LinkDest:
                 continue
             action = self._decider.compare_entry(entry, old, times=times).action
             if action == NONE or (action == ATTRIBUTES and best is None):
-                has_changed = self._changes is not None and self._changes.has_changed(number, entry)
+                has_changed = self._changes.has_changed(number, entry) if self._changes is not None else False
                 best = OlderFile(root, old, times, action == NONE, has_changed)
             if action == NONE:
                 break

@@ -100,10 +100,12 @@ class Reconciler:
             return
         facts = EntryFacts(None) if is_new else self._check_place(entry)
         facts.has_changed = change == CHANGED
-        is_listed = self._changes is None or entry.type != REGULAR or change != UNKNOWN
-        if self._changes is not None and not is_listed and not _may_stay(entry, facts.found):
-            self._changes.keep(entry)
+        is_listed = entry.type != REGULAR or change != UNKNOWN or _may_stay(entry, facts.found)
         self._settle(work, index, entry, facts)
+        # What is taken unread from a snapshot without a list may be older than its time says: the next one compares it.
+        is_unread = facts.older is not None and facts.older.has_changed is None and index not in work.facts
+        if self._changes is not None and not is_listed and not is_unread:
+            self._changes.keep(entry)
 
     def _reconcile_directory(self, entry: Entry, is_new: bool, is_opaque: bool) -> None:
         found = None if is_new else self._applier.entry_at(entry.path)

@@ -106,9 +106,9 @@ class Module:
     exit_json = fail_json = _end
 
     @staticmethod
-    def run_command(argv: list[str], data: str) -> tuple[int, str, str]:
+    def run_command(argv: list[str], data: str, cwd: str) -> tuple[int, str, str]:
         """Run a program, and return its exit code and what it printed."""
-        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False)
+        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False, cwd=cwd)
         return done.returncode, done.stdout, done.stderr
 
 

@@ -165,6 +165,12 @@ GIVEN = {"inventory": constants.DEFAULT_HOST_LIST, "connection": constants.DEFAU
             [{}],
             """-e @/jobs.yml -e '{"ansible_user": "ada"}' -e '{"ansible_port": 22}'""",
         ),
+        (
+            {"extra_vars": ('{"ansible_ssh_private_key": "hunter2", "longhaul_x": {"y": [{"password": "hunter2"}]}}',)},
+            {},
+            [{}],
+            "",
+        ),
         ({"extra_vars": ("migrate_phase=cutover", "{", "[1]")}, {}, [{}], ""),
     ],
 )

@@ -130,6 +130,12 @@ def test_all_mistakes_of_backups_are_one_message() -> None:
     ]
 
 
+def test_the_value_of_a_hook_whose_no_log_is_misspelt_is_not_told() -> None:
+    hook = {"host": "source", "nolog": True, "command": f"mysql -p{SECRET}"}
+    said = refuse_migrations(given_of("migrate", jobs=[{**JOB, "before_cutover": [hook]}]), HOSTS, False)
+    assert "Did you mean no_log?" in said and SECRET not in said
+
+
 @pytest.mark.parametrize(
     ("changed", "lines"),
     [

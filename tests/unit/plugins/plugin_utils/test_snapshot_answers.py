@@ -48,6 +48,7 @@ def test_a_list_of_the_module_is_understood(tmp_path: Any) -> None:
         [{**ONE, "name": "../x", "state": "unfinished"}],
         [{**ONE, "name": NAME, "state": "unfinished"}],
         [{**ONE, "state": "aside"}],
+        [{**ONE, "time": "9999-99-99T99:99:99Z"}],
         [{**ONE, "state": ["complete"]}],
         [{**ONE, "time": "| <b>"}],
         [{**ONE, "age": "5"}],
@@ -57,6 +58,11 @@ def test_a_list_of_the_module_is_understood(tmp_path: Any) -> None:
 def test_what_is_no_list_of_snapshots_is_refused(value: object) -> None:
     with pytest.raises(WrongShape):
         parse_snapshots(value)
+
+
+def test_a_count_that_no_host_has_is_refused() -> None:
+    with pytest.raises(WrongShape, match="figures has a number that cannot be"):
+        parse_answer({"figures": {"bytes": 10**400}, "warnings": []})
 
 
 def test_what_is_shown_is_harmless_and_what_is_used_stays() -> None:

@@ -93,7 +93,7 @@ package = importlib.import_module({PACKAGE!r})
 for name in ("_core", "_model", "_tree", "_engine"):
     for found in pkgutil.walk_packages([os.path.join(package.__path__[0], name)], f"{PACKAGE}.{{name}}."):
         importlib.import_module(found.name)
-for name in ("_methods.registry", "_methods.stream", "_job.confine_job"):
+for name in ("_methods.registry", "_methods.stream", "_job.confine_job", "_job.transfer_job"):
     importlib.import_module(f"{PACKAGE}.{{name}}")
 ends = importlib.import_module({Pair.__module__!r})
 os.setgroups([])

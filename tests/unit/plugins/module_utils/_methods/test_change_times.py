@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -154,7 +155,29 @@ def test_a_lost_list_makes_contents_count_and_an_absent_one_does_not(nights, har
     two, outcome = nights.take()
     assert outcome["bytes_sent"] == (0 if harm == "gone" else 10)
     assert (two / "a").samefile(one / "a")
+    if harm == "gone":  # nobody has read them, so the next transfer does
+        assert known(two) == {}
+        three, outcome = nights.take()
+        assert outcome["bytes_sent"] == 10 and (three / "a").samefile(two / "a")
+        assert (three / "z").read_bytes() == b"Z" * 10
+        two = three
     assert known(two)[b"z"] == (nights.source / "z").stat().st_ctime_ns
+
+
+def test_a_list_that_the_disk_does_not_give_back_is_none(nights, monkeypatch):
+    one, _outcome = nights.take()
+    fd = os.open(one.parent / names.CHANGE_TIMES, os.O_RDONLY)
+    whole, real = ChangeTimes(fd), os.pread
+
+    def fail(*_given):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fail)
+    try:
+        assert whole.find(b"a") is None and ChangeTimes(fd).find(b"a") is None
+    finally:
+        monkeypatch.setattr(os, "pread", real)
+        os.close(fd)
 
 
 def test_a_time_is_not_known_of_a_file_that_was_there_before_any_list(nights):

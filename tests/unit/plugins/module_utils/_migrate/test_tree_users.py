@@ -136,5 +136,12 @@ def test_an_answer_has_limits_and_those_that_write_come_first(proc: Path, monkey
     assert "longer than" in find_tree_users("/srv", str(proc))["unseen"]
 
 
+def test_a_descriptor_that_is_closed_meanwhile_hides_no_other(proc: Path) -> None:
+    make_process(proc, "812", "mnt:[1]", HOST, "/srv/db/table")
+    (proc / "812/fd/4").symlink_to("/srv/db/closed")  # there is no fdinfo any more
+    (found,) = find_tree_users("/srv/db", str(proc))["users"]
+    assert (found["path"], found["writes"]) == ("table", True)
+
+
 def test_a_system_without_proc_says_that_nobody_looked(tmp_path: Path) -> None:
     assert find_tree_users("/srv", str(tmp_path)) == {"users": [], "unseen": "this system has no /proc"}

@@ -73,9 +73,10 @@ TERMS = Terms(
 RELEASED = {"held": True, "problem": "", "found": None}
 
 
+@pytest.mark.parametrize("firm", [False, True], ids=["", "after a file of tasks"])
 @pytest.mark.parametrize("answer", [RELEASED, {"held": False}, None], ids=["released", "wrong", "none"])
-def test_the_lease_is_released_by_the_last_action_that_succeeds(answer: Any):
-    lease = Lease(TERMS, firm=False, held=True)
+def test_the_lease_is_released_by_the_last_action_that_succeeds(answer: Any, firm: bool):
+    lease = Lease(TERMS, firm=firm, held=True)
     done = {"changed": True, "warnings": [], "diff": []}
     runner = Runner("vault", {**done, "then": [{**done, "then": [] if answer is None else [answer]}]})
     made: Any = lambda name: runner if name == "vault" else Runner(name, None)  # noqa: E731

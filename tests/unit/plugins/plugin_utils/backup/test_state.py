@@ -151,8 +151,13 @@ def test_a_run_that_failed_keeps_the_size_of_the_snapshot_before():
     failed = record({}, good)
     assert (good.size, failed.size, failed.figures, failed.duration) == (5, 5, {}, 60)
     assert record({}, failed).size == 5
-    assert record({}, BackupRecord("web/data", figures={"bytes": 7})).size == 7  # as an older version wrote it
+    assert record({}, replace(good, size=None, figures={"bytes": 7})).size == 7  # as an older version wrote it
     assert record({}).size is None
+    elsewhere = replace(
+        good, repository={"host": "vault", "path": "/elsewhere"}, snapshots=14, newest="2026", aside="x"
+    )
+    moved = record({}, elsewhere)  # which says nothing of the snapshots here
+    assert (moved.snapshots, moved.newest, moved.aside, moved.size) == (None, None, "", None)
 
 
 # A record of 0.2.0.

@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import socket
+import ssl
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any, Iterator
 
@@ -22,7 +25,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_co
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils import credentials
 
-CONTENTS = random.Random(1).randbytes(3 * tls.TLS_PIECE + 17)
+CONTENTS = os.urandom(3 * tls.TLS_PIECE + 17)
 
 
 class Ends(SimpleNamespace):
@@ -37,6 +40,8 @@ def ends() -> Iterator[Ends]:
     """Two ends that have agreed on keys."""
     made = {part: credentials.certificate(part) for part in ("serve", "drive")}
     here, there = socket.socketpair()
+    here.settimeout(20)
+    there.settimeout(20)
 
     def engine(part: str, other: str) -> tuple[Any, str]:
         context = Context(side="dest", part=part, root=b"/", settings={}, folder="")
@@ -67,10 +72,9 @@ def test_contents_arrive_in_pieces_of_any_size(ends: Ends) -> None:
 
 
 def test_an_end_that_may_not_wait_sends_the_rest_later(ends: Ends) -> None:
-    ends.sends.socket.settimeout(0.0)
-    ends.takes.socket.settimeout(5.0)
+    ends.sends.stop_waiting()
+    ends.takes.stop_waiting()
     with pytest.raises(BlockingIOError):
-        ends.takes.socket.settimeout(0.0)
         ends.takes.recv(1)
     left, taken, waits = memoryview(CONTENTS), b"", 0
     while left:
@@ -92,6 +96,28 @@ def test_what_is_left_of_a_record_does_not_wait_for_the_network(ends: Ends) -> N
     ends.sends.sendall(b"a record of 22 bytes..")
     assert ends.takes.recv(2) == b"a " and ends.takes.is_ready
     assert ends.takes.recv(100) == b"record of 22 bytes.." and not ends.takes.is_ready
+
+
+def test_a_peer_that_says_a_byte_now_and_then_is_not_waited_for() -> None:
+    here, there = socket.socketpair()
+    here.settimeout(0.5)
+    over = threading.Event()
+
+    def drip() -> None:
+        there.sendall(b"\x16\x03\x01\x40\x00")  # the head of a long record
+        while not over.wait(0.1):
+            there.sendall(b"x")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    begun = time.monotonic()
+    with pytest.raises(socket.timeout):
+        tls.TlsConnection(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), True, here)
+    over.set()
+    dripping.join()
+    here.close()
+    there.close()
+    assert time.monotonic() - begun < 10
 
 
 def test_a_damaged_record_ends_a_data_connection(ends: Ends) -> None:
