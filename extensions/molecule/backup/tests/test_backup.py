@@ -74,7 +74,7 @@ def test_latest_leads_to_the_newest_and_nothing_unfinished_is_left(host):
         folder = f"/srv/backup/{client}/{job}"
         assert host.check_output(f"readlink {folder}/latest") == snapshots(host, client, job)[-1].split("/")[-2]
         names = [name for name in host.check_output(f"ls -A {folder}").split() if not name.startswith("20")]
-        assert sorted(names) == [".checks.json", ".lock", "latest"]
+        assert sorted(names) == [".checks.json", ".lock", "history.jsonl", "latest"]
 
 
 def test_the_report_says_that_all_is_well():
@@ -89,4 +89,6 @@ def test_the_report_says_that_all_is_well():
 def test_nothing_is_left_behind(host):
     for end in (host, *(testinfra.get_host(f"docker://{name}") for name in ("backup-web1", "backup-web2"))):
         assert end.check_output("find / -xdev -name '.longhaul*' -not -path '/proc/*' 2>/dev/null || true") == ""
-        assert end.check_output("ls /var/lib/longhaul 2>/dev/null || true") == ""
+        assert end.check_output("ls /var/lib/longhaul 2>/dev/null || true") in ("", "leases")
+    leases = host.check_output("cat /var/lib/longhaul/leases/*.json").replace("}{", "}\n{").splitlines()
+    assert len(leases) == 3 and all(json.loads(one)["released"] for one in leases)
