@@ -149,9 +149,9 @@ def in_utf8(module: AnsibleModule, archive: str) -> list[object]:
     code, printed, complaint = module.run_command(argv, data=asked, cwd="/")
     try:
         told = json.loads(printed)
-    except ValueError:  # fail as a module does that ends with an exception
-        sys.stderr.write(complaint)
-        sys.exit(code or 1)
+    except ValueError:
+        last = ([line for line in complaint.splitlines() if line.strip()] or ["it said nothing"])[-1]
+        module.fail_json(msg=f"Python ended with {code} and no answer: {last}")
     if "msg" in told:
         module.fail_json(msg=told["msg"])
     results: list[object] = told["results"]
