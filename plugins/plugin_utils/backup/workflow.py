@@ -227,7 +227,7 @@ class BackupWorkflow:
             taken = claim(path, self._services.process, "making this backup", write=not self._check)
         except Held as held:
             raise Stopped(str(held), is_held=True) from None
-        # Where a file of tasks came between, the first call knows the run that was killed.
+        # If a file of tasks came between, the first call knows the run that was killed.
         self.state.claim, self.state.ended_claim = taken.run, self.state.ended_claim or taken.ended_run
         yield from ()
 
