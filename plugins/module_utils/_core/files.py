@@ -65,6 +65,13 @@ def segments(fd: int, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
         start = hole
 
 
+def write_all(fd: int, data: memoryview, offset: int) -> None:
+    """Write all of the data at a place of an open file. Raises OSError."""
+    while data:
+        written = os.pwrite(fd, data, offset)
+        data, offset = data[written:], offset + written
+
+
 def missing_of(path: AnyStr) -> list[AnyStr]:
     """Return what does not exist of a path: itself, and then those of its parents that are missing, too."""
     missing = []

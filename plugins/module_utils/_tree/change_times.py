@@ -23,6 +23,7 @@ import struct
 import zlib
 from typing import Sequence
 
+from .._core.files import write_all
 from .._model.entry import Entry
 from .._model.paths import order
 
@@ -191,12 +192,8 @@ class ChangeTimesWriter:
     def _write(self, kind: bytes, count: int, stored: bytes) -> None:
         check = _check(self._place, kind, count, stored)
         frame = _HEAD.pack(kind, count, len(stored), check) + stored
-        left = memoryview(frame)
-        at = self._place
-        while left:
-            written = os.pwrite(self._fd, left, at)
-            left, at = left[written:], at + written
-        self._place = at
+        write_all(self._fd, memoryview(frame), self._place)
+        self._place += len(frame)
 
 
 def _check(place: int, kind: bytes, count: int, stored: bytes) -> bytes:

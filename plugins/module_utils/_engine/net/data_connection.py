@@ -17,6 +17,7 @@ import time
 from typing import TYPE_CHECKING, Callable
 
 from ..._core import time_accounting
+from ..._core.files import write_all
 from ..wire.frames import FrameError
 from ..wire.handshake import Keys
 from ..wire.records import Heads, Record
@@ -186,7 +187,7 @@ class DataConnection:
         while count:
             piece = self._buffer[: min(count, BUFFER_BYTES)]
             self._fill(piece, False)
-            _write_all(fd, piece, offset)
+            write_all(fd, piece, offset)
             moved(len(piece))
             offset, count = offset + len(piece), count - len(piece)
 
@@ -268,9 +269,3 @@ class DataConnection:
         self._pipe = None
         with contextlib.suppress(OSError):
             self._socket.close()
-
-
-def _write_all(fd: int, data: memoryview, offset: int) -> None:
-    while data:
-        written = os.pwrite(fd, data, offset)
-        data, offset = data[written:], offset + written

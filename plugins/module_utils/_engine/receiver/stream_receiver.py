@@ -16,6 +16,7 @@ from ..._core import time_accounting
 from ..._core.context import Context, Progress
 from ..._core.disk_full import FULL, full
 from ..._core.errors import TransferFailed
+from ..._core.files import write_all
 from ..._core.outcome import Outcome
 from ..._model.entry import Entry
 from ..._tree.dirfd import Root
@@ -379,10 +380,7 @@ class StreamDest(DestCarrier):
             return
         else:
             data = memoryview(inflate(record.kind, link.receive(record.size), record.length))
-            offset = record.offset
-            while data:
-                written = os.pwrite(partial.fd, data, offset)
-                data, offset = data[written:], offset + written
+            write_all(partial.fd, data, record.offset)
             item.received[record.offset] = record.length
         run.add(item, record)
         if record.kind != RecordKind.ZERO:

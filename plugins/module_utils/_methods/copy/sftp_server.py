@@ -15,6 +15,7 @@ import os
 from typing import Callable, Iterator, Mapping
 
 from ..._core.errors import ProtocolError
+from ..._core.files import write_all
 from .file_server import PeerPipe
 from .sftp_protocol import (
     LIMITS,
@@ -176,10 +177,7 @@ class SftpSession:
 
     def _write(self, request: Write) -> None:
         data, offset = request.data, request.offset
-        fd = self._file(request.handle).writable_to(offset + len(data))
-        while data:
-            written = os.pwrite(fd, data, offset)
-            data, offset = data[written:], offset + written
+        write_all(self._file(request.handle).writable_to(offset + len(data)), memoryview(data), offset)
         self._answer(done(request.id))
 
     def _stat(self, request: Stat) -> None:
