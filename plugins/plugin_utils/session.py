@@ -47,8 +47,6 @@ from .watching import watch
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Start, Step
 
-__all__ = ["Place", "Running", "Session", "Snapshot", "Uncompared"]
-
 
 class Place(NamedTuple):
     """A host that knows how far a transfer is."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.completion import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import (
     Call,
     HandOver,
@@ -16,7 +17,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler imp
     Watch,
     Workflow,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 
 

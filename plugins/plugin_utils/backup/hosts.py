@@ -29,7 +29,7 @@ from .transfers import links_of, path_of
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Compare, SnapshotStep, Step
 
-    from ..session import Uncompared
+    from ..completion import Uncompared
 
 
 class RepositoryBusy(HostFailed):

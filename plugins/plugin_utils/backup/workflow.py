@@ -31,6 +31,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..completion import Uncompared
 from ..fleet.claims import Held, Process, claim, release
 from ..fleet.hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_failure, find_tasks
 from ..fleet.scheduler import Call, HandOver, Workflow
@@ -38,7 +39,6 @@ from ..fleet.source_changes import tell_changes
 from ..fleet.workflow import Stopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
 from ..hooks import Hook, HookResult, read_hook, tell_hook
 from ..host_runner import HostFailed, HostRunner, LeaseLost
-from ..session import Uncompared
 from ..task_failure import tell_failure
 from ..units import seconds_of
 from .hosts import Filling, Hosts, RepositoryBusy

@@ -10,10 +10,11 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..completion import Uncompared
 from ..hooks import Hook, HookResult, check_host, let_go, run_hook
 from ..host_runner import OF_ANSWERS, HostFailed, HostRunner, unusable
 from ..host_text import harmless
-from ..session import Place, Uncompared
+from ..session import Place
 from ..status import Status
 from .looks import Watch
 from .scheduler import Call, HookCall, Pause, Workflow

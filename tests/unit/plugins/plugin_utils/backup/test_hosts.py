@@ -17,9 +17,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.hosts import
     lease_id,
 )
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BegunSnapshot
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.completion import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 
 RUN: Any = {"host": "web1", "name": "data", "repository": {"host": "vault", "path": "/srv/backup"}}
 

@@ -20,6 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import 
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import BackupRecord, BackupState
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.workflow import BackupServices, BackupWorkflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.completion import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import claim, process_of, release
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.folder import Folder
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.hook_steps import TasksHook, TasksResult
@@ -27,7 +28,6 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow impo
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
 from ansible_collections.longhaul.fleet.tests.support.driving import Transfers, live_to_end
 
