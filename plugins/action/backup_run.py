@@ -14,25 +14,31 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.backup_run import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.health import find_sick, judge, summarize
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.job_problems import refuse_jobs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import make_runs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.metrics import write_metrics
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.planning import apply_defaults, plan
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.report_text import render_overall, render_report
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.run import BackupRun
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.state import parse_record
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import (
+    ConductAction,
+    Say,
+    cannot_write,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import find_folder, find_inventory
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import write_whole
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.prometheus import TEXTFILE_MODE
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.slices import is_automated
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder, find_inventory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.health import find_sick, judge, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.job_problems import refuse_jobs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import make_runs
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.metrics import write_metrics
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.planning import apply_defaults, plan
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.report_text import (
+    render_overall,
+    render_report,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.run import BackupRun
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.state import parse_record
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.store import BackupStore
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.selection import is_automated
 
 prepare(transfer.DOCUMENTATION)
 
@@ -66,7 +72,7 @@ class ActionModule(ConductAction):
         self, options: Mapping[str, Any], say: Say, interruption: Interruption, write: bool
     ) -> Mapping[str, object]:
         """Make backups, or report on them."""
-        store = Store(options["folder"], writes=write)
+        store = BackupStore(options["folder"], writes=write)
         if options["part"] == "report":
             return self._report(options, store, say)
         load = self._loader.load_from_file if options["part"] == "begin" else None
@@ -88,7 +94,7 @@ class ActionModule(ConductAction):
         """Return the folder of claims and records."""
         return options["folder"], "backup_report_dir"
 
-    def _report(self, options: Mapping[str, Any], store: Store, say: Say) -> Mapping[str, object]:
+    def _report(self, options: Mapping[str, Any], store: BackupStore, say: Say) -> Mapping[str, object]:
         """Write how all backups are, show those that are well, and return the others and the figures."""
         runs = make_runs(apply_defaults(options["jobs"], options["defaults"]), self.variables["groups"])
         made = {record.id: record for record in map(parse_record, options["records"])}

@@ -13,16 +13,20 @@ from typing import Any, NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.benchmark import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import (
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.argument_spec import (
     spec_from_documentation,
     validate_options,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, HostRunner, fails_alone
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.trust import decide_trust
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import (
+    HostFailed,
+    HostRunner,
+    fails_alone,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.trust import decide_trust
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.session import Session
 
 prepare(transfer.DOCUMENTATION)
 

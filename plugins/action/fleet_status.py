@@ -15,26 +15,26 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.modules.fleet_status import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import comparison_id
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import write_whole
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import ControlNodeAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import write_whole
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.prometheus import TEXTFILE_MODE
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.exposition import render_metrics
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.overview import Overview, take_overview
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import Job, Row, Standing, State
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.table import render_table
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import find_set_by_facts, refuse_facts
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_status import (
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import find_set_by_facts, refuse_facts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.job_status import (
     merged,
     standing_of,
     standing_of_record,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.record import parse_record, record_id
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import Identity
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.prometheus import TEXTFILE_MODE
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.record import parse_record, record_id
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.state import Identity
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import MigrationStore
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.comparison import comparison_id
 
 prepare(DOCUMENTATION)
 
@@ -101,7 +101,7 @@ class ActionModule(ControlNodeAction):
 
 def read_jobs(options: Mapping[str, Any]) -> list[Job]:
     """Return the jobs, with what the control node keeps of each. Raises Refusal for what is no job."""
-    store = Store(options["folder"], writes=False)
+    store = MigrationStore(options["folder"], writes=False)
     jobs: dict[str, Job] = {}
     for number, given in enumerate(options["jobs"]):
         job = {**options["defaults"], **given}
@@ -128,7 +128,7 @@ def read_record(job: Job, found: object) -> Standing:
     return kept if record is None else merged(kept, standing_of_record(record), job.dest_host)
 
 
-def _standing(store: Store, name: str) -> Standing:
+def _standing(store: MigrationStore, name: str) -> Standing:
     """Return where a job stands by its state on the control node."""
     path = store.state_path(name)
     try:

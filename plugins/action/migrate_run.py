@@ -13,27 +13,26 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.migrate_run import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_files import as_json, write_whole
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.conduct_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import ConductAction, Say
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import as_json, write_whole
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.units import now_text
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.slices import is_automated
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import put_clean_first
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.jobs import (
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import put_clean_first
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs import (
     Selection,
     read_agreed,
     refuse_jobs,
     refuse_selection,
     select_jobs,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report import find_failures, summarize
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.report_text import render_overall
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.run import MigrationRun
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.verify import tell_found
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.name_list import read_names
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.units import now_text
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import find_failures, summarize
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_text import render_overall
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.run import MigrationRun
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import MigrationStore
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.verify import tell_found
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.selection import is_automated, read_names
 
 prepare(transfer.DOCUMENTATION)
 
@@ -68,7 +67,7 @@ class ActionModule(ConductAction):
             return {"hosts": put_clean_first(hosts, self.variables, "migrate")}
         if options["part"] == "report":
             return self._report(options, say, write)
-        store = Store(options["folder"], writes=False)
+        store = MigrationStore(options["folder"], writes=False)
         states = []
         for name in read_names(options["back"]):
             try:
@@ -129,7 +128,7 @@ class ActionModule(ConductAction):
 
     def _report(self, options: Mapping[str, Any], say: Say, write: bool) -> Mapping[str, object]:
         """Write the report on all jobs, also those that this run left alone, and show all failures together."""
-        store = Store(options["folder"], writes=write)
+        store = MigrationStore(options["folder"], writes=write)
         records = list({one["name"]: one for one in options["records"]}.values())
         phase, back = options["phase"], read_names(options["back"])
         reports = []

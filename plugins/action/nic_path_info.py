@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.nic_path_info import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet_action import FleetAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.fleet_action import FleetAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed, HostRunner
 
 _VERDICTS = ("passed", "local", "router", "black_hole", "unreachable")
 _MEMBERS: Mapping[str, type] = {

@@ -11,12 +11,8 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.modules.report_failures import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.failures import (
-    read_failures,
-    render_failures,
-    sum_up,
-)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import ControlNodeAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.failures import read_failures, render_failures, sum_up
 
 
 class ActionModule(ControlNodeAction):

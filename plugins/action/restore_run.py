@@ -12,23 +12,30 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules import transfer
 from ansible_collections.longhaul.fleet.plugins.modules.restore_run import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import cannot_write, refuse_unwritable
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import (
+    cannot_write,
+    refuse_unwritable,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.state_folder import find_folder
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import Folder
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.folder import Folder
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import find_set_by_facts, refuse_facts
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError, shorten_changes, show_changes
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.request import (
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import find_set_by_facts, refuse_facts
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.request import (
     RestoreOptions,
     RestoreRequest,
     complete_request,
     refuse_variables_of_restore,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.workflow import RestoreWorkflow
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.state_folder import find_folder
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.workflow import RestoreWorkflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import (
+    TransferError,
+    shorten_changes,
+    show_changes,
+)
 
 prepare(transfer.DOCUMENTATION)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible import constants
 from ansible_collections.longhaul.fleet.plugins.modules.role_variables import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.control_node_action import ControlNodeAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_facts import (
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.control_node_action import ControlNodeAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_facts import (
     find_set_by_facts,
     put_clean_first,
     refuse_facts,

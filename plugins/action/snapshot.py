@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.snapshot import DOCUMENTATION, RETURN
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import returned_names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.fleet_action import FleetAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.argument_spec import returned_names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.host_text import harmless_data
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import started_by
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet_action import FleetAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_action import read_answer
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_text import harmless_data
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_action import read_answer
 
 _KEPT = (
     *("changed", "failed", "msg", "diff", "module_stdout", "module_stderr"),

@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import (
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.trust import decide_trust
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import (
     TransferError,
     shorten_changes,
     show_changes,
     summary_line,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.trust import decide_trust
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.session import Session
 
 prepare(DOCUMENTATION)
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
 from ansible_collections.longhaul.fleet.plugins.modules.verify import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.memory import Memory
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.pair_action import PairAction
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.tree_comparison import compare_trees
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.warm import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.actions.pair_action import PairAction
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.memory import Memory
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.preload import prepare
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.tree_comparison import compare_trees
 
 prepare(DOCUMENTATION)
 

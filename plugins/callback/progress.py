@@ -50,8 +50,8 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 from ansible.utils.display import Display
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.live import live_lines
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import progress_folder, read_snapshots
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_file import progress_folder, read_snapshots
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_view import live_lines
 
 _SLOWEST = 10.0  # seconds between two drawings
 _FASTEST = 0.1

@@ -85,7 +85,7 @@ _value:
 def restore_choose(snapshots: Any, when: Any = "latest", timezone: str = "UTC") -> Any:
     """Return the snapshot that is meant, as choose_snapshot does."""
     # Ansible loads this file in the process of each task that has a filter of the collection.
-    from ansible_collections.longhaul.fleet.plugins.plugin_utils.restore.choose import choose_snapshot
+    from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.choose import choose_snapshot
 
     return choose_snapshot(snapshots, when, timezone)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.ranges import unit
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.plan import STREAMS_TRIED, STREAMS_UNASKED
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.plan import STREAMS_TRIED, STREAMS_UNASKED
 from ansible_collections.longhaul.fleet.tests.bench import counters, data, disk, image_backup, interruption, long_line
 from ansible_collections.longhaul.fleet.tests.bench.measuring import Sample, Tool
 from ansible_collections.longhaul.fleet.tests.bench.ours import STREAMS, TRANSFERS

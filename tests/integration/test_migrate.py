@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.methods import METHODS
 from ansible_collections.longhaul.fleet.tests.support import compare, refusal
 from ansible_collections.longhaul.fleet.tests.support.faults import MIB, wait_for
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import make_big_files

@@ -27,7 +27,7 @@ from typing import Any, Callable
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import destination_holder, source_reader
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.actions import Holders, do_action
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 
 from .case import Case

@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import subprocesses
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import pack_engine
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.engine import pack_engine
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
 
 _UTILS = "ansible_collections.longhaul.fleet.plugins.module_utils"
 _PACKAGES = ("_core", "_model", "_tree", "_engine", "_methods", "_rsyncd", "_job")

@@ -20,12 +20,12 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.longhaul.fleet.plugins.action.transfer import ActionModule
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.comparison import ComparisonFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.interruption import Interruption
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Session
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.comparison import ComparisonFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.session import Session
 from ansible_collections.longhaul.fleet.tests.support.compare import Found, recorded
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import remove_tree
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.endpoint import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
 from ansible_collections.longhaul.fleet.tests.support.compare import Found, recorded
 from ansible_collections.longhaul.fleet.tests.support.hard_tree import remove_tree
 from hypothesis import HealthCheck, Phase, settings

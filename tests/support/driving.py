@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.completion import Uncompared
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import (
     Call,
     HandOver,
@@ -17,7 +16,8 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler imp
     Watch,
     Workflow,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.completion import Uncompared
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status
 
 
 class Transfers:

@@ -18,22 +18,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.hook_steps import TasksHook, TasksResult
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.polling import Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import Pause, Scheduler, Workflow
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.hooks import Hook
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.groups import Gate, find_groups, settle
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.job_run import Options, Services
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.phases import Phase, Step
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import parse_discovered, parse_tree_users
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.state import HOOKS, MigrationState, TreeUsers
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.store import Store
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.workflow import MigrationWorkflow
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import TransferError
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.hook_steps import TasksHook, TasksResult
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.hooks import Hook
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.groups import Gate, find_groups, settle
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.job_run import Options, Services
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.phases import Phase, Step
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.preflight import (
+    parse_discovered,
+    parse_tree_users,
+)
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.state import HOOKS, MigrationState, TreeUsers
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.store import MigrationStore
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.workflow import MigrationWorkflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status
 
 JOB = {"name": "data", "src_host": "old", "src": "/srv/", "dest_host": "new", "dest": "/srv"}
 FOUND = {
@@ -441,7 +444,7 @@ class World:
         path.write_text(json.dumps({**known, "name": name, **changes}))
 
 
-class KillableStore(Store):
+class KillableStore(MigrationStore):
     """States, of which each write is an event."""
 
     def __init__(self, folder: str, writes: bool, tick: Callable[[], None]) -> None:

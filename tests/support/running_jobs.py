@@ -19,7 +19,7 @@ from typing import Any, Callable
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import launcher
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import JobFolder
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import pack_engine
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.engine import pack_engine
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import SECRET, settings
 
 MODULES = Path(__file__).resolve().parents[2] / "plugins/modules"

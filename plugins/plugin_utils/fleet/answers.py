@@ -24,8 +24,8 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape im
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._job.state import RUNNING
 
-from ..host_text import one_line
-from .lease import Holder, parse_seen
+from ..common.host_text import one_line
+from .lock import LeaseHolder, parse_seen
 
 _MOST_TRANSFERS = 10_000  # of one host
 _LONGEST_TEXT = 1_000  # characters
@@ -35,7 +35,7 @@ _STATES = (*RUNNING, "served", "finished", "failed", "paused", "interrupted")
 
 
 @dataclass(frozen=True)
-class Seen:
+class ListedTransfer:
     """One side of a transfer or a comparison, as its host sees it. All texts are on one line and harmless."""
 
     host: str  # in the inventory
@@ -64,15 +64,15 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HostTransfers:
     """What a host says."""
 
-    transfers: Sequence[Seen] = ()
+    transfers: Sequence[ListedTransfer] = ()
     records: Mapping[str, object] = field(default_factory=dict)  # of jobs, by their ids, which nobody has read yet
-    leases: Mapping[str, Holder] = field(default_factory=dict)  # likewise, which control node has each
+    leases: Mapping[str, LeaseHolder] = field(default_factory=dict)  # likewise, which control node has each
 
 
-def parse_answer(host: str, value: object) -> Answer:
+def parse_answer(host: str, value: object) -> HostTransfers:
     """Return what a host says of its transfers; raise ValueError if that cannot be read."""
     try:
         values = as_object(value, "the answer")
@@ -81,18 +81,18 @@ def parse_answer(host: str, value: object) -> Answer:
             raise WrongShape(f"it names {len(transfers)} transfers, and {_MOST_TRANSFERS} are the most")
         records = {_identity(one): one for one in list_of(values.get("records", []), "records", dict)}
         leases = {_identity(one): parse_seen(one) for one in list_of(values.get("leases", []), "leases", dict)}
-        return Answer(tuple(_parse_one(host, now, one) for one in transfers), records, leases)
+        return HostTransfers(tuple(_parse_one(host, now, one) for one in transfers), records, leases)
     except WrongShape as error:
         raise ValueError(
             f"{host} returned no list of transfers ({error}). If it runs what this collection sent, report a defect"
         ) from error
 
 
-def _parse_one(host: str, now: float, values: Mapping[str, Any]) -> Seen:
+def _parse_one(host: str, now: float, values: Mapping[str, Any]) -> ListedTransfer:
     progress = as_object(values.get("progress", {}), "progress")
     updated = _finite(values, "updated")
     rate = _finite(values, "rate") if values.get("rate") is not None else None
-    return Seen(
+    return ListedTransfer(
         host=host,
         id=_identity(values),
         side=_one_of(values, "side", _SIDES),

@@ -13,9 +13,9 @@ from functools import partial
 
 from ansible.errors import AnsibleError
 
-from ..host_runner import ControllerGone, HostRunner, fails_alone
-from ..host_text import one_line
-from .answers import Answer, parse_answer
+from ..common.host_text import one_line
+from ..hosts.host_runner import ControllerGone, HostRunner, fails_alone
+from .answers import HostTransfers, parse_answer
 
 _MOST_THREADS = 20  # each may run ssh twice
 
@@ -25,18 +25,18 @@ def threads_for(forks: int) -> int:
     return max(1, min(_MOST_THREADS, forks * 2))
 
 
-class Asked:
+class HostQuestions:
     """What hosts have said; a host is asked once."""
 
     def __init__(self, runner: Callable[[str], HostRunner], threads: int, interval: float) -> None:
         """Take what makes the runner of an inventory host, how many are asked at once, and see ``steps.Overview``."""
         self._runner, self._threads, self._interval = runner, threads, interval
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, HostTransfers] = {}
         self.failed: dict[str, str] = {}  # hosts that did not answer, and why
 
     def ask(self, hosts: Iterable[str]) -> None:
         """Ask those that were not asked yet."""
-        begun: dict[Future[Answer], str] = {}
+        begun: dict[Future[HostTransfers], str] = {}
         with ThreadPoolExecutor(self._threads, thread_name_prefix="host") as pool:
             for host in dict.fromkeys(hosts):
                 if host in self.answers or host in self.failed:
@@ -53,14 +53,14 @@ class Asked:
             while begun:
                 self._take(begun)
 
-    def _one(self, runner: HostRunner) -> Answer:
+    def _one(self, runner: HostRunner) -> HostTransfers:
         try:
             (said,) = runner.run({"do": "overview", "interval": self._interval})
             return parse_answer(runner.name, said)
         finally:
             runner.close()
 
-    def _take(self, begun: dict[Future[Answer], str]) -> None:
+    def _take(self, begun: dict[Future[HostTransfers], str]) -> None:
         """Wait until a host has answered, and keep what it said."""
         for future in wait(begun, return_when=FIRST_COMPLETED).done:
             host = begun.pop(future)

@@ -21,7 +21,7 @@ from typing import Iterator, NamedTuple, TextIO
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import as_object, member
 
 
-class Held(Exception):
+class AlreadyClaimed(Exception):
     """Another run has it; the text is for the user."""
 
 
@@ -33,7 +33,7 @@ class Process(NamedTuple):
     started: str  # in clock ticks since boot; empty if the system does not say
 
 
-class Holder(NamedTuple):
+class ClaimHolder(NamedTuple):
     """Who has it, as the file says."""
 
     run: str = ""  # the token of the last run
@@ -51,20 +51,20 @@ class Claim(NamedTuple):
     ended_run: str
 
 
-def parse_holder(value: object) -> Holder:
-    """Read what ``Holder.dump`` returns; raise WrongShape for anything else."""
+def parse_holder(value: object) -> ClaimHolder:
+    """Read what ``ClaimHolder.dump`` returns; raise WrongShape for anything else."""
     values = as_object(value, "the file")
     run = member(values, "run", str)
     if values.get("process") is None:
-        return Holder(run)
+        return ClaimHolder(run)
     process = as_object(values["process"], "process")
-    return Holder(
+    return ClaimHolder(
         run, Process(member(process, "node", str), member(process, "pid", int), member(process, "started", str))
     )
 
 
 def claim(path: str, mine: Process, doing: str, *, write: bool = True) -> Claim:
-    """Claim the right to a run. Raise Held if another run lives, OSError where nothing can be written.
+    """Claim the right to a run. Raise AlreadyClaimed if another run lives, OSError where nothing can be written.
 
     ``doing`` is what that one does, for the message.
     """
@@ -76,7 +76,7 @@ def claim(path: str, mine: Process, doing: str, *, write: bool = True) -> Claim:
     with _locked(path) as file:
         holder = _parse(file.read())
         _refuse_if_held(holder, mine, doing)
-        _write(file, Holder(run, mine))
+        _write(file, ClaimHolder(run, mine))
     return Claim(run, _ended(holder))
 
 
@@ -85,7 +85,7 @@ def release(path: str, mine: Process) -> None:
     with _locked(path) as file:
         holder = _parse(file.read())
         if holder.process == mine:
-            _write(file, Holder(holder.run))
+            _write(file, ClaimHolder(holder.run))
 
 
 def process_of(pid: int) -> Process:
@@ -93,18 +93,18 @@ def process_of(pid: int) -> Process:
     return Process(platform.node(), pid, _started(pid))
 
 
-def _refuse_if_held(holder: Holder, mine: Process, doing: str) -> None:
+def _refuse_if_held(holder: ClaimHolder, mine: Process, doing: str) -> None:
     process = holder.process
     if not process or process == mine or process.node != mine.node:
         return  # of a process on another node nothing is known; what the host itself keeps is for that
     if _lives(process):
-        raise Held(
+        raise AlreadyClaimed(
             f"another run (process {process.pid}) is {doing} at this moment. Two would undo each other's "
             "work; nothing was changed. Wait for it to end, or end that process, and run this again"
         )
 
 
-def _ended(holder: Holder) -> str:
+def _ended(holder: ClaimHolder) -> str:
     """Return the token of a run that is known to have ended."""
     is_here = holder.process is None or holder.process.node == platform.node()
     return holder.run if is_here else ""
@@ -138,22 +138,22 @@ def _locked(path: str) -> Iterator[TextIO]:
         yield file
 
 
-def _write(file: TextIO, holder: Holder) -> None:
+def _write(file: TextIO, holder: ClaimHolder) -> None:
     file.seek(0)
     file.truncate()
     json.dump(holder.dump(), file)
 
 
-def _read_only(path: str) -> Holder:
+def _read_only(path: str) -> ClaimHolder:
     try:
         with open(path, encoding="utf-8") as file:
             return _parse(file.read())
     except FileNotFoundError:
-        return Holder()
+        return ClaimHolder()
 
 
-def _parse(text: str) -> Holder:
+def _parse(text: str) -> ClaimHolder:
     try:
         return parse_holder(json.loads(text))
     except ValueError:  # new, or of a node that crashed while it wrote
-        return Holder()
+        return ClaimHolder()

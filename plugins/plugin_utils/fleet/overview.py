@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..host_runner import HostRunner
-from .answers import Answer
-from .asking import Asked, threads_for
-from .rows import Job, Row, Standing, Sums, hosts_first, hosts_next, make_rows, sum_up
+from ..hosts.host_runner import HostRunner
+from .answers import HostTransfers
+from .asking import HostQuestions, threads_for
+from .rows import FleetTotals, Job, Row, Standing, hosts_first, hosts_next, make_rows, sum_up
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Overview:
     """Where a fleet stands."""
 
     rows: Sequence[Row]
-    sums: Sums
+    sums: FleetTotals
     unreachable: dict[str, str]  # hosts that did not answer, and why
 
 
@@ -38,7 +38,7 @@ def take_overview(
     and by the record that its destination has. Of the sources only those are asked that know more than their
     destinations: a thousand of them may have twenty.
     """
-    asked = Asked(runner, threads_for(forks), interval)
+    asked = HostQuestions(runner, threads_for(forks), interval)
     asked.ask([*hosts_first(jobs), *hosts])
     seen = {host: answer.transfers for host, answer in asked.answers.items()}
     asked.ask(hosts_next(jobs, seen))
@@ -48,7 +48,7 @@ def take_overview(
     return Overview(rows, sum_up(rows), asked.failed)
 
 
-def _with_record(job: Job, answers: Mapping[str, Answer], read: Callable[[Job, object], Standing]) -> Job:
+def _with_record(job: Job, answers: Mapping[str, HostTransfers], read: Callable[[Job, object], Standing]) -> Job:
     """Return a job with what the record at its destination tells of it, and who works on it by its lease."""
     answer = answers.get(job.dest_host)
     if answer is None:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..units import seconds_left
-from .answers import Seen
+from ..common.units import seconds_left
+from .answers import ListedTransfer
 
 
 class State(str, Enum):
@@ -100,7 +100,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sums:
+class FleetTotals:
     """What all rows come to."""
 
     states: Mapping[str, int]  # how many rows are in each state, without those that none is in
@@ -118,7 +118,7 @@ def hosts_first(jobs: Iterable[Job]) -> list[str]:
     return list(dict.fromkeys(job.dest_host for job in jobs))
 
 
-def hosts_next(jobs: Iterable[Job], seen: Mapping[str, Sequence[Seen]]) -> list[str]:
+def hosts_next(jobs: Iterable[Job], seen: Mapping[str, Sequence[ListedTransfer]]) -> list[str]:
     """Return the sources that know more: of transfers that they drive, and where the destination did not answer.
 
     ``seen`` has what each host said that answered.
@@ -132,14 +132,16 @@ def hosts_next(jobs: Iterable[Job], seen: Mapping[str, Sequence[Seen]]) -> list[
     return [host for host in dict.fromkeys(asked) if host not in seen]
 
 
-def make_rows(jobs: Sequence[Job], seen: Mapping[str, Sequence[Seen]], failed: Mapping[str, str]) -> list[Row]:
+def make_rows(
+    jobs: Sequence[Job], seen: Mapping[str, Sequence[ListedTransfer]], failed: Mapping[str, str]
+) -> list[Row]:
     """Return a row for each job, and one for each other transfer of the hosts that answered.
 
     ``failed`` has the hosts that did not answer, and why.
     """
     rows = [_row(job, seen, failed) for job in jobs]
     ours = {(one.host, one.id, one.side) for job in jobs for one in _sides(job, seen)}
-    others: dict[tuple[str, str, str], list[Seen]] = {}
+    others: dict[tuple[str, str, str], list[ListedTransfer]] = {}
     for one in (one for said in seen.values() for one in said):
         if (one.host, one.id, one.side) not in ours and one.part != "owners":
             ends = (one.host, one.peer) if one.side == "source" else (one.peer, one.host)
@@ -147,7 +149,7 @@ def make_rows(jobs: Sequence[Job], seen: Mapping[str, Sequence[Seen]], failed: M
     return rows + [_other_row(*key, sides) for key, sides in others.items()]
 
 
-def sum_up(rows: Sequence[Row]) -> Sums:
+def sum_up(rows: Sequence[Row]) -> FleetTotals:
     """Return what all rows come to. What failed does not go on by itself, so the rest does not count it."""
     states: dict[str, int] = {}
     for row in rows:
@@ -156,7 +158,7 @@ def sum_up(rows: Sequence[Row]) -> Sums:
     rate = sum(row.rate or 0.0 for row in rows)
     rest = sum(max(0, row.bytes_total - row.bytes_done) for row in left)
     longest = max((row.eta for row in rows if row.eta is not None), default=0.0)
-    return Sums(
+    return FleetTotals(
         states={state.value: states[state.value] for state in State if state.value in states},
         bytes_done=sum(row.bytes_done for row in rows),
         bytes_total=sum(row.bytes_total for row in rows),
@@ -174,16 +176,16 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: order[row.state])
 
 
-def _of(job: Job, side: str, said: Sequence[Seen]) -> list[Seen]:
+def _of(job: Job, side: str, said: Sequence[ListedTransfer]) -> list[ListedTransfer]:
     return [one for one in said if one.side == side and one.id in (job.transfer, job.comparison)]
 
 
-def _sides(job: Job, seen: Mapping[str, Sequence[Seen]]) -> list[Seen]:
+def _sides(job: Job, seen: Mapping[str, Sequence[ListedTransfer]]) -> list[ListedTransfer]:
     """Return what the hosts of a job say of it. What another host says of it is nothing to it."""
     return [*_of(job, "source", seen.get(job.src_host, ())), *_of(job, "dest", seen.get(job.dest_host, ()))]
 
 
-def _row(job: Job, seen: Mapping[str, Sequence[Seen]], failed: Mapping[str, str]) -> Row:
+def _row(job: Job, seen: Mapping[str, Sequence[ListedTransfer]], failed: Mapping[str, str]) -> Row:
     standing, sides = job.standing, _sides(job, seen)
     row = Row(
         *(job.name, job.src_host, job.src, job.dest_host, job.dest, standing.phase, standing.state),
@@ -205,7 +207,7 @@ def _row(job: Job, seen: Mapping[str, Sequence[Seen]], failed: Mapping[str, str]
     return row
 
 
-def _other_row(identity: str, src_host: str, dest_host: str, sides: Sequence[Seen]) -> Row:
+def _other_row(identity: str, src_host: str, dest_host: str, sides: Sequence[ListedTransfer]) -> Row:
     roots = {one.side: one.root for one in sides}
     row = Row(
         *(identity, src_host, roots.get("source", ""), dest_host, roots.get("dest", "")), "transfer", State.RUNNING
@@ -213,7 +215,7 @@ def _other_row(identity: str, src_host: str, dest_host: str, sides: Sequence[See
     return _with_sides(row, sides)
 
 
-def _with_sides(row: Row, sides: Sequence[Seen]) -> Row:
+def _with_sides(row: Row, sides: Sequence[ListedTransfer]) -> Row:
     """Return a row with what its hosts say: the side that knows most, and what is wrong on either."""
     running = [one for one in sides if one.runs]
     best = max(running or sides, key=lambda one: (one.bytes_total > 0, one.part == "drive", one.bytes_done))
@@ -237,7 +239,7 @@ def _with_sides(row: Row, sides: Sequence[Seen]) -> Row:
     )
 
 
-def _state(best: Seen, runs: bool, paused: bool) -> State:
+def _state(best: ListedTransfer, runs: bool, paused: bool) -> State:
     if runs:
         return State.PAUSED if paused else State.RUNNING
     ended = {"failed": State.FAILED, "paused": State.PAUSED, "interrupted": State.INTERRUPTED}

@@ -19,12 +19,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple, Union
 
-from ..host_runner import ControllerGone, fails_alone, require_controller
-from ..status import Status
+from ..hosts.host_runner import ControllerGone, fails_alone, require_controller
+from ..transfer.status import Status
 from .asking import threads_for
-from .keeper import Keeper
 from .limits import Limits, Pair, links_of
-from .looks import Looks, Watch
+from .lock_renewal import LeaseRenewer
+from .polling import HostPoller, Watch
 from .queue import Queue, Waiting
 
 WORDS = (
@@ -82,7 +82,7 @@ class Scheduler:
         limits: Limits,
         threads: int,
         tell: Callable[[Mapping[str, Status]], None],
-        keeper: Keeper | None = None,
+        keeper: LeaseRenewer | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """Take the limits, how many calls are made at once, and what renews the leases of jobs that need one.
@@ -98,7 +98,7 @@ class Scheduler:
         self._timers: list[tuple[float, str]] = []
         self._barriers: dict[str, Barrier] = {}  # by the name of the job that waits there
         self._answers: dict[str, Any] = {}  # of barriers, for jobs that wait for their turn again
-        self._looks = Looks(keeper)
+        self._looks = HostPoller(keeper)
         self.handed_over: dict[str, Any] = {}  # by job, what tasks have to run
 
     def run(self, jobs: Iterable[Waiting], workflows: Mapping[str, Callable[[], Workflow]]) -> None:

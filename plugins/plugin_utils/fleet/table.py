@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..host_text import one_line
-from ..units import format_bytes, format_seconds, percent, short_time
+from ..common.host_text import one_line
+from ..common.units import format_bytes, format_seconds, percent, short_time
 from .columns import cells, fit
-from .rows import Row, Sums, in_order
+from .rows import FleetTotals, Row, in_order
 
 _NARROWEST = 60  # columns
 _NAME = 14  # the columns of a name, at least
@@ -71,7 +71,7 @@ def short_age(seconds: float) -> str:
     return "old"
 
 
-def render_table(rows: Sequence[Row], sums: Sums, width: int, most: int) -> list[str]:
+def render_table(rows: Sequence[Row], sums: FleetTotals, width: int, most: int) -> list[str]:
     """Return the lines of a table, none longer than ``width``; of the rows only the ``most`` that come first."""
     width = max(width, _NARROWEST)
     columns, name, pair = _layout(width, rows)
@@ -116,7 +116,7 @@ def _counts(rows: Sequence[Row]) -> str:
     return ", ".join(f"{count} {state}" for state, count in states.items())
 
 
-def _sum_lines(rows: Sequence[Row], sums: Sums, width: int) -> list[str]:
+def _sum_lines(rows: Sequence[Row], sums: FleetTotals, width: int) -> list[str]:
     """Return what all rows come to, in as few lines as there is room for."""
     words = [f"{len(rows)} in all: {', '.join(f'{count} {state}' for state, count in sums.states.items()) or 'none'}"]
     words.append(f"{format_bytes(sums.bytes_done)} of {format_bytes(sums.bytes_total)}")

@@ -16,16 +16,16 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import ProgressPrinter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock import Lease, Terms
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock_renewal import LeaseRenewer
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.polling import Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_file import ProgressWriter
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import Scheduler, Workflow, threads_of
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import Publisher
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.telling import Teller
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostRunner
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Place
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostRunner
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.session import Place
 
 _PATIENCE = 300.0  # seconds, as of a transfer by default
 
@@ -39,12 +39,12 @@ class ActionModule(ActionBase):
         """Wait until all jobs have ended."""
         jobs = self._task.args["jobs"]
         runner = partial(HostRunner, self, task_vars=task_vars)
-        keeper = Keeper(runner)
+        keeper = LeaseRenewer(runner)
         for job, lease in _take_leases(jobs, runner):
             keeper.add(job, lease)
         say = Display().display
         say("all transfers are watched from now on")
-        teller = Teller(say, time.monotonic, len(jobs), lambda _name: "seed", Publisher())
+        teller = ProgressPrinter(say, time.monotonic, len(jobs), lambda _name: "seed", ProgressWriter())
         lives = {job["name"]: partial(_live, job, runner, keeper, teller) for job in jobs}
         waiting = [
             Waiting(rank(0, 0.0, number), job["name"], Pair(job["source"], job["dest"]))
@@ -74,7 +74,7 @@ def _take_leases(jobs: list[dict[str, str]], runner: Any) -> list[tuple[str, Lea
     return [one for leases in of_host.values() for one in leases]
 
 
-def _live(job: dict[str, str], runner: Any, keeper: Keeper, teller: Teller) -> Workflow:
+def _live(job: dict[str, str], runner: Any, keeper: LeaseRenewer, teller: ProgressPrinter) -> Workflow:
     places = [Place(runner(job[side]), {"id": job["id"], "side": side}, side == "dest") for side in ("dest", "source")]
     status = yield Watch(tuple(places), _PATIENCE)
     keeper.release(job["name"])

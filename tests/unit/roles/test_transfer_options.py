@@ -12,10 +12,10 @@ import pytest
 import yaml
 from ansible_collections.longhaul.fleet.plugins.module_utils._migrate.preflight import TOOLS
 from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.argument_spec import documented_options
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.backup.jobs import TRANSFER
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.migrate.preflight import NEEDED, packages_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.argument_spec import documented_options
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.backup.jobs import TRANSFER
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.preflight import NEEDED, packages_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.methods import METHODS
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 

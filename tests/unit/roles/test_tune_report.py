@@ -12,7 +12,7 @@ import jinja2
 import pytest
 from ansible.plugins.filter.core import regex_replace
 from ansible.plugins.test.core import match
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_text import markdown_text
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.host_text import markdown_text
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "roles/tune/templates"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.action import benchmark
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
 
 OPTIONS = {"folder": "", "most_mib": 256, "mib": None, "seconds": 10}
 CIPHERS = ["aes128-gcm@openssh.com", "aes256-ctr"]

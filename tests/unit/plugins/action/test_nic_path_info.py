@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.action import nic_path_info
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed
 
 OPTIONS = {"address": "10.0.0.2", "mtu": None, "count": 3, "patience": 0, "required": False}
 LOST = {"passed": False, "verdict": "black_hole", "message": "lost", "largest": 1500}

@@ -22,9 +22,9 @@ import time
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.snapshot import Publisher
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.telling import Teller
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.status import Status
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.progress_file import ProgressWriter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.console import ProgressPrinter
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import Status
 
 
 class ActionModule(ActionBase):
@@ -32,7 +32,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         count = int(self._task.args["count"])
-        teller = Teller(Display().display, time.monotonic, count + 5, lambda _name: "seed", Publisher())
+        teller = ProgressPrinter(Display().display, time.monotonic, count + 5, lambda _name: "seed", ProgressWriter())
         for step in range(4):
             running = {}
             for number in range(count):

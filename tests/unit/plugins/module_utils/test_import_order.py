@@ -18,7 +18,7 @@ from typing import Iterable, Iterator
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins import module_utils
-from ansible_collections.longhaul.fleet.plugins.plugin_utils import engine
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts import engine
 
 ROOT = Path(next(iter(module_utils.__path__)))
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import bytecode_cache
 from ansible_collections.longhaul.fleet.plugins.modules import endpoint
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import pack_engine
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.engine import pack_engine
 
 
 @pytest.fixture(name="kept")

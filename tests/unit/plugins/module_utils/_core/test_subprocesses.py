@@ -32,8 +32,10 @@ ALLOWED = {
     "module_utils/_job/control_loop.py": {"os.fork"},  # continues what is stopped if this very process is killed
     "module_utils/_methods/ssh/service.py": {"os.fork"},  # serves a connection with a function of this very process
     "module_utils/_rsyncd/identity.py": {"os.fork"},  # looks at a folder as another user
-    "plugin_utils/deadline.py": {"subprocess.Popen"},  # starts none, but finds those that a thread waits for
-    "plugin_utils/interruption.py": {"os.fork"},  # writes what a worker that ends has to say when ansible has ended
+    "plugin_utils/common/deadline.py": {"subprocess.Popen"},  # starts none, but finds those that a thread waits for
+    "plugin_utils/hosts/interruption.py": {
+        "os.fork"
+    },  # writes what a worker that ends has to say when ansible has ended
 }
 
 

@@ -110,7 +110,9 @@ class Pair:
 
     def use_tls(self) -> None:
         """Set certificates for both sides of a stream."""
-        credentials = importlib.import_module("ansible_collections.longhaul.fleet.plugins.plugin_utils.credentials")
+        credentials = importlib.import_module(
+            "ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.credentials"
+        )
         made = {part: credentials.certificate(part) for part in ("serve", "drive")}
         for part, other in (("serve", "drive"), ("drive", "serve")):
             self.secrets[part].update(tls_key=made[part][0], tls_certificate=made[part][1], tls_peer=made[other][1])

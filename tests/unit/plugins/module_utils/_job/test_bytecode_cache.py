@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._job import bytecode_cache
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.engine import pack_engine
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.engine import pack_engine
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._core import search_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods import detect_programs
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.methods import METHODS
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.methods import METHODS
 
 SAYS = {
     "rsync": "rsync  version 3.2.7  protocol version 31\nno ACLs\nCompress list:\n    zstd lz4 zlibx",

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import TreeDigest, differing_buckets
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.walk import walk
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import verified_fields
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import verified_fields
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import ALL, Pair, settings
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._methods.method_pairs import make_pair

@@ -12,7 +12,12 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import Held, claim, process_of, release
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import (
+    AlreadyClaimed,
+    claim,
+    process_of,
+    release,
+)
 
 DOING = "making this backup"
 
@@ -42,10 +47,10 @@ def test_each_run_has_a_token_of_its_own(path):
 
 def test_a_living_run_keeps_others_away(path, other):
     first = claim(path, process_of(other.pid), DOING)
-    with pytest.raises(Held, match=rf"process {other.pid}.*Wait for it to end"):
+    with pytest.raises(AlreadyClaimed, match=rf"process {other.pid}.*Wait for it to end"):
         claim(path, process_of(os.getpid()), DOING)
     release(path, process_of(os.getpid()))  # not its own
-    with pytest.raises(Held):
+    with pytest.raises(AlreadyClaimed):
         claim(path, process_of(os.getpid()), DOING, write=False)
     other.kill()
     other.wait()

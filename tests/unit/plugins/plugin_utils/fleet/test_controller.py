@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import controller
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import Held, process_of
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.claims import AlreadyClaimed, process_of
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.controller import Claims, controller_id
 
 
@@ -56,16 +56,16 @@ def test_of_two_runs_with_one_folder_the_second_is_told_the_process_of_the_first
         theirs, mine = Claims(str(tmp_path), process_of(other.pid)), Claims(str(tmp_path), process_of(os.getpid()))
         theirs.take("data")
         mine.take("another")
-        with pytest.raises(Held, match=rf"\(process {other.pid}\) is working on this job at this moment"):
+        with pytest.raises(AlreadyClaimed, match=rf"\(process {other.pid}\) is working on this job at this moment"):
             mine.take("data")
         mine.release("data")  # which is not its own
-        with pytest.raises(Held):
+        with pytest.raises(AlreadyClaimed):
             mine.take("data")
         # Another machine says nothing of it, and does not overwrite it.
         with monkeypatch.context() as patch:
             patch.setattr(controller, "_machine", lambda: "another machine")
             mine.take("data")
-        with pytest.raises(Held):
+        with pytest.raises(AlreadyClaimed):
             mine.take("data")
         other.kill()
         other.wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.answers import Seen
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.answers import ListedTransfer
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.rows import (
     Job,
     Standing,
@@ -26,7 +26,7 @@ SYNCED = Standing("sync", State.WAITING, "sync", 100, 100, age=60.0)
 
 
 def seen(host, side, **changes):
-    one = Seen(
+    one = ListedTransfer(
         host=host, id="aa", side=side, part="drive" if side == "source" else "serve", method="stream",
         peer="new01" if side == "source" else "old01", root="/srv", state="running" if side == "source" else "serving",
         paused=False, failure="", age=1.0, bytes_done=30, bytes_total=100, files_done=3, files_total=10, rate=7.0,

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import looking
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.keeper import Keeper
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lease import Lease, Terms
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet import poll_schedule
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.limits import Limits, Pair
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.looks import Watch
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock import Lease, Terms
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.lock_renewal import LeaseRenewer
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.polling import Watch
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.queue import Waiting, rank
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler import (
     Barrier,
@@ -29,9 +29,9 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler imp
     Scheduler,
     Workflow,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.workflow import Stopped, stop_alone
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.host_runner import HostFailed, LeaseLost
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.session import Place
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import HostFailed, LeaseLost
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.workflow import JobStopped, stop_alone
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.session import Place
 
 
 class Host:
@@ -91,7 +91,7 @@ def drive(
     pairs: Mapping[str, Pair],
     limits: Limits,
     threads: int = 4,
-    keeper: Keeper | None = None,
+    keeper: LeaseRenewer | None = None,
     groups: Mapping[str, list[str]] | None = None,
 ) -> dict[str, object]:
     scheduler = Scheduler(limits, threads, lambda _known: None, keeper, groups)
@@ -140,7 +140,7 @@ def test_whatever_an_answer_does_ends_its_job_alone(answer, is_asked):
     def hostile() -> Workflow:
         try:
             yield from stop_alone(steps())
-        except (HostFailed, Stopped) as error:
+        except (HostFailed, JobStopped) as error:
             ended.append(str(error))
 
     def other() -> Workflow:
@@ -197,7 +197,7 @@ def test_a_thousand_running_transfers_need_few_threads_and_few_questions():
 
 
 def test_a_host_that_is_out_of_reach_for_a_while_is_asked_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(looking, "AGAIN", 0.1)
+    monkeypatch.setattr(poll_schedule, "AGAIN", 0.1)
     source, dest = Host("old"), Host("new")
     source.is_gone = dest.is_gone = True
     ended = []
@@ -212,7 +212,7 @@ def test_a_host_that_is_out_of_reach_for_a_while_is_asked_again(monkeypatch: pyt
 
 
 def test_a_host_that_stays_away_ends_the_wait_and_says_that_the_transfer_goes_on(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(looking, "AGAIN", 0.1)
+    monkeypatch.setattr(poll_schedule, "AGAIN", 0.1)
     source, dest = Host("old"), Host("new")
     source.is_gone = dest.is_gone = True
     said = []
@@ -228,7 +228,7 @@ def test_a_host_that_stays_away_ends_the_wait_and_says_that_the_transfer_goes_on
 
 
 def test_a_status_that_nobody_can_read_ends_no_other_job(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(looking, "AGAIN", 0.1)
+    monkeypatch.setattr(poll_schedule, "AGAIN", 0.1)
     good, bad, dest = Host("good"), Host("bad"), Host("new")
     monkeypatch.setattr(bad, "_status", lambda _name, _side: "nonsense")
     ended = []
@@ -292,7 +292,7 @@ def renewals(host: Host) -> Counter[str]:
 
 def test_one_execution_a_host_renews_the_leases_of_all_jobs_whatever_they_wait_for():
     old, new = Host("old"), Host("new")
-    keeper = Keeper(lambda _name: new, time.monotonic)
+    keeper = LeaseRenewer(lambda _name: new, time.monotonic)
     seconds = 3.0  # more than twice as long as a lease lives
 
     def watching() -> Workflow:
@@ -318,7 +318,7 @@ def test_one_execution_a_host_renews_the_leases_of_all_jobs_whatever_they_wait_f
 
 def test_a_look_at_the_destination_renews_its_leases_by_the_way():
     olds, new = [Host("old0"), Host("old1")], Host("new")
-    keeper = Keeper(lambda _name: pytest.fail("an execution was made for the leases alone"), time.monotonic)
+    keeper = LeaseRenewer(lambda _name: pytest.fail("an execution was made for the leases alone"), time.monotonic)
     names = [str(number) for number in range(10)]
 
     def make(name: str) -> Callable[[], Workflow]:
@@ -340,7 +340,7 @@ def test_a_look_at_the_destination_renews_its_leases_by_the_way():
 
 def test_a_thousand_leases_cost_an_execution_for_each_destination():
     hosts = {f"new{number}": Host(f"new{number}") for number in range(20)}
-    keeper = Keeper(hosts.__getitem__, time.monotonic)
+    keeper = LeaseRenewer(hosts.__getitem__, time.monotonic)
     for number in range(1000):
         keeper.add(str(number), lease_of(str(number), f"new{number % 20}", 6.0))
 
@@ -354,7 +354,7 @@ def test_a_thousand_leases_cost_an_execution_for_each_destination():
 
 def test_a_job_that_another_control_node_has_taken_over_ends_and_the_others_go_on():
     old, new = Host("old"), Host("new")
-    keeper = Keeper(lambda _name: new, time.monotonic)
+    keeper = LeaseRenewer(lambda _name: new, time.monotonic)
     ended = {}
 
     def make(name: str) -> Callable[[], Workflow]:
@@ -381,7 +381,7 @@ def test_a_job_that_another_control_node_has_taken_over_ends_and_the_others_go_o
 
 def test_leases_are_released_together_at_the_end_and_soon_after_their_jobs():
     new, other = Host("new"), Host("other")
-    keeper = Keeper({"new": new, "other": other}.__getitem__, time.monotonic)
+    keeper = LeaseRenewer({"new": new, "other": other}.__getitem__, time.monotonic)
 
     def make(name: str, seconds: float) -> Callable[[], Workflow]:
         def live() -> Workflow:
@@ -408,7 +408,7 @@ def test_leases_are_released_together_at_the_end_and_soon_after_their_jobs():
 def test_a_host_that_does_not_answer_for_its_leases_does_not_hold_up_the_end():
     new = Host("new")
     new.is_gone = True
-    keeper = Keeper(lambda _name: new, time.monotonic)
+    keeper = LeaseRenewer(lambda _name: new, time.monotonic)
     keeper.add("a", lease_of("a", "new", 0.3))
 
     def live() -> Workflow:

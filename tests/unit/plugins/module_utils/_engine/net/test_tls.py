@@ -23,7 +23,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.data_co
     ConnectionLost,
     DataConnection,
 )
-from ansible_collections.longhaul.fleet.plugins.plugin_utils import credentials
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer import credentials
 
 CONTENTS = os.urandom(3 * tls.TLS_PIECE + 17)
 

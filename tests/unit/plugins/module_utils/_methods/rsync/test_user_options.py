@@ -22,7 +22,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user
     of_later_pass,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._tree.digest import differing_buckets
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.report import verified_fields
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import verified_fields
 from ansible_collections.longhaul.fleet.tests.support.compare import differences
 from ansible_collections.longhaul.fleet.tests.support.rsync_pair import ALL, Pair
 

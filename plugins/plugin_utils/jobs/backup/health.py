@@ -1,0 +1,194 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the backups of a fleet are: what the state of each job is, and why. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TypedDict
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import LARGEST_STEP
+
+from ...common.units import format_seconds, seconds_of
+from ..failures import KeptFailure, ReportedFailure, keep_failures
+from .jobs import Run
+from .state import BackupRecord
+
+OK, FAILED, ASIDE, STALE, NEVER = STATES = ("ok", "failed", "aside", "stale", "never")
+
+
+@dataclass
+class JobHealth:
+    """A job for one host, with its last backup and its state."""
+
+    id: str
+    host: str
+    name: str
+    repository: Mapping[str, str]
+    record: BackupRecord | None  # None: it never ran
+    state: str  # one of STATES
+    why: list[str]
+    next: str  # what to do; empty if it is well
+    wanted: bool  # it was to run now
+    age: int | None  # seconds, of the newest complete snapshot
+    is_stale: bool = False  # also where another state counts
+    busy: str = ""  # why it did not run: another run is at work
+
+    def dump(self) -> dict[str, object]:
+        """Return it as reports have it: one object with the members of the record."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "record"}
+        return {**(self.record.dump() if self.record else {}), **own}
+
+
+def judge(
+    runs: Sequence[Run],
+    records: Sequence[BackupRecord],
+    wanted: Sequence[str],
+    made: Sequence[str],
+    now: float,
+    predicted: bool = False,
+    busy: Mapping[str, str] = MappingProxyType({}),
+) -> list[JobHealth]:
+    """Return the state of each run.
+
+    ``runs`` are those of all jobs and ``records`` what is known of them, from whatever time. ``wanted`` are the ids of
+    those that were to run now, ``made`` of those that did. ``now`` is in seconds since 1970. ``predicted``: that was
+    in check mode: those that would succeed would have a new snapshot, so they are not stale. ``busy`` says of which
+    another run is at work: their last record counts.
+
+    The worst counts: failed, then aside, stale, ok. ``never`` is one that has not run yet and was not to.
+    """
+    known = {record.id: record for record in records}
+    found = []
+    for run in runs:
+        record, is_made = known.get(run["id"]), run["id"] in made
+        may_be_stale = not (predicted and is_made and record is not None and not record.failures)
+        why_busy = "" if is_made else busy.get(run["id"], "")
+        found.append(_judge_one(run, record, run["id"] in wanted, is_made, now if may_be_stale else None, why_busy))
+    return found
+
+
+def _judge_one(
+    run: Run, record: BackupRecord | None, wanted: bool, made: bool, now: float | None, busy: str
+) -> JobHealth:
+    newest = seconds_of(record.newest if record else None)
+    if newest is not None and now is not None and newest > now + LARGEST_STEP:
+        newest = None  # as a record has it that was written with a wrong clock
+    age = None if newest is None or now is None else max(0, int(now) - newest)
+    limit = run["stale_after"]
+    state, why = NEVER if record is None else OK, []
+    is_stale = False
+    if limit and now is not None and (age is None or age > limit):
+        state, is_stale = STALE, True
+        is_old = "there is no complete snapshot" if age is None else f"the newest one is {format_seconds(age)} old"
+        why.append(f"{is_old}, and stale_after is {format_seconds(limit)}")
+    if record and record.aside:
+        state = ASIDE
+        why.insert(0, record.aside)
+    failures = [f"{failure.step}: {failure.reason}" for failure in (record.failures if record else [])]
+    if wanted and not made and not busy:
+        failures = ["it did not run: an error ended the tasks that were to make it, see above. Run it again"]
+    if failures:
+        state = FAILED
+        why = failures + why
+    return JobHealth(
+        id=run["id"],
+        host=run["host"],
+        name=run["name"],
+        repository={"host": run["repository"]["host"], "path": run["repository"]["path"]},
+        record=record,
+        state=state,
+        why=why,
+        next=_NEXT.get(state, "").format(id=run["id"]),
+        wanted=wanted,
+        age=age,
+        is_stale=is_stale,
+        busy=busy,
+    )
+
+
+# What a person must look at, the worst first, and how that is said.
+SICK = {FAILED: "failed", ASIDE: "was set aside", STALE: "is stale"}
+_NEXT = {
+    FAILED: "Fix what is named, and run it again: -e backup_only={id}",
+    ASIDE: "Look at what is missing or has changed, and accept or discard the snapshot.",
+    STALE: "Find out why it did not run, and run it: -e backup_only={id}",
+}
+
+
+_WAIT = "Wait for that run to end; what it makes is in its own report."
+
+
+def find_sick(entries: Sequence[JobHealth]) -> list[ReportedFailure]:
+    """Return each job that was to run and is not well, from what ``judge`` returned.
+
+    A job at which another run is at work is well, unless its newest snapshot is stale. If all jobs are such, this run
+    has done nothing that it was asked for, so they are returned.
+    """
+    wanted = [one for one in entries if one.wanted]
+    sick = [
+        ReportedFailure(one.id, SICK[STALE], ". ".join([*one.why, one.busy]), _NEXT[STALE].format(id=one.id))
+        if one.busy
+        else ReportedFailure(one.id, SICK[one.state], ". ".join(one.why), one.next)
+        for one in wanted
+        if (one.is_stale if one.busy else one.state in SICK)
+    ]
+    if sick or not all(one.busy for one in wanted):
+        return sick
+    return [ReportedFailure(one.id, "is busy", one.busy, _WAIT) for one in wanted]
+
+
+class BackupSummary(TypedDict):
+    """The statistics of a run; a guide documents them."""
+
+    check_mode: bool
+    at: str  # UTC
+    jobs: int  # all, each for one host
+    wanted: int  # that were to run now
+    made: int  # that did
+    ok: int
+    failed: int
+    aside: int
+    stale: int
+    never: int
+    busy: int  # that were to run now, and at which another run is at work; the last record of each counts above
+    bytes_sent: int  # by those that ran
+    bytes_new: int  # that their snapshots take
+    removed: int  # snapshots
+    failed_jobs: list[KeptFailure]
+    report: str
+
+
+def summarize(
+    entries: Sequence[JobHealth],
+    made: Sequence[BackupRecord],
+    sick: Sequence[ReportedFailure],
+    at: str,
+    report: str,
+    check_mode: bool,
+) -> BackupSummary:
+    """Return the figures of a run. ``made`` are the records of the backups that it made."""
+    count = Counter(one.state for one in entries)
+    return {
+        "check_mode": check_mode,
+        "at": at,
+        "jobs": len(entries),
+        "wanted": sum(one.wanted for one in entries),
+        "made": len(made),
+        "ok": count[OK],
+        "failed": count[FAILED],
+        "aside": count[ASIDE],
+        "stale": count[STALE],
+        "never": count[NEVER],
+        "busy": sum(bool(one.busy) for one in entries),
+        "bytes_sent": sum(transfer.bytes_sent for record in made for transfer in record.transfers),
+        "bytes_new": sum(record.figures.get("new_bytes", 0) for record in made),
+        "removed": sum(len(record.removed) for record in made),
+        "failed_jobs": keep_failures(sick),
+        "report": report,
+    }

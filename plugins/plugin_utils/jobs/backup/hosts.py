@@ -1,0 +1,214 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a run asks of the hosts of a backup. Each function waits for its host."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import (
+    WrongShape,
+    as_object,
+    list_of,
+    optional,
+)
+
+from ...fleet.lock import Lease, Terms, guard, guard_prediction, parse_answer
+from ...hosts.host_runner import HostFailed, HostRunner
+from ...hosts.pair import PairHosts
+from ..snapshot_answers import parse_answer as parse_snapshot_answer
+from .jobs import Run
+from .state import BegunSnapshot
+from .transfers import links_of, path_of
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Compare, SnapshotStep, Step
+
+    from ...transfer.completion import Uncompared
+
+
+class RepositoryBusy(HostFailed):
+    """Another run is at work on the snapshots of the job."""
+
+    details: Mapping[str, object] = {"busy": True}  # for the result of a transfer
+
+
+def lease_id(run: Run) -> str:
+    """Return the id of the lease of a backup at its repository host: of the folder of its snapshots."""
+    place = "\0".join(("backup", run["repository"]["path"], run["host"], run["name"]))
+    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class BackupHosts(PairHosts):
+    """The client and the repository host of a backup."""
+
+    def __init__(
+        self,
+        run: Run,
+        runner: Callable[[str], HostRunner],
+        terms: Terms | None = None,
+        lease: Lease | None = None,
+        by: str = "",
+    ) -> None:
+        """Take the run, what makes the runner of an inventory host, and who makes the backup. Raises HostFailed.
+
+        All that is asked of the hosts depends on the ``lease``. Check mode takes none, and only looks by its ``terms``
+        whether another control node has it.
+        """
+        super().__init__(run["host"], run["repository"]["host"], runner)
+        self._place = [run["repository"]["path"], run["host"], run["name"]]
+        self._lease, self._by = lease, {"by": by} if by else {}
+        if lease is not None:
+            guard(self.runners["source"], self.runners["dest"], lease)
+        elif terms is not None:
+            guard_prediction(self.runners["dest"], terms)
+
+    @property
+    def lost(self) -> str:
+        """Why another control node has the backup, if it does."""
+        return self._lease.lost if self._lease is not None else ""
+
+    @property
+    def taken_over(self) -> str:
+        """From whom the backup was taken over; empty if it was not."""
+        return self._lease.told if self._lease is not None else ""
+
+    def hold(self) -> None:
+        """Have the repository host say that this control node has the backup. Raises HostFailed."""
+        self.runners["dest"].run()
+
+    def let_expire(self) -> None:
+        """Let the lease expire by itself from now on, since no file of tasks is left to run."""
+        if self._lease is not None:
+            self._lease.firm = False
+
+    def snapshots(
+        self,
+        wishes: Mapping[str, Mapping[str, object]],
+        check: bool,
+        uncompared: Uncompared | None = None,
+        is_last: bool = False,
+    ) -> dict[str, Mapping[str, Any]]:
+        """Do with the snapshots of the run what the module snapshot does; all in one execution.
+
+        If nothing is refused and it ``is_last``, other control nodes may have the backup from then on.
+
+        ``wishes`` are its actions, in their order, with their options; returned is what was said of each, up to the
+        first that was refused. Of that is left which the later steps and the report need, ``changed``, the ``warnings``
+        and the lines of the ``diff``. With ``check`` nothing changes. The first action compares the tree of an
+        ``uncompared`` snapshot; if it ``differs``, nothing is done. Raises HostFailed, also where the first of all was
+        refused.
+        """
+        lease = self._lease if is_last else None
+        if lease is not None:
+            lease.firm = False  # no file of tasks is left to run, and a firm lease would not be released
+        release: list[Step] = [lease.request("release")] if lease is not None else []
+        step = self.step(wishes, check, uncompared.compare if uncompared else None, release)
+        before, after = (uncompared.before, uncompared.after) if uncompared else ((), ())
+        answers = self.runners["dest"].run(*before, step, *after)
+        found, left = self._read(list(wishes), answers[len(before)])
+        if lease is not None and left:
+            with contextlib.suppress(ValueError):  # else the end of the run releases it
+                lease.held = not parse_answer(lease.host, left[0]).held
+        return found
+
+    def step(
+        self,
+        wishes: Mapping[str, Mapping[str, object]],
+        check: bool,
+        compare: Compare | None = None,
+        last: Sequence[Step] = (),
+    ) -> SnapshotStep:
+        """Return the step of the first action. If it is not refused, the others follow, and then the ``last`` steps."""
+        (action, options), *others = wishes.items()
+        step: SnapshotStep = {
+            "do": "snapshot",
+            "action": action,
+            "place": self._place,
+            "options": {**options, **self._by},
+            "check": check,
+            "then": [self.step(dict(others), check, last=last)] if others else list(last),
+        }
+        if compare is not None:
+            step["compare"] = compare
+        return step
+
+    def read(self, actions: Sequence[str], answer: object) -> dict[str, Mapping[str, Any]]:
+        """Return what is kept of the answer to a step, as ``snapshots`` does."""
+        return self._read(actions, answer)[0]
+
+    def _read(self, actions: Sequence[str], answer: object) -> tuple[dict[str, Mapping[str, Any]], list[Any]]:
+        """Return what is kept of the answer to a step, and the results of the last steps."""
+        host = self.runners["dest"].name
+        found: dict[str, Mapping[str, Any]] = {}
+        left: list[Any] = []
+        try:
+            for action in actions:
+                said = as_object(answer, "its answer")
+                refused = optional(said, "refused", str)
+                if refused is not None:
+                    if not found:
+                        is_busy = optional(said, "busy", bool)
+                        raise RepositoryBusy(refused, host) if is_busy else HostFailed(refused, host)
+                    return found, []
+                found[action] = {**parse_snapshot_answer(said), "diff": _changed_lines(said.get("diff"))}
+                if not said.get("then"):
+                    return found, []
+                left = list_of(said["then"], "then", dict)[:1]
+                (answer,) = left
+        except WrongShape as error:
+            raise HostFailed(f"what it says of the snapshots cannot be read: {error}", host) from error
+        return found, left
+
+
+class Filling:
+    """The snapshot that a transfer fills. It is begun in the execution that probes the repository's host."""
+
+    def __init__(
+        self,
+        hosts: BackupHosts,
+        run: Run,
+        part: str,
+        begin: Mapping[str, object] | None,
+        check: bool,
+        compares: bool,
+        begun: Callable[[Mapping[str, Mapping[str, Any]]], BegunSnapshot],
+    ) -> None:
+        """Take the options of the action ``begin``, None if it was done, and what is told of the answer to it.
+
+        ``part`` is the folder in the snapshot's tree that the transfer fills. ``begun`` is called once, with the answer
+        by its action if there is a new one, and returns what is known.
+        """
+        self._hosts, self._run, self._part, self._check, self._begun = hosts, run, part, check, begun
+        self._begin = {"begin": begin} if begin is not None else {}
+        self.compares = compares
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that begin it."""
+        return [self._hosts.step(self._begin, self._check)] if self._begin else []
+
+    def take(self, answers: Sequence[object]) -> Mapping[str, object]:
+        """Return the options of the transfer that the answer decides. Raises HostFailed."""
+        said = self._begun(self._hosts.read(["begin"], answers[0]) if answers else {})
+        self._begin = {}
+        if said.path != path_of(self._run):
+            raise HostFailed(
+                f"the snapshot to fill is {said.path}, and {path_of(self._run)} was expected",
+                self._hosts.runners["dest"].name,
+            )
+        return links_of(said, self._part)
+
+
+def _changed_lines(diff: Any) -> list[str]:
+    """Return the difference that the module snapshot shows: the names in the folder of a job and their states."""
+    if not isinstance(diff, Mapping) or diff.get("before") == diff.get("after"):
+        return []
+    before, after = (str(diff.get(when) or "").splitlines() for when in ("before", "after"))
+    gone = [f"-{line}" for line in before if line not in after]
+    return gone + [f"+{line}" for line in after if line not in before]

@@ -1,0 +1,183 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The jobs of the role backup: what each one means, and which client runs when. Pure.
+
+A *job* is an entry of ``backup_jobs`` and may name many hosts; a *run* is one job for one host. The bandwidth of a
+repository host is divided among the runs that it may make at once, so it is never exceeded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
+
+from ...hosts.trust import NONE
+from ..selection import read_names
+
+# What a job may say of its transfer; longhaul.fleet.transfer says what each means.
+TRANSFER = (
+    "method",
+    "encryption",
+    "trust",
+    "rsync_floor",
+    "include",
+    "exclude",
+    "checksum",
+    "compress",
+    "compress_level",
+    "streams",
+    "congestion",
+    "preserve",
+    "numeric_ids",
+    "one_file_system",
+    "delta",
+    "timeout",
+    "port",
+    "port_range",
+    "rsync_opts",
+    "ssh_ciphers",
+    "sftp_buffer_size",
+    "sftp_requests",
+    "rsyncd_module",
+    "rsyncd_user",
+    "rsyncd_password",
+)
+# What an unfinished snapshot holds is this job's alone, so nothing in it is protected, whatever is excluded today.
+NOTHING_PROTECTED = "R *"
+
+Groups = Mapping[str, Sequence[str]]
+
+
+class Repository(TypedDict):
+    """Where the snapshots of a run are."""
+
+    host: str
+    path: str
+
+
+class Source(TypedDict):
+    """A path that is backed up."""
+
+    src: str  # its contents go
+    part: str  # to this folder of the snapshot's tree; empty: to the tree itself
+
+
+class Run(TypedDict):
+    """One job for one host, as the role keeps it between its tasks."""
+
+    id: str  # host/name
+    name: str  # of the job
+    host: str
+    repository: Repository
+    sources: list[Source]
+    transfer: dict[str, object]  # options of longhaul.fleet.transfer
+    verify: str
+    keep: dict[str, object]  # the policy, as longhaul.fleet.snapshot takes it
+    timezone: str
+    shrink_limit: float  # percent
+    change_limit: float  # percent
+    check_subset: str  # empty: nothing is checked
+    check_level: str
+    stale_after: int | None  # seconds
+    priority: int
+    link: str  # that the data uses; empty: what the variables of its hosts say
+    before: list[Mapping[str, Any]]  # hooks, also those of all jobs
+    after: list[Mapping[str, Any]]
+
+
+def clients(job: Mapping[str, Any], groups: Groups) -> list[str]:
+    """Return the inventory hosts that a job backs up, each once. ``groups`` are Ansible's, with ``all``."""
+    named = [job["host"]] if job.get("host") else []
+    named += job.get("hosts") or [] if not isinstance(job.get("hosts"), str) else [job["hosts"]]
+    found: dict[str, None] = {}
+    for name in named:
+        for host in groups[name] if name in groups and name not in groups["all"] else [name]:
+            found[host] = None
+    return list(found)
+
+
+def paths(job: Mapping[str, Any]) -> list[str]:
+    """Return the paths of a job, in one form."""
+    return [os.path.normpath(path) for path in given_paths(job)]
+
+
+def given_paths(job: Mapping[str, Any]) -> list[str]:
+    """Return the paths of a job as they were written."""
+    src = job.get("src")
+    return [str(path) for path in ([src] if isinstance(src, str) else src or [])]
+
+
+def sources(job: Mapping[str, Any]) -> list[Source]:
+    """Return for each path where its contents come from, and the folder in the snapshot's tree that they go to.
+
+    The contents of a single path are the tree itself. Several have a folder each, by their last name.
+    """
+    found = paths(job)
+    parts = [""] if len(found) == 1 else [os.path.basename(path) for path in found]
+    return [{"src": path.rstrip("/") + "/", "part": part} for path, part in zip(found, parts)]
+
+
+def make_runs(
+    jobs: Sequence[Mapping[str, Any]], groups: Groups, only: Sequence[str] = (), direction: str = "pull"
+) -> list[Run]:
+    """Return the runs of jobs without problems, in their order.
+
+    ``only`` are names of jobs, of hosts, or ``host/job``; empty means all.
+    """
+    wanted = set(read_names(only))
+    runs = [_run(job, host, direction) for job in jobs for host in clients(job, groups)]
+    return [run for run in runs if not wanted or {run["id"], run["name"], run["host"]} & wanted]
+
+
+def share_bandwidth(runs: Sequence[Run], concurrency: int, bwlimit: str) -> None:
+    """Set the rate of each run. ``bwlimit`` is that of a repository host, which makes ``concurrency`` runs at once."""
+    count = Counter(run["repository"]["host"] for run in runs)
+    for run in runs:
+        at_once = max(1, min(concurrency, count[run["repository"]["host"]]))
+        run["transfer"]["bwlimit"] = _rate(bwlimit, str(run["transfer"]["bwlimit"]), at_once)
+
+
+def _rate(of_host: str, of_job: str, at_once: int) -> str:
+    """Return the rate of a run: its share, or less where the job says so. 0 is no limit."""
+    whole, own = parse_rate(str(of_host)), parse_rate(str(of_job))
+    rates = [rate for rate in (max(1, whole // at_once) if whole else 0, own) if rate]
+    return str(min(rates, default=0))
+
+
+def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
+    """Return the run of a job for a host. Its bandwidth is what the job says."""
+    transfer = {key: job[key] for key in TRANSFER if job.get(key) is not None}
+    given = job.get("filter") or []
+    rules = given.split(",") if isinstance(given, str) else list(given)  # as Ansible reads a text for a list
+    if rules or job.get("include") or job.get("exclude"):
+        transfer["filter"] = [NOTHING_PROTECTED, *rules]
+    transfer.setdefault("trust", NONE)
+    transfer["connect"] = job.get("direction") or direction
+    transfer["bwlimit"] = str(job.get("bwlimit") or 0)
+    return {
+        "id": f"{host}/{job['name']}",
+        "name": job["name"],
+        "host": host,
+        "repository": {"host": job["repository"]["host"], "path": os.path.normpath(job["repository"]["path"])},
+        "sources": sources(job),
+        "transfer": transfer,
+        "verify": job.get("verify") or "size",
+        "keep": dict(job["keep"]),
+        "timezone": job.get("timezone") or "UTC",
+        "shrink_limit": float(job.get("shrink_limit", 50)),
+        "change_limit": float(job.get("change_limit", 50)),
+        "check_subset": job.get("check_subset") or "",
+        "check_level": job.get("check_level") or "contents",
+        "stale_after": policy.span(job.get("stale_after") or "", "stale_after"),
+        "priority": int(job.get("priority") or 0),
+        "link": str(job.get("link") or ""),
+        "before": list(job.get("before") or []),
+        "after": list(job.get("after") or []),
+    }

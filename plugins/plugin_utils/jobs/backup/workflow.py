@@ -1,0 +1,491 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The workflow of a backup: one job for one host, from its claim to its record.
+
+    claim           keep other runs from making the same backup
+    owed            run the hooks after that a killed run did not come to
+    begin           begin a snapshot, or resume that of an interrupted run
+    hooks_before    stop or freeze what is backed up
+    transfer        fill the snapshot; without hooks before, the first execution of the transfer begins it
+    hooks_after     start or thaw that again, also after a failure
+    finish          complete the snapshot; the same execution lists the snapshots and prunes them
+    list            ask what snapshots there are, where finish did not come to it; the same execution prunes them
+    prune           remove snapshots by the policy, where neither came to it
+    check           read a part of the snapshots, and compare it with their manifests
+    record          write down what became of the backup, and show it
+    release         let another run make it
+
+Two tables in ``state`` decide which steps are left, also after a failure. A step that waits for something yields it to
+the scheduler. A hook that is a file of tasks ends the workflow here; the role runs the file, and the next call of the
+action goes on by the state on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ...common.units import seconds_of
+from ...fleet.claims import AlreadyClaimed, Process, claim, release
+from ...fleet.scheduler import Call, HandOver, Workflow
+from ...hosts.host_runner import HostFailed, HostRunner, LeaseLost
+from ...transfer.completion import Uncompared
+from ..hook_steps import HookRun, TasksResult, explain_failure, explain_tasks_failure, find_tasks, tell_failure
+from ..hooks import Hook, HookResult, read_hook, tell_hook
+from ..source_changes import tell_changes
+from ..workflow import JobStopped, Transfer, hook_to_end, retry, stop_alone, transfer_again, transfer_to_end
+from .hosts import BackupHosts, Filling, RepositoryBusy
+from .jobs import Run
+from .state import (
+    HOOKS_AFTER,
+    OWED,
+    OWED_HOOKS,
+    BackupRecord,
+    BackupStage,
+    BackupState,
+    BackupStep,
+    BegunSnapshot,
+    StepFailure,
+    expected_snapshots,
+    make_record,
+)
+from .store import BackupStore
+from .transfers import Expected, expect, job_of, read_transfer, tell_notes
+
+_STAGES: Mapping[BackupStep, BackupStage] = {
+    BackupStep.CLAIM: BackupStage.BEGIN,
+    BackupStep.OWED: BackupStage.BEGIN,
+    BackupStep.BEGIN: BackupStage.BEGIN,
+    BackupStep.HOOKS_BEFORE: BackupStage.HOOKS_BEFORE,
+    BackupStep.FINISH: BackupStage.FINISH,
+    BackupStep.PRUNE: BackupStage.PRUNE,
+    BackupStep.CHECK: BackupStage.CHECK,
+}
+
+_OF_HOOKS: Mapping[BackupStep, str] = {BackupStep.OWED: OWED_HOOKS, BackupStep.HOOKS_AFTER: HOOKS_AFTER}
+
+
+class BackupServices(NamedTuple):
+    """What backups use of the control node and of hosts, and the options of the run."""
+
+    hosts: Callable[[Run], BackupHosts]
+    hook_runner: Callable[[str, Hook], HostRunner]
+    transfer: Callable[[Mapping[str, Any], BackupHosts, Filling], Transfer]  # of a path, as transfers.job_of has it
+    errors: tuple[type[Exception], ...]  # that a transfer may raise, with ``details`` for its result, or without
+    store: BackupStore
+    process: Process  # that makes the backups
+    now: Callable[[], str]  # UTC, as records have it
+    tell: Callable[[str], None]  # a line for the terminal
+    report: Callable[[BackupRecord], None]  # shows what became of a backup
+    run_id: str = ""  # one run may call the action several times
+    continues: bool = False  # this call makes backups with files of tasks, whose state has to be kept
+    takeover: bool = False  # of backups that another control node makes
+    let_go: Callable[[str], None] = lambda _name: None  # other control nodes may have the backup soon
+    hook_folder: str = ""  # of files of tasks
+    tasks_results: Mapping[str, TasksResult] = MappingProxyType({})  # how files of tasks ended, by backup
+
+
+class BackupWorkflow:
+    """The steps of one backup in one call of the action."""
+
+    def __init__(self, run: Run, services: BackupServices, before: BackupRecord | None = None) -> None:
+        """Take the run, what it uses, and the record ``before`` this one."""
+        self._run, self._services, self._before = run, services, before
+        self._check = not services.store.writes
+        self.state = self._read_state()
+        self.record: BackupRecord | None = None  # once it has ended
+        self.changed = False  # by this call
+        self.diff: list[str] = []
+        self.step = BackupStep.CLAIM  # that is made now, or was made last
+        self.busy = ""  # why nothing was done: another run is at work
+        self._hosts: BackupHosts | None = None  # once a step needs them
+        self._has_met = False  # both hosts were reached
+        self._uncompared: Uncompared | None = None
+
+    def _read_state(self) -> BackupState:
+        """Return the state that an earlier call of this run has left, or that of a backup that has not begun.
+
+        A run that was killed between its hooks has left a state, too, which says that it owes those after.
+        """
+        services, run = self._services, self._run
+        found = services.store.read_state(run["id"]) if services.continues or self._has_both_hooks else None
+        if found and services.continues and found.run_id == services.run_id:
+            return found
+        state = BackupState(services.now(), services.run_id)
+        if found:
+            state.owed = found.find_owed(len(run["after"]))
+            state.hooks_run[OWED] = found.hooks_run.get(OWED if found.owed else "after", 0)
+        return state
+
+    @property
+    def id(self) -> str:
+        """The name of the backup."""
+        return self._run["id"]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether an earlier call of this run has begun the backup, so that this control node has its lease."""
+        return self._services.continues and self.state.stage is not BackupStage.BEGIN
+
+    @property
+    def _has_both_hooks(self) -> bool:
+        """Whether a hook may stop something that another one starts again."""
+        return bool(self._run["before"] and self._run["after"])
+
+    def _save(self) -> None:
+        """Keep the state for later calls, and for the next run, if this one is killed while its source is stopped."""
+        if not self.state.claim:
+            return
+        if self._services.continues:
+            self._services.store.save_state(self._run["id"], self.state)
+        elif self._has_both_hooks:
+            with contextlib.suppress(OSError):  # a full disk here must not keep a source stopped
+                self._services.store.save_state(self._run["id"], self.state)
+
+    def run(self) -> Workflow:
+        """Make the steps that are left, one after the other."""
+        steps: Mapping[BackupStep, Callable[[], Workflow]] = {
+            BackupStep.CLAIM: self._claim,
+            BackupStep.OWED: self._run_owed,
+            BackupStep.BEGIN: lambda: self._snapshots(begin=self._begin_options),
+            BackupStep.HOOKS_BEFORE: partial(self._run_hooks, "before", self._run["before"]),
+            BackupStep.TRANSFER: partial(self._retry, self._transfer),
+            BackupStep.HOOKS_AFTER: partial(self._run_hooks, "after", self._run["after"]),
+            BackupStep.FINISH: partial(self._retry, self._finish),
+            BackupStep.LIST: partial(self._retry, self._list),
+            BackupStep.PRUNE: partial(self._retry, self._prune),
+            BackupStep.CHECK: partial(self._retry, self._check_contents),
+            BackupStep.RECORD: self._record,
+            BackupStep.RELEASE: self._release,
+        }
+        try:
+            for step in BackupStep:
+                # The state after the step before decides.
+                if step not in self._find_steps():
+                    continue
+                if step in (BackupStep.BEGIN, BackupStep.HOOKS_BEFORE) and not self._run["before"]:
+                    continue  # the transfer begins the snapshot
+                self.step = step
+                self.state.stage = _STAGES.get(step, self.state.stage)
+                try:
+                    yield from stop_alone(steps[step]())
+                except JobStopped as stopped:
+                    self._note_failure(step, stopped)
+                except OSError as error:  # of the control node
+                    if self._services.continues:  # the backup goes on in the next call, by its state on disk
+                        raise
+                    self._note_failure(step, JobStopped(f"{error.filename} on the control node: {error.strerror}"))
+                    if step is BackupStep.RECORD:
+                        self._show(self._make_record())
+        finally:
+            if self._hosts is not None:
+                self._hosts.close()
+
+    def _retry(self, step: Callable[[], Workflow]) -> Workflow:
+        """Make a step, again after a failure that may pass, unless a hook has stopped something meanwhile."""
+        has_hooks = self._run["before"] or self._run["after"]
+        most = 0 if has_hooks or self.state.has_failed else None
+        yield from retry(self._run["id"], step, self._services.tell, most)
+
+    def _find_steps(self) -> tuple[BackupStep, ...]:
+        """Return the steps that are left. What another control node has is left alone, with its hooks."""
+        steps = self.state.find_steps(self._run["check_subset"])
+        if self.busy:
+            return (BackupStep.RELEASE,) if self.state.claim else ()
+        if self._hosts is not None and self._hosts.lost:
+            return tuple(step for step in steps if step in (BackupStep.RECORD, BackupStep.RELEASE))
+        return steps
+
+    def _note_failure(self, step: BackupStep, stopped: JobStopped) -> None:
+        """Note why a step failed. A list that is only asked for after another failure is none of its own.
+
+        That another run is at work already is no failure: it has its own record.
+        """
+        state, reason = self.state, str(stopped)
+        if stopped.is_held and state.stage is BackupStage.BEGIN:
+            self.busy = reason
+            self._services.tell(f"{self._run['id']}: busy: {reason}")
+        elif step is BackupStep.LIST and state.has_failed:
+            self._services.tell(f"{self._run['id']}: the snapshots cannot be listed: {reason}")
+        else:
+            name = _OF_HOOKS.get(step, state.stage.value)
+            state.failures.append(StepFailure(name, reason))
+            self._save()
+
+    # The claim, and the record
+
+    def _claim(self) -> Workflow:
+        path = self._services.store.claim_path(self._run["id"])
+        try:
+            taken = claim(path, self._services.process, "making this backup", write=not self._check)
+        except AlreadyClaimed as held:
+            raise JobStopped(str(held), is_held=True) from None
+        # If a file of tasks came between, the first call knows the run that was killed.
+        self.state.claim, self.state.ended_claim = taken.run, self.state.ended_claim or taken.ended_run
+        yield from ()
+
+    def _release(self) -> Workflow:
+        services, name = self._services, self._run["id"]
+        if self._hosts is not None:
+            self._hosts.let_expire()
+        services.let_go(name)
+        services.store.remove_state(name)
+        if not self._check:
+            release(services.store.claim_path(name), services.process)
+        yield from ()
+
+    def _record(self) -> Workflow:
+        record = self._make_record()
+        self._services.store.save(record)
+        self._show(record)
+        yield from ()
+
+    def _make_record(self) -> BackupRecord:
+        if self._hosts is not None and self._hosts.taken_over:
+            self.state.notes.append(self._hosts.taken_over)
+        return make_record(self._run, self.state, self._services.now(), self._before)
+
+    def _show(self, record: BackupRecord) -> None:
+        self.record = record
+        self._services.report(record)
+
+    # Hooks
+
+    def _run_owed(self) -> Workflow:
+        """Run the hooks after of a killed run, before anything that could keep this run from its own hooks after."""
+        run, state = self._run, self.state
+        ran = "would be run" if self._check else "were run"
+        said = f"the run of {state.owed} was killed before all its hooks after had ended; they {ran} first"
+        if said not in state.notes:
+            state.notes.append(said)
+            self._services.tell(f"{run['id']}: {said}")
+        try:
+            yield from self._require_lease()
+            yield from self._run_hooks("after", run["after"], OWED)
+        except JobStopped:
+            state.owed = ""
+            raise
+        state.owed = ""
+
+    def _require_lease(self) -> Workflow:
+        """Raise JobStopped if another control node has the backup: its own hooks start again what was stopped."""
+        if self._check:
+            return
+        try:
+            yield Call(self._reach().hold)
+        except HostFailed as error:
+            if isinstance(error, LeaseLost):
+                raise JobStopped(error.reason, is_held=True) from error
+            self._services.tell(f"{self._run['id']}: {error}")  # the source is started again all the same
+
+    def _run_hooks(self, kind: str, hooks: Sequence[Mapping[str, Any]], counter: str = "") -> Workflow:
+        """Run the hooks of a list that have not ended. Check mode runs none.
+
+        The first hook before that fails raises JobStopped. All hooks after run, and then those that failed raise it.
+        """
+        ended, failed, counter = self.state.hooks_run, self.state.hooks_failed, counter or kind
+        for number in range(ended.get(counter, 0), 0 if self._check else len(hooks)):
+            try:
+                yield from stop_alone(self._run_hook(kind, hooks[number]))
+            except JobStopped as stopped:
+                self._end_hook("failed")
+                if kind == "before":
+                    ended[counter] = len(hooks)
+                    raise
+                failed.append(str(stopped))
+            else:
+                self._end_hook("done")
+            ended[counter] = number + 1
+            self._save()
+        if kind == "after" and self._hosts is not None:
+            self._hosts.let_expire()
+        if failed:
+            self.state.hooks_failed = []
+            raise JobStopped(". ".join(failed))
+
+    def _run_hook(self, kind: str, written: Mapping[str, Any]) -> Workflow:
+        """Run one hook, or end one of which the role has run the file of tasks. Raises JobStopped if it failed."""
+        job, services, state = self._run["id"], self._services, self.state
+        sides = {"client": self._run["host"], "repository": self._run["repository"]["host"]}
+        named = str(written.get("host") or "client")
+        hook = read_hook({**written, "host": sides.get(named, named)})
+        told = tell_hook(written, host=hook.host)
+        if state.hook is None:
+            state.hook = HookRun(**told, at=services.now(), began=time.time())
+            state.hook.kind = kind
+            self._save()
+            services.tell(f"{job}: hook {kind} on {hook.host}: {told['name']}")
+            result = yield from hook_to_end(hook, hook.host, services.hook_runner)
+            reason = explain_failure(told, hook, result) if result.failed else ""
+            if hook.tasks and not reason:
+                try:
+                    yield HandOver(find_tasks(job, state.hook, hook, services.hook_folder))
+                except FileNotFoundError as error:
+                    reason = tell_failure({"msg": str(error)}, hook=told)
+        else:  # a file of tasks, which the role has run since; its tasks count what they change
+            result = HookResult()
+            reason = explain_tasks_failure(told, state.hook, services.tasks_results.get(job))
+        state.hook.rc, state.hook.changed = result.rc, result.changed
+        if reason:
+            raise JobStopped(reason)
+
+    def _end_hook(self, outcome: str) -> None:
+        """Note how the hook ended that ran."""
+        ran, self.state.hook = self.state.hook, None
+        if ran is not None:
+            ran.result, ran.ended = outcome, time.time()
+            self.state.hooks.append(ran)
+            self.changed = self.changed or ran.changed
+            code = "" if ran.rc is None else f" (rc {ran.rc})"
+            self._services.tell(f"{self._run['id']}: hook {ran.kind} {outcome}{code}: {ran.name}")
+
+    # The snapshot
+
+    @property
+    def _begin_options(self) -> Mapping[str, object]:
+        ended = {"ended_run": self.state.ended_claim} if self.state.ended_claim else {}
+        takeover = {"takeover": True} if self._services.takeover else {}
+        known = expected_snapshots(self._run, self._before)
+        return {"run": self.state.claim, **ended, **takeover, **({"expects": known} if known else {})}
+
+    def _finish(self) -> Workflow:
+        """Complete the snapshot, and do what follows in the same execution.
+
+        Where it differs from the source, both are compared as after any transfer, which may send again what differs.
+        """
+        state = self.state
+        if self._uncompared is not None:
+            yield from self._complete(self._uncompared)
+            uncompared, self._uncompared = self._uncompared, None  # until then this may be tried again
+            if state.said.finish is None or not state.said.finish.differs:
+                return
+            state.stage = BackupStage.TRANSFER
+            result = yield from transfer_again(uncompared, self._services.errors)
+            self._account(result, state.transfers.pop().src)
+            state.stage = BackupStage.FINISH
+        yield from self._complete()
+
+    def _complete(self, uncompared: Uncompared | None = None) -> Workflow:
+        run, state = self._run, self.state
+        expected = expect(state.transfers, len(run["sources"]), run["verify"], self._check)
+        if self._check and run["before"]:  # no hook has made the source
+            expected = Expected(-1, -1)
+        counted = {"expected_entries": expected.entries, "expected_bytes": expected.bytes}
+        known = {name: count for name, count in counted.items() if count >= 0}
+        limits = {"shrink_limit": run["shrink_limit"], "change_limit": run["change_limit"]}
+        options = {"run": state.claim, **limits, **known}
+        yield from self._snapshots(uncompared, finish=options, list={}, prune=self._prune_options)
+
+    def _list(self) -> Workflow:
+        """Ask what snapshots there are, and prune in the same execution, unless hooks before have failed.
+
+        A full disk may be why the backup failed, and what the policy does not keep makes room for the next run.
+        """
+        if self.state.stage in (BackupStage.BEGIN, BackupStage.TRANSFER, BackupStage.FINISH):
+            yield from self._snapshots(list={}, prune=self._prune_options)
+        else:
+            yield from self._snapshots(list={})
+
+    def _prune(self) -> Workflow:
+        yield from self._snapshots(prune=self._prune_options)
+
+    @property
+    def _prune_options(self) -> Mapping[str, object]:
+        now = seconds_of(self._services.now())
+        return {"keep": self._run["keep"], "timezone": self._run["timezone"], "control_time": now}
+
+    def _check_contents(self) -> Workflow:
+        run = self._run
+        yield from self._snapshots(check={"check_level": run["check_level"], "check_subset": run["check_subset"]})
+
+    def _snapshots(self, uncompared: Uncompared | None = None, **wishes: Mapping[str, object]) -> Workflow:
+        """Do something with the snapshots, by action with its options, and keep the answers."""
+        try:
+            hosts = self._reach()
+            is_last = next(iter(wishes), "") in ("finish", "check") and ("check" in wishes) == bool(
+                self._run["check_subset"]
+            )
+            answers = yield Call(partial(hosts.snapshots, wishes, self._check, uncompared, is_last))
+        except HostFailed as error:
+            host = self._run["repository"]["host"]
+            reason = f"{host} cannot be reached: {error.reason}" if error.unreachable else error.reason
+            is_held = isinstance(error, (LeaseLost, RepositoryBusy))
+            raise JobStopped(reason, error.unreachable, is_held) from error
+        self._keep(answers)
+
+    def _keep(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what was said of the snapshots."""
+        for answer in answers.values():
+            self.changed = self.changed or answer["changed"]
+            self.state.notes += answer["warnings"]
+            self.diff += answer["diff"]
+        self.state.said.update(answers)
+
+    def _reach(self) -> BackupHosts:
+        """Return the hosts. Raises HostFailed if one is described wrongly."""
+        if self._hosts is None:
+            self._hosts = self._services.hosts(self._run)
+        return self._hosts
+
+    # The transfers
+
+    def _transfer(self) -> Workflow:
+        """Transfer all paths. Where it is made again, those that have arrived stay as they are."""
+        for source in self._run["sources"][len(self.state.transfers) :]:
+            yield from self._transfer_path(job_of(self._run, source), source["part"])
+        self.state.stage = BackupStage.FILLED
+
+    def _transfer_path(self, job: Mapping[str, Any], part: str) -> Generator[Any, Any, None]:
+        """Transfer one path.
+
+        Changes at the source after the transfer began are not a failure: the next backup has them. A snapshot of a tree
+        in use has each file as it was at some moment.
+        """
+        try:
+            hosts = self._reach()
+        except HostFailed as error:
+            raise JobStopped(str(error)) from error
+        is_begun = self.state.said.begin is not None
+        begin = None if is_begun else self._begin_options
+        # Hooks after the transfer may take away what a comparison with the source needs.
+        compares = not part and not self._run["after"]
+        filling = Filling(hosts, self._run, part, begin, self._check, compares, self._keep_begun)
+        if is_begun:
+            self.state.stage = BackupStage.TRANSFER
+        transfers: list[Transfer] = []
+
+        def make() -> Transfer:
+            transfers.append(self._services.transfer(job, hosts, filling))
+            return transfers[0]
+
+        result, begun, may_pass = yield from transfer_to_end(job, make, self._services.errors)
+        if self.state.stage is BackupStage.BEGIN:
+            host = self._run["repository"]["host"]
+            reason = result["msg"].removeprefix(f"{host}: ")
+            is_held = bool(result.get("busy") or result.get("lease_lost"))
+            raise JobStopped(f"{host} cannot be reached: {reason}" if may_pass else reason, is_held=is_held)
+        self._has_met = self._has_met or begun
+        self._account(result, job["src"], may_pass and self._has_met)
+        self._uncompared = transfers[0].uncompared
+
+    def _keep_begun(self, answers: Mapping[str, Mapping[str, Any]]) -> BegunSnapshot:
+        self.state.stage = BackupStage.TRANSFER
+        self._keep(answers)
+        return self.state.said.begin or BegunSnapshot("")
+
+    def _account(self, result: Mapping[str, Any], src: str, may_pass: bool = False) -> None:
+        """Keep what became of a transfer. Raises JobStopped if it failed."""
+        self.changed = self.changed or bool(result.get("changed"))
+        self.diff += result.get("changes") or []
+        # No hook has made the source in check mode.
+        tolerates = ("differs", "missing") if self._check and self._run["before"] else ("differs",)
+        if result.get("failed") and tell_changes(result)["only"] not in tolerates:
+            raise JobStopped(result["msg"], may_pass)
+        self.state.transfers.append(read_transfer(result, src))
+        self.state.notes += tell_notes(result, src)

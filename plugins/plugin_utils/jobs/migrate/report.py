@@ -1,0 +1,210 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the report of a job says beside its state, and the figures of a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import entries_text
+
+from ...common.typed_json import dump_dataclass
+from ...common.units import format_seconds, seconds_of
+from ..failures import KeptFailure, ReportedFailure, keep_failures
+from ..hook_steps import HookRun
+from .advice import advice
+from .state import Downtime, MigrationState, TransferSummary
+
+_SUMS = ("entries", "bytes", "bytes_apparent", "bytes_sent", "files_deleted")
+
+
+class Totals(TypedDict, total=False):
+    """What all transfers of a job came to; empty before the first one."""
+
+    entries: int
+    bytes: int  # without holes
+    bytes_apparent: int  # with them
+    bytes_sent: int
+    files_deleted: int
+
+
+class Forecast(TypedDict, total=False):
+    """How long the source will be stopped; empty if nothing is known of that, or if it was switched over."""
+
+    seconds: float
+    lasted: str  # in words
+    why: str
+
+
+def make_report(
+    state: MigrationState,
+    warnings: Sequence[str] = (),
+    check_mode: bool = False,
+    predicted: TransferSummary | None = None,
+    deletions: str = "",
+) -> dict[str, Any]:
+    """Return the state of a job with what only reports say.
+
+    That is ``warnings``, those of them that only hold for the last pass or run as ``hints``, ``next`` and
+    ``check_mode``; ``totals`` of all transfers; the ``forecast`` of the downtime; ``downtimes`` and ``hooks`` with
+    their ``seconds``, and as ``lasted`` in words; and ``predicted`` and ``deletions`` as they were given, but empty if
+    a transfer was made since.
+    """
+    passes = state.passes
+    if predicted is None or (passes and predicted.at <= passes[-1].at):
+        predicted, deletions = None, ""
+    hints = [*state.run.notes, *([deletions] if deletions else []), *_changed_meanwhile(passes)]
+    return {
+        **state.dump(),
+        "warnings": [*hints, *(text for text in warnings if text not in hints)],
+        "hints": hints,
+        "next": advice(state),
+        "check_mode": check_mode,
+        "predicted": dump_dataclass(predicted) if predicted else {},
+        "deletions": deletions,
+        "forecast": _forecast(state, passes),
+        "totals": _totals(passes or ([predicted] if predicted else [])),
+        "downtimes": [_with_seconds(one, seconds_of(one.since), seconds_of(one.to)) for one in state.downtimes],
+        "hooks": [_with_seconds(one, one.began, one.ended) for one in state.hooks],
+    }
+
+
+def _totals(passes: Sequence[TransferSummary]) -> Totals:
+    """Return what all transfers sent and deleted together, and what the last one found at the source."""
+    if not passes:
+        return {}
+    return {
+        "entries": passes[-1].files_total,
+        "bytes": passes[-1].bytes_total,
+        "bytes_apparent": passes[-1].bytes_apparent,
+        "bytes_sent": sum(one.bytes_sent for one in passes),
+        "files_deleted": sum(one.files_deleted for one in passes),
+    }
+
+
+def _forecast(state: MigrationState, passes: Sequence[TransferSummary]) -> Forecast:
+    """Return the downtime to expect: that of the rehearsal, or the last pass again and a comparison, without hooks."""
+    rehearsal = state.phases.rehearsal
+    if state.is_switched or state.is_back:  # what goes back stops nobody
+        return {}
+    if rehearsal:
+        seconds = float(max(0, (seconds_of(rehearsal.at) or 0) - (seconds_of(rehearsal.since) or 0)))
+        return {"seconds": seconds, "lasted": _in_words(seconds), "why": f"as in the rehearsal of {rehearsal.at}"}
+    if not passes:
+        return {}
+    copied = passes[-1].duration
+    compared = _comparison_of(state, passes)
+    why = f"as long as the last pass took ({_in_words(copied)})"
+    if compared:
+        why += f" and a comparison may take ({_in_words(compared)})"
+    seconds = round(copied + compared, 1)
+    return {"seconds": seconds, "lasted": _in_words(seconds), "why": f"{why}, and the hooks besides"}
+
+
+def _comparison_of(state: MigrationState, passes: Sequence[TransferSummary]) -> float:
+    """Return the seconds that a comparison may take: as an earlier one, else as the last look, or reading both trees.
+
+    Both trees are read side by side, hardly slower than the first copy was made; that is the rate that is known.
+    """
+    wanted, found = state.run.verify, state.phases.verify or state.phases.verify_failed
+    if found and found.compared == wanted:
+        return found.duration
+    if wanted == "size":
+        return passes[-1].duration
+    rate = max((_content_rate(one) for one in passes), default=0.0)
+    return passes[-1].bytes_total / rate if wanted == "checksum" and rate else 0.0
+
+
+def _content_rate(one: TransferSummary) -> float:
+    """Return how many bytes of contents a pass sent in a second, which may be more than went over the wire."""
+    rate, content = one.throughput or 0.0, one.bytes_sent if one.bytes_content is None else one.bytes_content
+    return rate * content / one.bytes_sent if one.bytes_sent else rate
+
+
+def _in_words(seconds: float) -> str:
+    return format_seconds(int(seconds)) if seconds >= 60 else f"{round(seconds, 1):g} s"
+
+
+def _with_seconds(one: Downtime | HookRun, began: float | None, ended: float | None) -> dict[str, Any]:
+    seconds = round(max(0.0, float(ended or 0) - float(began or 0)), 1)
+    return {**dump_dataclass(one), "seconds": seconds, "lasted": _in_words(seconds)}
+
+
+def _changed_meanwhile(passes: Sequence[TransferSummary]) -> list[str]:
+    """Return what the last pass left to the next one. The final pass is strict, so it leaves nothing."""
+    changed = passes[-1].changed_meanwhile if passes else None
+    if not changed or not changed.count:
+        return []
+    return [
+        f"{entries_text(changed.count)} changed at the source during this pass, for example {changed.example}. "
+        "The next pass tries again, and the final pass, with the source stopped, brings everything"
+    ]
+
+
+class JobRecord(TypedDict):
+    """What a call of the action returns of a job, for later calls and for the figures of the run."""
+
+    name: str
+    dest_host: str
+    changed: bool
+    left: bool  # a later call has more to do with it
+    failure: dict[str, str]  # empty if it did not fail
+    switched: bool  # by this run or an earlier one
+    totals: dict[str, int]  # of all transfers; empty if there is no report of this run
+
+
+class MigrationSummary(TypedDict):
+    """The statistics of a run; a guide documents them."""
+
+    phase: str
+    check_mode: bool
+    at: str  # UTC
+    by: str
+    jobs: int
+    changed: int
+    switched_over: int
+    failed: int
+    entries: int
+    bytes: int
+    bytes_apparent: int
+    bytes_sent: int
+    files_deleted: int
+    failed_jobs: list[KeptFailure]
+    report: str
+
+
+def find_failures(records: Iterable[JobRecord]) -> list[ReportedFailure]:
+    """Return the failures of a run, in the order of its jobs."""
+    return [
+        ReportedFailure(name, f"stopped in phase {failure['phase']}", failure["reason"], failure["next"])
+        for name, failure in ((one["name"], one["failure"]) for one in records)
+        if failure
+    ]
+
+
+def summarize(
+    records: Sequence[JobRecord], phase: str, check_mode: bool, at: str, by: str, report: str
+) -> MigrationSummary:
+    """Return the figures of a run. ``report`` is the path of the report on all jobs, empty if there is none."""
+    sums = {name: sum(int(one["totals"].get(name) or 0) for one in records) for name in _SUMS}
+    failures = find_failures(records)
+    return {
+        "phase": phase,
+        "check_mode": check_mode,
+        "at": at,
+        "by": by,
+        "jobs": len(records),
+        "changed": sum(one["changed"] for one in records),
+        "switched_over": sum(one["switched"] for one in records),
+        "failed": len(failures),
+        "entries": sums["entries"],
+        "bytes": sums["bytes"],
+        "bytes_apparent": sums["bytes_apparent"],
+        "bytes_sent": sums["bytes_sent"],
+        "files_deleted": sums["files_deleted"],
+        "failed_jobs": keep_failures(failures),
+        "report": report,
+    }

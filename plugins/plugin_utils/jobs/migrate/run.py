@@ -1,0 +1,342 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One call of the action migrate_run: hosts, state files, locks and the terminal for the workflows of its jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...common.ansible_process import ansible_pid
+from ...common.memory import Memory
+from ...common.refusal import Refusal
+from ...common.units import now_text
+from ...fleet.claims import AlreadyClaimed, process_of
+from ...fleet.console import ProgressPrinter
+from ...fleet.controller import Claims, controller_id
+from ...fleet.limits import check_pairs, parse_limits
+from ...fleet.lock import Lease, Terms
+from ...fleet.lock_renewal import LeaseRenewer
+from ...fleet.progress_file import ProgressWriter
+from ...fleet.queue import Waiting, rank
+from ...fleet.scheduler import WORDS, Call, Scheduler, Workflow, pair_of, threads_of
+from ...hosts.host_runner import HostRunner
+from ...hosts.interruption import Interruption
+from ...transfer.session import Session
+from ..hook_steps import TasksHook, read_tasks_results
+from ..hooks import Hook
+from ..selection import is_wanted
+from ..sessions import FAILURES, session_of
+from .groups import Gate, Group, settle
+from .hosts import MigrationHosts
+from .job_run import Options, Services
+from .phases import Phase, Step
+from .record import record_id
+from .report import JobRecord
+from .report_text import render_report, render_summary
+from .state import HOOKS, MigrationState, firmness
+from .store import MigrationStore
+from .verify import compare_job
+from .workflow import MigrationWorkflow
+
+if TYPE_CHECKING:
+    from ansible.plugins.action import ActionBase
+
+_LIMITS = "migrate_limits"
+_FAILURES: tuple[type[Exception], ...] = (*FAILURES, OSError)
+_TAGS = {  # of the steps, by which users choose
+    **{step: f"migrate_{step.value}" for step in Step},
+    Step.REHEARSE: "migrate_cutover",
+    Step.SWITCH: "migrate_cutover",
+}
+
+
+class MigrationRun:
+    """The jobs of one call. ``close`` it."""
+
+    def __init__(
+        self,
+        action: ActionBase,
+        options: Mapping[str, Any],
+        variables: Mapping[str, Any],
+        say: Callable[[str], None],
+        write: bool,
+        jobs: Iterable[Mapping[str, Any]],
+        groups: Mapping[str, Group],
+        records: Mapping[str, JobRecord],
+    ) -> None:
+        """Take the action, its options, the variables of its task, where lines go, and the jobs of this call.
+
+        Without ``write`` (check mode) all is predicted. ``records`` are of an earlier call of the same run, empty if
+        there was none. Raises LimitError for limits that make no sense, Refusal if this control node cannot be told
+        from others, and OSError.
+        """
+        self._given, self._variables, self._say, self._check = options, variables, say, not write
+        self._jobs = {str(job["name"]): job for job in jobs}
+        self._groups, self._records = groups, records
+        self._limits = parse_limits(options["limits"], _LIMITS)
+        self._pairs = {
+            name: pair_of(job, job["src_host"], job["dest_host"], variables) for name, job in self._jobs.items()
+        }
+        check_pairs(self._pairs, self._limits, _LIMITS)
+        self._options = self._read_options()
+        self._workflows: dict[str, MigrationWorkflow] = {}
+        self._memory = Memory()
+        self.store = MigrationStore(options["folder"], writes=write)
+        self.hints: list[str] = []  # what only holds for the last pass, which a person should know
+        self._totals: dict[str, dict[str, int]] = {}
+        self._teller = ProgressPrinter(say, time.monotonic, len(self._jobs), self._phase_of, ProgressWriter())
+        self._runner = partial(HostRunner, action, task_vars=variables, roles=("migrate",))
+        try:
+            self._controller = controller_id(options["folder"], write=write)
+        except ValueError as error:
+            raise Refusal(str(error)) from None
+        self._claims = Claims(options["folder"], process_of(ansible_pid()))
+        self._keeper = LeaseRenewer(self._runner)
+
+    def _phase_of(self, name: str) -> str:
+        return self._workflows[name].step.value if name in self._workflows else ""
+
+    def close(self) -> None:
+        """Let go of connections and of the terminal."""
+        self._keeper.close()
+        self._teller.close()
+
+    def run(self, interruption: Interruption) -> tuple[list[JobRecord], list[TasksHook]]:
+        """Drive all jobs as far as this call can; return what was done, and the files of tasks that are due.
+
+        The first call brings all jobs up at once. Jobs whose hooks are files of tasks follow in later calls, one or one
+        group after the other, since nothing may hold up those whose source is stopped.
+        """
+        interruption.words = WORDS
+        units = [[*self._jobs]]
+        if self._options.continues:
+            grouped = {name: group.jobs for group in self._groups.values() for name in group.jobs}
+            units = [list(unit) for unit in dict.fromkeys(tuple(grouped.get(one, [one])) for one in self._jobs)]
+        records, due = dict(self._records), []
+        for unit in units:
+            handed_over = self._drive([name for name in unit if name in self._jobs])
+            records.update({name: self._record(self._workflows[name]) for name in unit if name in self._workflows})
+            if handed_over:
+                due = [handed_over[name] for name in unit if name in handed_over]
+                break
+        return list(records.values()), due
+
+    def compare(self, interruption: Interruption) -> list[tuple[str, Mapping[str, Any]]]:
+        """Compare the trees of all jobs, whether they were migrated here or not; remembers nothing."""
+        interruption.words = "Interrupted. Run the same command again: it compares all trees again"
+        results: dict[str, Mapping[str, Any]] = {}
+
+        def workflow(job: Mapping[str, Any]) -> Workflow:
+            name = job["name"]
+            try:
+                hosts = MigrationHosts(job, self._runner, self._terms(job))
+                state = self.store.read(name)
+                results[name] = yield Call(partial(compare_job, self._teller.tell_of_one, job, hosts, state))
+            except _FAILURES as error:
+                results[name] = {"failed": True, "msg": str(error)}
+            self._teller.ended(bool(results[name].get("failed")))
+
+        self._schedule({name: partial(workflow, job) for name, job in self._jobs.items()})
+        return [(name, results[name]) for name in self._jobs]
+
+    def _drive(self, names: Sequence[str]) -> Mapping[str, TasksHook]:
+        """Run the workflows of jobs; return the files of tasks that are due."""
+        services = self._services()
+        self._workflows.update({name: MigrationWorkflow(self._jobs[name], self._options, services) for name in names})
+
+        def workflow(name: str) -> Workflow:
+            yield from self._workflows[name].run()
+            if not self._workflows[name].result.left:
+                self._teller.ended(self._workflows[name].result.failure is not None)
+
+        return self._schedule({name: partial(workflow, name) for name in names})
+
+    def _schedule(self, workflows: Mapping[str, Callable[[], Workflow]]) -> Mapping[str, TasksHook]:
+        waiting = [
+            Waiting(
+                rank(int(self._jobs[name].get("priority") or 0), self._size(name), number),
+                name,
+                self._pairs[name],
+                is_cutover=self._options.continues,
+            )
+            for number, name in enumerate(workflows)
+        ]
+        groups = {name: group.jobs for name, group in self._groups.items()}
+        threads = threads_of(self._limits, self._variables)
+        scheduler = Scheduler(self._limits, threads, self._teller.progress, self._keeper, groups)
+        scheduler.run(waiting, workflows)
+        return scheduler.handed_over
+
+    def _record(self, workflow: MigrationWorkflow) -> JobRecord:
+        result, switch = workflow.result, workflow.state.switch
+        before = self._records.get(result.name)
+        return {
+            "name": result.name,
+            "dest_host": self._jobs[result.name]["dest_host"],
+            "changed": result.changed or bool(before and before["changed"]),
+            "left": result.left,
+            "failure": result.failure._asdict() if result.failure else {},
+            "switched": bool(switch and switch.done),
+            "totals": self._totals.get(result.name, {}),
+        }
+
+    @property
+    def diffs(self) -> dict[str, list[str]]:
+        """The changes of each job, for ``--diff``."""
+        return {name: workflow.result.diff for name, workflow in self._workflows.items()}
+
+    def _read_options(self) -> Options:
+        given = self._given
+        hooks = {kind: given[kind] for kind in HOOKS}
+        continues = given["part"] == "continue"
+        return Options(
+            phase=Phase(given["phase"]),
+            steps={step for step, tag in _TAGS.items() if self._is_wanted(tag)},
+            started_by=given["started_by"],
+            check_mode=self._check,
+            manage_packages=given["manage_packages"] and self._is_wanted("migrate_preflight", "migrate_packages"),
+            preflight_predict=given["preflight_predict"],
+            reset=given["reset"],
+            allow_delete=given["allow_delete"],
+            sync_short_enough=given["sync_short_enough"],
+            sync_max_passes=given["sync_max_passes"],
+            takeover=given["takeover"] and not continues,
+            run_id=given["run_id"],
+            compares_first=given["verify_when"] == "before_switch",
+            hooks=hooks,
+            hook_folder=given["hook_folder"],
+            groups={name: group.jobs for name, group in self._groups.items()},
+            hands_over=() if continues else self._with_tasks(hooks),
+            tasks_results=read_tasks_results(given["tasks_results"]),
+            continues=continues,
+        )
+
+    def _with_tasks(self, hooks: Mapping[str, Sequence[Mapping[str, Any]]]) -> set[str]:
+        """Return the jobs that have hooks which are files of tasks, and the jobs of their groups."""
+        found = {
+            name
+            for name, job in self._jobs.items()
+            if any(hook.get("tasks") for kind in HOOKS for hook in (*hooks[kind], *(job.get(kind) or ())))
+        }
+        return found.union(*(group.jobs for group in self._groups.values() if found & set(group.jobs)))
+
+    def _is_wanted(self, *tags: str) -> bool:
+        """Return whether the user's tags leave what has these."""
+        run, skip = (self._variables.get(name) or [] for name in ("ansible_run_tags", "ansible_skip_tags"))
+        return is_wanted(tags, list(run) or ["all"], list(skip))
+
+    def _size(self, name: str) -> float:
+        """Return the bytes of a job's tree by its state, 0 if there is none."""
+        try:
+            state = self.store.read(name)
+        except (OSError, ValueError):  # which the job itself says
+            return 0.0
+        preflight = state.phases.preflight if state else None
+        known = (state.phases.seed if state else None) or (preflight.predicted if preflight else None)
+        return float(known.bytes_total) if known else 0.0
+
+    # What the workflows use
+
+    def _services(self) -> Services:
+        return Services(
+            hosts=self._hosts,
+            transfer=self._transfer,
+            compare=partial(compare_job, self._teller.tell_of_one),
+            errors=FAILURES,
+            store=self.store,
+            now=now_text,
+            tell=self._teller.note,
+            report=self._report,
+            hook_runner=self._hook_runner,
+            decide_group=self._decide_group,
+            claim=self._claim,
+            release=self._release,
+        )
+
+    def _hook_runner(self, host: str, hook: Hook) -> HostRunner:
+        return self._runner(host, become=hook.become, no_log=hook.hidden)
+
+    def _terms(self, job: Mapping[str, Any]) -> Terms:
+        return Terms(
+            job=job["name"],
+            host=job["dest_host"],
+            identity=record_id(MigrationState.fresh(job).identity),
+            holder=self._controller,
+            who=self._options.started_by,
+            life=self._given["lease_seconds"],
+            takeover=self._options.takeover,
+        )
+
+    def _hosts(self, job: Mapping[str, Any]) -> MigrationHosts:
+        """Return both hosts of a job, with its lease unless nothing may change."""
+        options, terms = self._options, self._terms(job)
+        if self._check or options.phase is Phase.PREFLIGHT:  # which change nothing, not even a lease
+            return MigrationHosts(job, self._runner, terms)
+        firm = firmness(self._workflows[job["name"]].state, options.reset and not options.continues)
+        lease = Lease(terms, firm, held=options.continues)
+        self._keeper.add(job["name"], lease)
+        return MigrationHosts(job, self._runner, terms, lease)
+
+    def _claim(self, job: str) -> str:
+        """Claim a job against other runs here; return which one has it, empty if none does."""
+        try:
+            self._claims.take(job)
+        except AlreadyClaimed as held:
+            return str(held)
+        return ""
+
+    def _release(self, job: str, record: Mapping[str, object] | None) -> None:
+        """Let other runs have a job, here and elsewhere, once its destination has kept a record of it."""
+        self._claims.release(job)
+        self._keeper.release(job, record)
+
+    def _decide_group(self, group: str, gate: Gate, waiting: Sequence[str]) -> Mapping[str, str]:
+        """Decide for a group at a gate, write that down for all members, and return why those do not go on."""
+        states = {name: self._state_of(name) for name in self._groups[group].jobs}
+        commits = self._options.phase is Phase.CUTOVER
+        obstacles = settle(states, self._options.run_id, gate, now_text(), commits)
+        for state in states.values():
+            if state is not None:
+                self.store.save(state)
+        return {name: obstacles[name] for name in waiting}
+
+    def _state_of(self, name: str) -> MigrationState | None:
+        """Return the state of a job, None if it has none that can be read."""
+        if name in self._workflows:
+            return self._workflows[name].state
+        try:
+            return self.store.read(name)
+        except (OSError, ValueError):
+            return None
+
+    def _transfer(
+        self, job: Mapping[str, Any], hosts: MigrationHosts, check: bool, limit: int | None, collect: bool, verify: str
+    ) -> Session:
+        """Return a transfer of a job as its session; ``limit`` is the role's own limit of deletions.
+
+        Its destination takes over, so nothing may be lost there with the power; and the less is not on its disk after
+        a pass, the shorter the last one takes.
+        """
+        max_delete, sync = job.get("max_delete", limit), job.get("sync") or "data"
+        own = {"verify": verify, "max_delete": max_delete, "sync": sync, "collect": collect}
+        is_last = verify == (job.get("verify") or "checksum")  # the comparison after which nothing is compared
+        state = self._state_of(job["name"])
+        expects = state.passes[-1].files_total if state is not None and state.passes else 0
+        return session_of(job, hosts, check, self._teller.tell_of_one, self._memory, is_last, expects=expects, **own)
+
+    def _report(self, report: Mapping[str, Any]) -> None:
+        self.store.report(report["name"], report, render_report(report))
+        self._totals[report["name"]] = dict(report["totals"])
+        self.hints += [f"{report['name']}: {hint}" for hint in report["hints"]]
+        if not self._teller.is_many:
+            for line in render_summary(report):
+                self._say(line)
+            return
+        failure = report["failure"]
+        ended = f"stopped in {failure['phase']}" if failure else ", ".join(report["phases"]) or "nothing done"
+        self._say(f"{report['name']}: {ended}")

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report of a restore. Its file also records an incomplete restore, so that a rerun resumes it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypedDict
+
+from ...common.host_text import markdown_code, markdown_list, markdown_text
+from ...common.units import format_bytes, format_size
+from ..snapshot_answers import ShownProblem
+
+_LONGEST = 500  # characters of a failure in the statistics of Ansible
+_KEPT = (
+    *("method", "encrypted", "trust", "bytes_apparent", "bytes_total", "bytes_content", "bytes_sent", "files_total"),
+    *("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "resumed"),
+    *("verified", "preserved", "duration", "phases", "throughput", "failure"),
+)
+
+_STATES = {"begun": "Begun", "failed": "**Failed**", "restored": "Restored"}
+_CHECKS = {
+    "contents": "by content",
+    "files": "by names, sizes and attributes",
+    "structure": "the manifest is whole",
+    "": "it has none that can be used",
+}
+
+# "from" is a keyword of Python
+Identity = TypedDict(
+    "Identity",
+    {"repository": str, "from": str, "job": str, "snapshot": str, "path": str, "to": str, "dest": str},
+)
+
+
+@dataclass(frozen=True)
+class RestoreReport:
+    """The report for programs, as its file has it."""
+
+    identity: Identity
+    over: bool
+    delete: bool
+    why: str  # this snapshot
+    snapshot_state: str
+    checked: str
+    problems: Sequence[ShownProblem]
+    problems_total: int
+    check_mode: bool
+    state: str = "begun"  # begun, failed or restored
+    at: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)  # of the transfer, or the failure
+    warnings: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the files, the same for each run of the same restore."""
+        identity = self.identity
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        return f"{identity['from']}-{identity['job']}-{identity['snapshot']}-{digest[:8]}"
+
+    def dump(self) -> Mapping[str, object]:
+        """Return the report as JSON holds it."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """Return the report for people, in Markdown."""
+        identity, result, problems = self.identity, self.result, self.problems
+        begun = "Would be restored" if self.state == "restored" and self.check_mode else _STATES[self.state]
+        source = f"{markdown_code(identity['path'] or 'all')} of {identity['snapshot']} ({self.why})"
+        dest = f"{identity['to']}:{markdown_code(identity['dest'])}{', over what was there' if self.over else ''}"
+        lines = [
+            f"# Restore of {identity['from']}, {identity['job']}",
+            "",
+            f"{begun} ({self.at}): {source} to {dest}",
+        ]
+        if "failure" in result:
+            lines += ["", markdown_text(result["failure"])]
+        elif self.state == "restored":
+            lines += ["", _figures(result), ""]
+            if not self.check_mode:
+                verified = "by content and attributes" if result["verified"] == "checksum" else "by size and attributes"
+                lines.append(
+                    f"Compared with the snapshot {verified}: the same. Before that the snapshot was compared with its "
+                    f"manifest: {_CHECKS[self.checked]}."
+                )
+        if problems:
+            lines += ["", f"**Damaged in the snapshot** ({self.problems_total}):", "", *map(_problem, problems)]
+        return "\n".join([*lines, *markdown_list("Warnings", self.warnings), ""])
+
+    def summary(self, path: str) -> Mapping[str, object]:
+        """Return the figures for the statistics of Ansible. ``path`` is that of the report for people."""
+        counts = {"entries": "files_total", "bytes": "bytes_total"}
+        counts.update({name: name for name in ("bytes_apparent", "bytes_sent")})
+        return {
+            **{name: self.result.get(member, 0) for name, member in counts.items()},
+            "state": self.state,
+            "check_mode": self.check_mode,
+            "at": self.at,
+            "identity": self.identity,
+            "failure": str(self.result.get("failure", ""))[:_LONGEST],
+            "report": "" if self.check_mode else path,
+        }
+
+
+def keep_result(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the members of a transfer's result that the report has."""
+    return {name: result[name] for name in _KEPT if name in result}
+
+
+def _figures(result: Mapping[str, Any]) -> str:
+    counts = {"files_created": "created", "files_updated": "replaced", "attributes_changed": "with attributes set"}
+    counts.update({"files_deleted": "deleted", "files_unchanged": "as they were"})
+    size = format_size(result["bytes_total"], result.get("bytes_apparent", 0))
+    done = ", ".join(f"{result[name]} {word}" for name, word in counts.items())
+    sent = f"{format_bytes(result['bytes_sent'])} sent in {round(result['duration'], 1)} s"
+    method = f"method {result['method']}{'' if result['encrypted'] else ', not encrypted'}"
+    return f"{result['files_total']} entries, {size}: {done}; {sent} ({method})."
+
+
+def _problem(one: ShownProblem) -> str:
+    path = "the snapshot itself" if one["path"] is None else markdown_code(one["path"])
+    intact = f"; intact in {markdown_text(', '.join(one['intact_in']))}" if one["intact_in"] else ""
+    return f"- {path}: {markdown_text(one['detail'])}{intact}"

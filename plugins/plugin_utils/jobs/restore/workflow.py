@@ -1,0 +1,262 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps of a restore, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.json_shape import WrongShape, as_object, optional
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
+from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
+
+from ...common.argument_spec import spec_from_documentation, validate_options
+from ...common.files import Folder
+from ...common.host_text import harmless, one_line
+from ...common.memory import Memory
+from ...common.refusal import Refusal
+from ...common.units import now_text
+from ...hosts.host_runner import ControllerGone, HostFailed, HostRunner, fails_alone
+from ...hosts.interruption import Interruption
+from ...hosts.trust import NONE, decide_trust
+from ...transfer.report import TransferError
+from ...transfer.result import Result
+from ...transfer.session import Session
+from ..sessions import FAILURES
+from ..snapshot_answers import SnapshotInfo, parse_snapshots
+from .choose import ChosenSnapshot, choose
+from .plan import (
+    SnapshotCheck,
+    Target,
+    accept_destination,
+    accept_snapshot,
+    failure_of_snapshot,
+    find_target,
+    must_predict,
+    parse_check,
+    refuse_occupied,
+)
+from .report import RestoreReport, keep_result
+from .request import RestoreOptions, RestoreRequest
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import (
+        InspectDestination,
+        InspectSnapshot,
+        SnapshotStep,
+        Step,
+    )
+
+T = TypeVar("T")
+_CHANGES = ("files_created", "files_updated", "files_deleted", "attributes_changed")
+
+
+class RestoreWorkflow:
+    """One restore, from the choice of the snapshot to the report."""
+
+    def __init__(
+        self,
+        request: RestoreRequest,
+        options: RestoreOptions,
+        repository: HostRunner,
+        host: HostRunner,
+        folder: Folder,
+        say: Callable[[str], None],
+        interruption: Interruption,
+        *,
+        check: bool,
+        diff: bool,
+        by: str = "",
+    ) -> None:
+        """Take the runners of the host with the snapshots and of the host that receives the files.
+
+        ``folder`` has the reports, ``say`` shows a line, ``by`` is who restores.
+        """
+        self.summary: Mapping[str, object] = {}  # figures of a restore that has ended
+        self._request, self._options = request, options
+        self._repository, self._host = repository, host
+        self._folder, self._say, self._interruption = folder, say, interruption
+        self._check, self._diff, self._by = check, diff, by
+
+    def run(self) -> Result:
+        """Restore, and return the result of the transfer. Raises OSError and what a transfer raises."""
+        options, host = self._options, self._host.name
+        snapshot = self._choose_snapshot()
+        self._say(f"{snapshot.name}, {snapshot.why}")
+        found = self._check_snapshot(snapshot)
+        warning = accept_snapshot(found, snapshot.name, options.damaged)
+        if warning:
+            self._say(warning)
+        target = find_target(self._request, options, snapshot.name, found.kind)
+        is_free = self._inspect_destination(target)
+        report = self._make_report(snapshot, found, target)
+        earlier = "" if is_free else self._read_state(report)
+        if must_predict(options.over, is_free, earlier) and self._would_change(target, found.kind):
+            raise refuse_occupied(host, target.occupies, found.kind)
+        self._write(report)
+        try:
+            # Over existing files, size and time do not prove that a file is the same.
+            result = self._transfer(target, options.over, options.delete, options.verify, self._check)
+            failure = failure_of_snapshot(result, target.dest)
+            if failure:
+                raise TransferError(failure, result)
+        except ControllerGone:
+            raise
+        except FAILURES as error:
+            failure = harmless(str(error))
+            self._end(replace(report, state="failed", result={"failure": failure}))
+            raise TransferError(
+                f"The restore is not complete: {failure}. The snapshot is unchanged. Fix the cause and run the same "
+                "command again to resume it",
+                getattr(error, "details", None),
+            ) from error
+        warnings = result.get("warnings", [])
+        is_noted = not self._check and any(result.get(name) for name in _CHANGES)
+        unnoted = self._note_restore(snapshot.name, target) if is_noted else ""
+        warnings = [*warnings, *([unnoted] if unnoted else [])]
+        self._end(replace(report, state="restored", result=keep_result(result), warnings=warnings))
+        return result
+
+    # Questions to the hosts
+
+    def _choose_snapshot(self) -> ChosenSnapshot:
+        step: SnapshotStep = {"do": "snapshot", "action": "list", "place": self._place, "options": {}}
+        snapshots = _ask(self._repository, step, self._parse_list)
+        try:
+            return choose(snapshots, self._options.when, self._options.timezone)
+        except Refused as refused:
+            raise Refusal(f"Nothing was restored: {refused}") from None
+
+    def _parse_list(self, answer: object) -> list[SnapshotInfo]:
+        said = as_object(answer, "its answer")
+        refused = optional(said, "refused", str)
+        if refused is not None:
+            raise HostFailed(refused, self._repository.name)
+        return parse_snapshots(said.get("snapshots"))
+
+    def _check_snapshot(self, snapshot: ChosenSnapshot) -> SnapshotCheck:
+        level = self._options.check
+        step: InspectSnapshot = {
+            "do": "inspect_snapshot",
+            "place": self._place,
+            "name": "unfinished" if snapshot.state == "unfinished" else snapshot.name,
+            "path": self._request.path,
+            "level": level,
+        }
+        return _ask(self._repository, step, lambda said: parse_check(said, level))
+
+    def _note_restore(self, name: str, target: Target) -> str:
+        """Enter the restore in the history of the snapshots; return why that failed, empty if it did not."""
+        what = f"{self._request.path or 'all'} to {self._host.name}:{target.occupies}"
+        options = {"name": name, "why": what, "by": self._by}
+        step: SnapshotStep = {"do": "snapshot", "action": "restored", "place": self._place, "options": options}
+        try:
+            refused = _ask(self._repository, step, lambda said: optional(as_object(said, "it"), "refused", str))
+        except ControllerGone:
+            raise
+        except HostFailed as error:
+            refused = error.reason
+        return f"the restore is not in the history of the snapshots: {one_line(refused)}" if refused else ""
+
+    def _inspect_destination(self, target: Target) -> bool:
+        """Return whether nothing is in the way. Raise Refusal for a destination in the repository."""
+        step: InspectDestination = {
+            "do": "inspect_destination",
+            "repository": self._request.repository,
+            "dest": target.dest,
+            "occupies": target.occupies,
+        }
+        return _ask(self._host, step, lambda said: accept_destination(said, self._request, target))
+
+    @property
+    def _place(self) -> list[str]:
+        return [self._request.repository, self._request.client, self._request.job]
+
+    # Transfers
+
+    def _would_change(self, target: Target, kind: str) -> bool:
+        """Predict whether the restore would change the content of its destination; unknown counts as a change."""
+        try:
+            predicted = self._transfer(target, True, kind == "directory", "none", check=True)
+        except ControllerGone:
+            raise
+        except FAILURES:
+            return True
+        if self._check and self._diff:
+            for line in predicted["changes"]:
+                self._say(line)
+        return any(predicted.get(name) for name in _CHANGES)
+
+    def _transfer(self, target: Target, checksum: bool, delete: bool, verify: str, check: bool) -> Result:
+        source, dest = self._repository, self._host
+        chosen = {name: value for name, value in self._options.transfer.items() if value is not None}
+        ends = {"src_host": source.name, "src": target.src, "dest_host": dest.name, "dest": target.dest}
+        own = {"checksum": checksum, "delete": delete, "verify": verify}
+        given = {"trust": NONE, "sync": "data", **chosen, **ends, **own}
+        spec = spec_from_documentation(DOCUMENTATION)
+        options = validate_options(given, spec, (("port", "port_range"),), "restore_transfer")
+        trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
+        session = Session(source, dest, {**options, "trust": trust}, check, self._say, self._interruption, Memory())
+        return fails_alone(session.run)
+
+    # Reports
+
+    def _make_report(self, snapshot: ChosenSnapshot, found: SnapshotCheck, target: Target) -> RestoreReport:
+        request = self._request
+        return RestoreReport(
+            identity={
+                "repository": f"{request.repository_host}:{request.repository}",
+                "from": request.client,
+                "job": request.job,
+                "snapshot": snapshot.name,
+                "path": request.path,
+                "to": request.to,
+                "dest": target.dest,
+            },
+            over=self._options.over,
+            delete=self._options.delete,
+            why=snapshot.why,
+            snapshot_state=snapshot.state,
+            checked=found.checked,
+            problems=found.problems,
+            problems_total=found.problems_total,
+            check_mode=self._check,
+        )
+
+    def _read_state(self, report: RestoreReport) -> str:
+        """Return the state in the report of the last run of the same restore, empty if there was none."""
+        name = f"{report.name}.json"
+        try:
+            return str(self._folder.read(name, "report of a restore").get("state", ""))
+        except (OSError, ValueError) as error:
+            raise Refusal(
+                f"Nothing was restored: {self._folder.path_of(name)} cannot be read: {error}. Remove it: then the "
+                "destination is compared with the snapshot"
+            ) from None
+
+    def _end(self, report: RestoreReport) -> None:
+        """Write and show the last report of a run."""
+        ended = self._write(report)
+        for line in ended.text().splitlines():
+            self._say(line)
+        self.summary = ended.summary(self._folder.path_of(f"{ended.name}.md"))
+
+    def _write(self, report: RestoreReport) -> RestoreReport:
+        """Write a report with the current time, and return it."""
+        now = replace(report, at=now_text())
+        self._folder.save(f"{now.name}.json", now.dump())
+        self._folder.write(f"{now.name}.md", now.text())
+        return now
+
+
+def _ask(runner: HostRunner, step: Step, parse: Callable[[object], T]) -> T:
+    """Return the parsed answer of a host. Raises HostFailed, and what ``parse`` raises but WrongShape."""
+    (answer,) = runner.run(step)
+    try:
+        return parse(answer)
+    except WrongShape as error:
+        raise HostFailed(f"its answer cannot be read: {error}", runner.name) from error

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sizes and rates, written and read."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common import units
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.status import parse_progress
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1288490188, "1.2 GiB"), (5 * 2**50, "5120.0 TiB")]
+)
+def test_bytes_are_written(count, text):
+    assert units.format_bytes(count) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00:00"), (83.9, "0:01:23"), (183600, "2d 3:00:00")])
+def test_times_are_written(seconds, text):
+    assert units.format_seconds(seconds) == text
+
+
+def test_progress_says_share_rate_and_time_left():
+    progress = parse_progress({"bytes_done": 2**30, "bytes_total": 4 * 2**30, "files_done": 7})
+    line = units.progress_line("a -> b", progress, 2**28)
+    assert line == "a -> b: 1.0 GiB of 4.0 GiB (25 %), 7 files, 256.0 MiB/s, 0:00:12 left"
+
+
+def test_progress_promises_nothing_that_is_not_known():
+    assert "left" not in units.progress_line("a -> b", parse_progress({"bytes_done": 5, "phase": "scanning"}), 0.0)
+    known = parse_progress({"bytes_done": 5, "bytes_total": 9})
+    assert units.progress_line("a -> b", known, 0.0) == "a -> b: 5 B of 9 B (55 %), 0 files, 0 B/s"
+    assert units.progress_line("a -> b", known, None) == "a -> b: 5 B of 9 B (55 %), 0 files"
+
+
+@pytest.mark.parametrize(
+    "seconds, said",
+    [
+        (0, "0s"),
+        (59.9, "59s"),
+        (60, "1m00s"),
+        (3599, "59m59s"),
+        (3600, "1h00m"),
+        (90000, "1d01h"),
+        (1e7, "115d"),
+        (1e12, "99999d"),
+    ],
+)
+def test_times_are_written_in_six_characters(seconds, said):
+    assert units.short_time(seconds) == said

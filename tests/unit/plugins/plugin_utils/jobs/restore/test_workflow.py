@@ -1,0 +1,240 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps of a restore, with hosts and transfers of the test."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import names
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.files import Folder
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.host_runner import ControllerGone, HostFailed
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.hosts.interruption import Interruption
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore import workflow
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.restore.request import RestoreRequest
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.report import TransferError
+from ansible_collections.longhaul.fleet.tests.unit.plugins.plugin_utils.jobs.restore.options import make_options
+
+NAME = names.name_of(int(time.time()) - 3600)
+SNAPSHOT = {"name": NAME, "state": "complete", "time": "2026-11-21T17:30:09Z", "age": 3600, "reason": ""}
+LISTED = {"snapshots": [SNAPSHOT]}
+INTACT = {"kind": "directory", "checked": "contents", "problems": [], "problems_total": 0}
+FREE = {"overlaps": False, "dest": "/srv/data.back", "free": True}
+COUNTS = ("files_created", "files_updated", "files_deleted", "files_unchanged", "attributes_changed", "vanished")
+MADE = {**dict.fromkeys(COUNTS, 0), "bytes_total": 5, "bytes_apparent": 5, "bytes_sent": 5, "files_total": 2}
+RESULT = {**MADE, "duration": 1.0, "method": "stream", "encrypted": True, "verified": "checksum", "changes": ["+ a"]}
+
+
+class Bench:
+    """A workflow, the answers of its hosts by step, and the results of its transfers, the real one last."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "reports"
+        self.answers: dict[str, Any] = {
+            "snapshot": LISTED,
+            "inspect_snapshot": INTACT,
+            "inspect_destination": FREE,
+        }
+        self.results: list[Any] = [RESULT]
+        self.transfers: list[tuple[dict[str, Any], bool, str]] = []
+        self.shown: list[str] = []
+        self.summary: Any = None
+        self.noted: list[Any] = []  # in the history of the snapshots
+        self.note_answer: Any = {"changed": True, "warnings": []}
+
+    def runner(self, name: str) -> Any:
+        """Return a runner of a host."""
+        return SimpleNamespace(name=name, variables={}, run=lambda step: [self._answer(step)])
+
+    def _answer(self, step: Any) -> Any:
+        if step.get("action") == "restored":
+            self.noted.append(step["options"])
+            return self.note_answer
+        return self.answers[step["do"]]
+
+    def session(self, _source: Any, _dest: Any, options: Any, check: bool, *_others: Any) -> Any:
+        """Return a transfer."""
+        return SimpleNamespace(run=lambda: self._transfer(options, check))
+
+    def _transfer(self, options: Any, check: bool) -> Any:
+        self.transfers.append((options, check, self.state))
+        result = self.results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return dict(result)
+
+    def run(self, check: bool = False, **given: Any) -> Any:
+        """Restore, and return the result."""
+        made = workflow.RestoreWorkflow(
+            RestoreRequest("vault", "/srv/backup", "web1", "data", "", "web1", "/srv/data"),
+            make_options(dest="/srv/data.back", **given),
+            self.runner("vault"),
+            self.runner("web1"),
+            Folder(str(self.folder), writes=not check),
+            self.shown.append,
+            Interruption(),
+            check=check,
+            diff=True,
+            by="ada@control1",
+        )
+        try:
+            return made.run()
+        finally:
+            self.summary = made.summary
+
+    @property
+    def state(self) -> str:
+        """The state in the report."""
+        return str(self.report.get("state", ""))
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The report for programs; there is one for people, too."""
+        found = list(self.folder.glob("*.json"))
+        assert [path.with_suffix(".md") for path in found] == list(self.folder.glob("*.md"))
+        return json.loads(found[0].read_text()) if found else {}
+
+
+@pytest.fixture(name="bench")
+def _bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    bench = Bench(tmp_path)
+    monkeypatch.setattr(workflow, "Session", bench.session)
+    return bench
+
+
+def test_a_restore_beside(bench: Bench) -> None:
+    assert bench.run(transfer={"bwlimit": "1M", "trust": None, "sync": None}) == RESULT
+    ((options, check, state),) = bench.transfers
+    assert (check, state, bench.state) == (False, "begun", "restored")
+    chosen = (
+        "src_host",
+        "src",
+        "dest_host",
+        "dest",
+        "trust",
+        "sync",
+        "checksum",
+        "delete",
+        "verify",
+        "bwlimit",
+        "wait",
+    )
+    assert [options[name] for name in chosen] == [
+        *("vault", f"/srv/backup/web1/data/{NAME}/data/", "web1", "/srv/data.back", "none", "data"),
+        *(False, False, "checksum", "1M", True),
+    ]
+    assert bench.shown[0] == f"{NAME}, the newest" and bench.shown[1] == "# Restore of web1, data"
+    assert bench.summary["state"] == "restored" and bench.summary["entries"] == 2 and bench.summary["bytes"] == 5
+    assert Path(bench.summary["report"]).exists()
+    assert bench.report["result"]["method"] == "stream" and "changes" not in bench.report["result"]
+
+
+def test_the_history_of_the_snapshots_says_who_restored(bench: Bench) -> None:
+    bench.run()
+    assert not bench.noted, "a rerun that finds nothing to do changes nothing"
+    restored = {**RESULT, "files_created": 2}
+    bench.results.append(restored)
+    bench.run()
+    assert bench.noted == [{"name": NAME, "why": "all to web1:/srv/data.back", "by": "ada@control1"}]
+    assert bench.report["warnings"] == []
+    bench.results.append(restored)
+    bench.note_answer = {"refused": "the repository is read-only"}
+    assert bench.run() == restored
+    (warning,) = bench.report["warnings"]
+    assert warning == "the restore is not in the history of the snapshots: the repository is read-only"
+
+
+def test_check_mode_predicts_and_writes_nothing(bench: Bench) -> None:
+    bench.run(check=True, over=True, delete=True)
+    ((options, check, _state),) = bench.transfers
+    assert check and options["checksum"] and options["delete"] and not bench.folder.exists() and not bench.noted
+    assert bench.summary["report"] == "" and bench.summary["check_mode"]
+    assert any("Would be restored" in line for line in bench.shown)
+
+
+@pytest.mark.parametrize(
+    "error", [Refusal("no room"), HostFailed("no room"), TransferError("no room", dict(RESULT)), TypeError("no room")]
+)
+def test_a_failure_is_written_down_and_resumed_without_a_prediction(bench: Bench, error: Exception) -> None:
+    bench.results = [error, RESULT]
+    with pytest.raises(TransferError, match="^The restore is not complete: .*no room.* to resume it$") as failed:
+        bench.run()
+    assert failed.value.details == getattr(error, "details", None)
+    assert bench.state == "failed" and "no room" in bench.summary["failure"]
+    bench.answers["inspect_destination"] = {**FREE, "free": False}
+    bench.run()
+    assert [check for _options, check, _state in bench.transfers] == [False, False] and bench.state == "restored"
+
+
+def test_a_run_that_is_killed_is_resumed_without_a_prediction(bench: Bench) -> None:
+    bench.results = [ControllerGone("killed"), RESULT]
+    with pytest.raises(ControllerGone):
+        bench.run()
+    assert bench.state == "begun" and not bench.summary
+    bench.answers["inspect_destination"] = {**FREE, "free": False}
+    bench.run()
+    assert [check for _options, check, _state in bench.transfers] == [False, False]
+
+
+@pytest.mark.parametrize("predicted", [{**RESULT, "files_updated": 1}, HostFailed("lost"), TransferError("failed")])
+def test_other_content_is_left_alone(bench: Bench, predicted: Any) -> None:
+    bench.answers["inspect_destination"] = {**FREE, "free": False}
+    bench.results = [predicted]
+    with pytest.raises(Refusal, match="restore_over=true"):
+        bench.run(check=True)
+    ((options, check, _state),) = bench.transfers
+    assert check and options["checksum"] and options["delete"] and options["verify"] == "none"
+    assert ("+ a" in bench.shown) == isinstance(predicted, dict) and not bench.summary
+
+
+def test_a_complete_restore_is_predicted_and_made_again(bench: Bench) -> None:
+    bench.run()
+    bench.answers["inspect_destination"] = {**FREE, "free": False}
+    bench.results = [RESULT, RESULT]
+    bench.run()
+    assert [(check, state) for _options, check, state in bench.transfers[1:]] == [(True, "restored"), (False, "begun")]
+    assert "+ a" not in bench.shown, "a prediction of a real run is for that run only"
+
+
+def test_a_damaged_report_is_named(bench: Bench) -> None:
+    bench.run()
+    (path,) = bench.folder.glob("*.json")
+    path.write_text("{")
+    bench.answers["inspect_destination"] = {**FREE, "free": False}
+    with pytest.raises(Refusal, match=f"{path} cannot be read"):
+        bench.run()
+
+
+@pytest.mark.parametrize(
+    "step, answer, words",
+    [
+        ("snapshot", {"refused": "there is no repository"}, "vault: there is no repository"),
+        ("snapshot", {"snapshots": [1]}, "vault: its answer cannot be read"),
+        ("snapshot", {"snapshots": []}, "Nothing was restored: there is no complete snapshot"),
+        ("inspect_snapshot", {**INTACT, "kind": "socket"}, "vault: its answer cannot be read"),
+        ("inspect_snapshot", {**INTACT, "problems_total": 1}, "not all is as it was"),
+        ("inspect_snapshot", {**INTACT, "kind": "other"}, "symbolic link or a special file"),
+        ("inspect_destination", {}, "web1: its answer cannot be read"),
+        ("inspect_destination", {**FREE, "overlaps": True}, "could spoil the snapshots"),
+    ],
+)
+def test_nothing_begins_after_such_an_answer(bench: Bench, step: str, answer: Any, words: str) -> None:
+    bench.answers[step] = answer
+    with pytest.raises((Refusal, HostFailed), match=words):
+        bench.run()
+    assert not bench.transfers and not bench.folder.exists() and not bench.summary
+
+
+def test_a_snapshot_that_changes_meanwhile_is_a_failure(bench: Bench) -> None:
+    bench.results = [{**RESULT, "vanished": 2}]
+    with pytest.raises(TransferError, match="2 files were gone") as failed:
+        bench.run()
+    assert failed.value.details == {**RESULT, "vanished": 2} and bench.state == "failed"
