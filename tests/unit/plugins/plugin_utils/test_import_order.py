@@ -21,11 +21,12 @@ ORDER: dict[str, set[str]] = {
     "hosts": {"common"},
     "transfer": {"hosts", "common"},
     "fleet": {"transfer", "hosts", "common"},
-    "jobs": {"fleet", "transfer", "hosts", "common"},
-    "jobs.migrate": {"jobs", "fleet", "transfer", "hosts", "common"},
+    "benchmark": {"transfer", "hosts", "common"},
+    "jobs": {"benchmark", "fleet", "transfer", "hosts", "common"},
+    "jobs.migrate": {"jobs", "benchmark", "fleet", "transfer", "hosts", "common"},
     "jobs.backup": {"jobs", "fleet", "transfer", "hosts", "common"},
     "jobs.restore": {"jobs", "jobs.backup", "fleet", "transfer", "hosts", "common"},
-    "actions": {"jobs", "fleet", "transfer", "hosts", "common"},
+    "actions": {"jobs", "benchmark", "fleet", "transfer", "hosts", "common"},
 }
 
 

@@ -1,0 +1,10 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Measure a pair of hosts, compare the methods for it, and predict how long its transfers take.
+
+* ``measurement``: what is measured and what is concluded, as plain data.
+
+Imports ``transfer``, ``hosts`` and ``common``.
+"""
