@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import sys
 import tempfile
@@ -93,10 +94,20 @@ class Fleet:
         ended.expect_success()
         return Cost(used_here() - before, self._used_by_hosts() - host_before, wall), ended
 
-    def backup(self, *options: str) -> tuple[Cost, Run]:
-        """Back up the tree of each source to its destination, one client for each repository."""
+    def backup(self, *options: str, hook: str = "") -> tuple[Cost, Run]:
+        """Back up the tree of each source to its destination, one client for each repository.
+
+        With ``hook``, each source has one of this kind before the backup.
+        """
+        hooks = {"before": [{"host": "client", **HOOKS[hook]}]} if hook else {}
         jobs = [
-            {"name": "tree", "host": source, "src": "/data/tree", "repository": {"host": dest, "path": REPOSITORY}}
+            {
+                "name": "tree",
+                "host": source,
+                "src": "/data/tree",
+                "repository": {"host": dest, "path": REPOSITORY},
+                **hooks,
+            }
             for source, dest in zip(self.bed.hosts[::2], self.bed.hosts[1::2])
         ]
         return self.run(
@@ -152,6 +163,7 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
             "transfer, nothing to do": partial(fleet.run, TRANSFER),
             "backup, first": fleet.backup,
             "backup, nothing changed": fleet.backup,
+            "backup, with a command hook": partial(fleet.backup, hook="command"),
             "migrate, preflight to verify": fleet.migrate,
             **{f"migrate, with two {hook} hooks": partial(fleet.migrate, hook=hook) for hook in given.hook},
         }
@@ -166,6 +178,7 @@ def measure(given: argparse.Namespace, say: Callable[[str], None]) -> dict[str, 
             for host in names[1::2]:
                 bed.exec(host, ["rm", "-rf", "/data/out", REPOSITORY])
                 bed.exec(host, ["mkdir", REPOSITORY])
+            shutil.rmtree(Path(folder) / "longhaul-backup", ignore_errors=True)  # else the empty repository is refused
             for name, do in kinds.items():
                 whole, ran = do()
                 cost = whole.of_each(fleet.pairs, idle)
