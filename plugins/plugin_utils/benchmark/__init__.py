@@ -5,6 +5,7 @@
 """Measure a pair of hosts, compare the methods for it, and predict how long its transfers take.
 
 * ``measurement``: what is measured and what is concluded, as plain data.
+* ``kept``: the last results of each pair on the control node.
 
 Imports ``transfer``, ``hosts`` and ``common``.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a benchmark measures of a pair of hosts, and what it concludes from that, as plain typed data. Pure.
+"""Measurements of a pair of hosts, and conclusions from them, as plain typed data. Pure.
 
 Rates are bytes a second, times are seconds; a rate of 0 means "not measured", and ``gaps`` say why.
 """
@@ -10,7 +10,6 @@ Rates are bytes a second, times are seconds; a rate of 0 means "not measured", a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, Tuple
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class LinkMeasurement:
     path_mtu: int = 0
     window: int = 0  # bytes: the most that may be under way by the limits of both hosts' buffers
     congestion: str = ""  # of the source: cubic, bbr
-    interfaces: Dict[str, float] = field(default_factory=dict)  # by side: what the interface carries
-    bonds: Dict[str, str] = field(default_factory=dict)  # by side: bonding mode, absent without one
+    interfaces: dict[str, float] = field(default_factory=dict)  # by side: what the interface carries
+    bonds: dict[str, str] = field(default_factory=dict)  # by side: bonding mode, absent without one
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,13 @@ class DiskMeasurement:
 
 @dataclass(frozen=True)
 class ProcessorMeasurement:
-    """What one core of a host does in a second, on a sample of the user's data."""
+    """Work of one core of a host in a second, on a sample of the user's data."""
 
     cores: int = 1
     load: float = 0.0  # share of all cores that others used meanwhile, 0 to 1
-    ciphers: Dict[str, float] = field(default_factory=dict)  # ssh's names, and "tls"
-    hashes: Dict[str, float] = field(default_factory=dict)
-    compression: Dict[str, float] = field(default_factory=dict)  # "zlib-1", "zstd-3": bytes of input a second
+    ciphers: dict[str, float] = field(default_factory=dict)  # ssh's names, and "tls"
+    hashes: dict[str, float] = field(default_factory=dict)
+    compression: dict[str, float] = field(default_factory=dict)  # "zlib-1", "zstd-3": bytes of input a second
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class TreeMeasurement:
 
 @dataclass(frozen=True)
 class PairMeasurement:
-    """All that was measured of a pair."""
+    """Everything that was measured of a pair."""
 
     source: str = ""  # names in the inventory
     dest: str = ""
@@ -86,10 +85,10 @@ class PairMeasurement:
     seconds: float = 0.0  # what the measurement took
     bytes_sent: int = 0
     link: LinkMeasurement = field(default_factory=LinkMeasurement)
-    disks: Dict[str, DiskMeasurement] = field(default_factory=dict)  # by side
-    processors: Dict[str, ProcessorMeasurement] = field(default_factory=dict)  # by side
+    disks: dict[str, DiskMeasurement] = field(default_factory=dict)  # by side
+    processors: dict[str, ProcessorMeasurement] = field(default_factory=dict)  # by side
     tree: TreeMeasurement = field(default_factory=TreeMeasurement)
-    gaps: Tuple[str, ...] = ()  # what could not be measured, and why, one sentence each
+    gaps: tuple[str, ...] = ()  # what could not be measured, and why, one sentence each
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Candidate:
     plain: float = 0.0  # top speed of data that cannot be compressed
     compressed: float = 0.0  # top speed of this tree's data, compressed on its way; 0: cannot
     first_byte: float = 0.0
-    processor: Dict[str, float] = field(default_factory=dict)  # by side: cores used at top speed
+    processor: dict[str, float] = field(default_factory=dict)  # by side: cores used at top speed
     resumes: str = ""  # "range", "file", "no"
     encrypted: bool = False
     allowed: bool = True
@@ -121,7 +120,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to use for this pair, and how long it takes."""
+    """The method to use for this pair, and how long it takes."""
 
     method: str
     variant: str
@@ -136,10 +135,12 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What the benchmark of one pair returns, and what is kept of it."""
+    """The result of the benchmark of one pair, as it is kept."""
 
     measurement: PairMeasurement
-    candidates: Tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]
     recommendation: Recommendation | None  # None: nothing can run, and ``candidates`` say why
     bottleneck: str = ""  # one sentence
     advice: str = ""
+    src: str = ""  # path of the tree, as it was given; empty: only the line and the processors were measured
+    dest: str = ""  # ... and where it is to go

@@ -7,7 +7,7 @@
 A field has the name of its member, or the one in its metadata (``key``). What is missing in an object has the default
 of its field, and members that no field has are dropped: other versions wrote them. None is not written; in a field with
 the metadata EMPTY it is an empty object. A field with the metadata SPARSE is written only if it is true or not empty.
-An Enum is written as its value.
+An Enum is written as its value, and a tuple of any length as an array.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _dump(value: Any) -> Any:
         return dump_dataclass(value)
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [_dump(one) for one in value]
     return {name: _dump(one) for name, one in value.items()} if isinstance(value, dict) else value
 
@@ -78,10 +78,10 @@ def _parse(declared: Any, value: object, what: str) -> Any:
         return None if is_absent else _parse(inner, value, what)
     if dataclasses.is_dataclass(declared):
         return parse_dataclass(cast(type, declared), value, what)
-    if origin is list:
+    if origin in (list, tuple):
         if not isinstance(value, list):
             raise WrongShape(f"{what} is no list")
-        return [_parse(arguments[0], one, what) for one in value]
+        return origin(_parse(arguments[0], one, what) for one in value)
     if origin in (dict, Mapping):
         return {name: _parse(arguments[1], one, what) for name, one in as_object(value, what).items()}
     if issubclass(declared, Enum):

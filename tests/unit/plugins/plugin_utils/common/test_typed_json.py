@@ -43,6 +43,7 @@ class Cart:
     loads: dict[str, int] = field(default_factory=dict, metadata=SPARSE)
     sold: bool = False
     paint: Paint | None = None
+    stops: tuple[Wheel, ...] = field(default=(), metadata=SPARSE)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ class Cart:
             "loads": {"c": 1},
             "sold": False,
             "paint": "blue",
+            "stops": [{"size": 1, "spokes": ["y"]}],
         },
     ],
 )
@@ -66,6 +68,10 @@ def test_an_object_is_written_as_it_was_read(written):
 
     assert again == written
     assert str(again) == str(written), "an integer stays one"
+
+
+def test_a_tuple_is_one_after_reading():
+    assert parse_dataclass(Cart, {"name": "a", "stops": [{"size": 1}]}, "the cart").stops == (Wheel(1),)
 
 
 def test_what_is_missing_has_its_default_and_what_is_unknown_is_dropped():
