@@ -27,6 +27,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.jobs i
     refuse_selection,
     select_jobs,
 )
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.metrics_file import MetricsFile, states_in
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report import find_failures, summarize
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.report_text import render_overall
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.jobs.migrate.run import MigrationRun
@@ -116,10 +117,11 @@ class ActionModule(ConductAction):
             "changed_hosts": list(dict.fromkeys(one["dest_host"] for one in done if one["changed"])),
             "left_hosts": drivers if left else [],
         }
-        if run.hints:
-            more = len(run.hints) - _MOST_HINTS
-            told = [f"{more} more of these are in the reports"] if more > 0 else []
-            result["warnings"] = [*run.hints[:_MOST_HINTS], *told]
+        more = len(run.hints) - _MOST_HINTS
+        told = [f"{more} more of these are in the reports"] if more > 0 else []
+        warnings = [*run.hints[:_MOST_HINTS], *told, *filter(None, [run.metrics.warning])]
+        if warnings:
+            result["warnings"] = warnings
         return self.with_diff(result, run.diffs)
 
     @staticmethod
@@ -150,7 +152,10 @@ class ActionModule(ConductAction):
                 f"{why} Not switched over: {', '.join(waiting)}. To switch over, in the change window, run the same "
                 "command again with -e migrate_phase=cutover"
             )
-        return {
+        metrics = MetricsFile(options["textfile"] if write else "", options["jobs"], states_in(store))
+        metrics.write(active=False)
+        result: dict[str, object] = {
             "summary": summarize(records, phase, not write, now_text(), options["started_by"], path),
             "failures": [one._asdict() for one in find_failures(records)],
         }
+        return {**result, "warnings": [metrics.warning]} if metrics.warning else result

@@ -131,6 +131,10 @@ options:
     type: str
     choices: [before_switch, after_switch]
     default: before_switch
+  textfile:
+    description: C(migrate_textfile).
+    type: path
+    default: ""
   before_cutover:
     description: C(migrate_before_cutover).
     type: list

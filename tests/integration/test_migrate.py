@@ -291,6 +291,30 @@ def test_step_by_step(hosts: Testbed, migration: Migration) -> None:
     assert "changed=0" in compared.output
 
 
+def test_metrics_follow_a_migration_and_never_stop_it(hosts: Testbed, migration: Migration, tmp_path: Path) -> None:
+    textfile, seen = tmp_path / "metrics/longhaul.prom", tmp_path / "seen"
+    labels = 'job="data",source="alpha",dest="beta"'
+    migration.run("--check", migrate_textfile=str(textfile))
+    assert not textfile.exists()
+    migration.run(migrate_phase="seed", migrate_textfile=str(textfile))
+    lines = textfile.read_text().splitlines()
+    assert f'longhaul_migrate_state{{{labels},state="waiting"}} 1' in lines
+    assert f"longhaul_migrate_left_bytes{{{labels}}} 0" in lines and "longhaul_migrate_active 0" in lines
+    assert textfile.stat().st_mode & 0o777 == 0o644 and os.listdir(textfile.parent) == [textfile.name]
+
+    look = {"host": "localhost", "command": ["cp", str(textfile), str(seen)]}
+    migration.jobs[0].update(before_cutover=[look], cutover_failed=[look])
+    migration.run(migrate_textfile=str(textfile))
+    assert "longhaul_migrate_active 1\n" in seen.read_text()
+    lines = textfile.read_text().splitlines()
+    assert f'longhaul_migrate_phase{{{labels},phase="verify"}} 1' in lines
+    assert f"longhaul_migrate_verified{{{labels}}} 1" in lines and f"longhaul_migrate_failed{{{labels}}} 0" in lines
+    assert any(line.startswith(f"longhaul_migrate_downtime_seconds{{{labels}}} ") for line in lines)
+
+    unwritable = migration.run(migrate_phase="verify", migrate_textfile=str(seen / "longhaul.prom"))
+    assert "The metrics are not written" in unwritable.output and "migrate_textfile" in unwritable.output
+
+
 @pytest.mark.long
 def test_without_a_phase_it_stops_before_the_cutover_and_says_how_to_switch(
     hosts: Testbed, migration: Migration

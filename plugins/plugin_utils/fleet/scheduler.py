@@ -65,6 +65,13 @@ class Barrier(NamedTuple):
     decide: Callable[[Sequence[str]], Mapping[str, Any]]
 
 
+class Periodic(NamedTuple):
+    """Something that the main thread does at once and then from time to time. It must be short."""
+
+    seconds: float
+    do: Callable[[], None]
+
+
 class HandOver(NamedTuple):
     """End the workflow here: something must be run that only tasks can do. The next action continues by the state."""
 
@@ -84,11 +91,13 @@ class Scheduler:
         tell: Callable[[Mapping[str, Status]], None],
         keeper: LeaseRenewer | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
+        periodic: Periodic | None = None,
     ) -> None:
         """Take the limits, how many calls are made at once, and what renews the leases of jobs that need one.
 
         ``groups`` are the names of jobs that wait for each other at barriers.
         """
+        self._periodic, self._next_time = periodic, 0.0
         self._limits, self._threads, self._tell, self._keeper = limits, threads, tell, keeper
         self._members = {name: members for members in (groups or {}).values() for name in members}
         self._jobs = {False: Queue(limits), True: Queue(limits)}  # those that copy, and those in their cutover
@@ -110,6 +119,7 @@ class Scheduler:
             2 * self._limits.running, thread_name_prefix="hook"
         ) as self._hook_pool:
             while True:
+                self._do_periodic()
                 self._begin_all(workflows)
                 if len(self._barriers) == len(self._waiting):  # behind a job that was handed over
                     break
@@ -119,6 +129,12 @@ class Scheduler:
             self._release_leases()
         for name in self._barriers:
             self._workflows.pop(name).close()
+
+    def _do_periodic(self) -> None:
+        if self._periodic and self._next_time <= time.monotonic():
+            require_controller()  # else another run may be at work
+            self._periodic.do()
+            self._next_time = time.monotonic() + self._periodic.seconds
 
     def _begin_all(self, workflows: Mapping[str, Callable[[], Workflow]]) -> None:
         """Start or resume all jobs that limits allow."""
@@ -185,6 +201,7 @@ class Scheduler:
     def _take_event(self) -> None:
         """Wait for the end of a call, or for a time that has come."""
         times = [one[0] for one in self._timers[:1]] + [at for at in (self._looks.next(),) if at is not None]
+        times += [self._next_time] if self._periodic else []
         waits = [max(0.0, min(times) - time.monotonic())] if times else []
         kept = self._keeper.wait() if self._keeper else None
         wait = min(waits if kept is None else [*waits, kept], default=None)

@@ -13,11 +13,12 @@ To read in this order:
 * ``preflight``: decisions of the preflight; ``verify``: comparisons of trees;
 * ``record``: what the destination keeps of a job, and where that stops a run;
 * ``advice``: what a person should do next; ``report``: what a report says beside the state, and the figures of a run;
-  ``job_status``: the status of a job in an overview.
+  ``job_status``: the status of a job in an overview; ``metrics``: the figures of all jobs for Prometheus.
 
 All of these but ``workflow`` decide without asking anyone. What the workflow uses:
 
 * ``job_run``: transfers, hooks and writes of one run of one job, of which its steps are made;
 * ``hosts``: the two hosts of a job; ``store``, ``report_text``: states and reports on the control node;
+* ``metrics_file``: the file of metrics, which is replaced while a run is at work;
 * ``run``: one call of the action migrate_run, which gives the workflows of its jobs to the scheduler (``fleet``).
 """

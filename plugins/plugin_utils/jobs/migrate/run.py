@@ -23,10 +23,11 @@ from ...fleet.lock import Lease, Terms
 from ...fleet.lock_renewal import LeaseRenewer
 from ...fleet.progress_file import ProgressWriter
 from ...fleet.queue import Waiting, rank
-from ...fleet.scheduler import WORDS, Call, Scheduler, Workflow, pair_of, threads_of
+from ...fleet.scheduler import WORDS, Call, Periodic, Scheduler, Workflow, pair_of, threads_of
 from ...hosts.host_runner import HostRunner
 from ...hosts.interruption import Interruption
 from ...transfer.session import Session
+from ...transfer.status import Status
 from ..hook_steps import TasksHook, read_tasks_results
 from ..hooks import Hook
 from ..selection import is_wanted
@@ -34,6 +35,7 @@ from ..sessions import FAILURES, session_of
 from .groups import Gate, Group, settle
 from .hosts import MigrationHosts
 from .job_run import Options, Services
+from .metrics_file import METRICS_PERIOD, MetricsFile
 from .phases import Phase, Step
 from .record import record_id
 from .report import JobRecord
@@ -90,6 +92,8 @@ class MigrationRun:
         self.hints: list[str] = []  # what only holds for the last pass, which a person should know
         self._totals: dict[str, dict[str, int]] = {}
         self._teller = ProgressPrinter(say, time.monotonic, len(self._jobs), self._phase_of, ProgressWriter())
+        known = {str(job["name"]): job for job in (*options["jobs"], *self._jobs.values())}
+        self.metrics = MetricsFile(options["textfile"] if write else "", known.values(), self._state_of)
         self._runner = partial(HostRunner, action, task_vars=variables, roles=("migrate",))
         try:
             self._controller = controller_id(options["folder"], write=write)
@@ -154,9 +158,15 @@ class MigrationRun:
             if not self._workflows[name].result.left:
                 self._teller.ended(self._workflows[name].result.failure is not None)
 
-        return self._schedule({name: partial(workflow, name) for name in names})
+        return self._schedule({name: partial(workflow, name) for name in names}, self.metrics)
 
-    def _schedule(self, workflows: Mapping[str, Callable[[], Workflow]]) -> Mapping[str, TasksHook]:
+    def _progress(self, running: Mapping[str, Status]) -> None:
+        self.metrics.running = dict(running)
+        self._teller.progress(running)
+
+    def _schedule(
+        self, workflows: Mapping[str, Callable[[], Workflow]], metrics: MetricsFile | None = None
+    ) -> Mapping[str, TasksHook]:
         waiting = [
             Waiting(
                 rank(int(self._jobs[name].get("priority") or 0), self._size(name), number),
@@ -168,7 +178,8 @@ class MigrationRun:
         ]
         groups = {name: group.jobs for name, group in self._groups.items()}
         threads = threads_of(self._limits, self._variables)
-        scheduler = Scheduler(self._limits, threads, self._teller.progress, self._keeper, groups)
+        written = metrics and metrics.is_wanted and Periodic(METRICS_PERIOD, partial(metrics.write, active=True))
+        scheduler = Scheduler(self._limits, threads, self._progress, self._keeper, groups, written or None)
         scheduler.run(waiting, workflows)
         return scheduler.handed_over
 

@@ -26,6 +26,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.fleet.scheduler imp
     HandOver,
     HookCall,
     Pause,
+    Periodic,
     Scheduler,
     Workflow,
 )
@@ -498,3 +499,15 @@ def test_what_is_handed_over_ends_here_and_holds_up_its_group_alone():
     pairs = {"a": Pair("s", "d"), "b": Pair("s", "d"), "c": Pair("s", "d")}
     handed_over = drive({"a": handed, "b": sibling, "c": other}, pairs, Limits(), groups={"group": ["a", "b"]})
     assert handed_over == {"a": "a file of tasks"} and sorted(ended) == ["closed", "other", "sibling closed"]
+
+
+def test_what_is_periodic_is_done_at_once_and_again_while_a_job_waits():
+    done = []
+
+    def live() -> Workflow:
+        yield Pause(0.5)
+
+    waiting = [Waiting(rank(0, 0, 0), "a", Pair("s", "d"))]
+    periodic = Periodic(0.1, lambda: done.append(time.monotonic()))
+    Scheduler(Limits(), 1, lambda _known: None, periodic=periodic).run(waiting, {"a": live})
+    assert len(done) >= 3 and all(later - before >= 0.1 for before, later in zip(done, done[1:]))
