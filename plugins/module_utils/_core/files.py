@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from typing import AnyStr, Iterator
+from typing import AnyStr, Callable, Iterator
 
 ALGORITHMS = ("blake2b", "sha256")  # 32 bytes each; which is faster depends on the processor
 BUFFER = 1 << 20  # bytes that are read at once
@@ -24,10 +24,16 @@ def new_hash(algorithm: str) -> hashlib.blake2b | hashlib._Hash:
     return hashlib.blake2b(digest_size=32) if algorithm == "blake2b" else hashlib.sha256()
 
 
-def hash_and_close(fd: int, algorithm: str = "blake2b", buffer: bytearray | None = None) -> bytes:
+def hash_and_close(
+    fd: int,
+    algorithm: str = "blake2b",
+    buffer: bytearray | None = None,
+    count: Callable[[int], None] | None = None,
+) -> bytes:
     """Hash what a file that was just opened holds, 32 bytes, and close it. Raises OSError.
 
-    ``buffer`` is room to read into, which the caller uses for one file after the other.
+    ``buffer`` is room to read into, which the caller uses for one file after the other. ``count`` is told again and
+    again how many bytes were read.
     """
     try:
         digest = new_hash(algorithm)
@@ -37,10 +43,12 @@ def hash_and_close(fd: int, algorithm: str = "blake2b", buffer: bytearray | None
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
         view = memoryview(buffer)
         while True:
-            count = os.readv(fd, [view])
-            if not count:
+            read = os.readv(fd, [view])
+            if not read:
                 return digest.digest()
-            digest.update(view[:count])
+            digest.update(view[:read])
+            if count is not None:
+                count(read)
     finally:
         os.close(fd)
 

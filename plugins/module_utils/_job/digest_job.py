@@ -20,7 +20,7 @@ from .._model.filters import FilterError, Filters
 from .._model.ids import IdMap
 from .._model.paths import unescape
 from .._model.time_units import TimeUnits
-from .._tree.content_hash import with_contents
+from .._tree.content_hash import ReadMeter, with_contents
 from .._tree.digest import TreeDigest
 from .._tree.held_root import open_held
 from .._tree.owners import OwnerCount
@@ -71,15 +71,17 @@ def _held(request: DigestRequest) -> Iterator[int]:
 def make_digest(folder: JobFolder, request: DigestRequest, root: int, reporter: Reporter) -> None:
     """Walk a tree, keep its records in the folder, and publish its digest."""
     progress = reporter.progress
-    progress.phase = "reading"
+    progress.phase = "comparing"
+    expects = request.get("expects")
+    if expects:
+        progress.files_total, progress.bytes_total = expects["entries"], expects["bytes"]
     reporter.set(state="running")
 
-    def count(size: int) -> None:
+    def count(_size: int) -> None:
         progress.files_done += 1
-        progress.bytes_done += size
 
     with RecordWriter(folder.file(_STORE)) as store:
-        digest = _read(request, root, store, count)
+        digest = _read(request, root, store, count, ReadMeter(progress))
     reporter.set(state="finished", digest=digest)
 
 
@@ -127,9 +129,16 @@ def _compared_types(request: DigestRequest) -> set[str]:
 
 
 def _read(
-    request: DigestRequest, root: int, store: RecordWriter | None, count: Callable[[int], None]
+    request: DigestRequest,
+    root: int,
+    store: RecordWriter | None,
+    count: Callable[[int], None],
+    meter: ReadMeter | None = None,
 ) -> Mapping[str, object]:
-    """Walk an open tree and give its digest; ``count`` is told the size of each entry."""
+    """Walk an open tree and give its digest.
+
+    ``count`` is told the size of each entry once it is done, and ``meter`` what is read of contents.
+    """
     fields = frozenset(request["fields"])
     try:
         filters = Filters.parse(request["rules"]) if request["rules"] else None
@@ -155,7 +164,7 @@ def _read(
         entries = counted.passing(entries)
     if "content" in fields:
         known = _unread(request)
-        for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS, known):
+        for entry, content in with_contents(entries, root, request["algorithm"], _WORKERS, known, meter):
             digest.add(entry, content)
             count(entry.size)
     else:

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     class CensusRequest(_Walk):
         preserve: list[str]  # what the transfer keeps
 
+    class Expected(TypedDict):
+        entries: int  # 0: not known
+        bytes: int  # that are read
+
     class DigestRequest(_Walk, total=False):
         fields: list[str]  # that are compared
         owner_map: dict[str, list[list[int]]] | None  # None for the destination, whose own numbers count
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
         content_of: list[str] | None  # the only files whose contents count, where ``fields`` has content; None: all
         content_of_rounded: bool | None  # if content_of is None: only those where the destination keeps coarse times
         time_units: dict[str, int] | None  # of the destination, see TimeUnits
+        expects: Expected | None  # the size of the tree, as far as it is known: for the progress alone
 
     class _StoredSettings(TypedDict, total=False):
         method: str
@@ -69,7 +74,7 @@ if TYPE_CHECKING:
         serve: Serve
 
 else:  # making such classes takes time at each job's start
-    TransferRequest = CensusRequest = DigestRequest = Request = dict
+    TransferRequest = CensusRequest = DigestRequest = Expected = Request = dict
 
 _STORED: Mapping[str, type] = {
     **dict.fromkeys(("part", "root", "peer_name", "fingerprint"), str),
@@ -107,12 +112,14 @@ def parse_digest_request(value: object) -> DigestRequest:
         ("rules", "fields", "special_files"),
         {
             **dict.fromkeys(("side", "only"), str),
-            **dict.fromkeys(("owner_map", "time_units"), dict),
+            **dict.fromkeys(("owner_map", "time_units", "expects"), dict),
             **dict.fromkeys(("count_owners", "content_of"), list),
             "content_of_rounded": bool,
         },
     )
     _check_time_units(values.get("time_units") or {})
+    if values.get("expects"):
+        _checked(values["expects"], {"entries": int, "bytes": int})
     return cast(DigestRequest, values)
 
 

@@ -10,16 +10,37 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, Iterable, Iterator, Union
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, Union
 
 from .._core.files import ALGORITHMS, BUFFER, hash_and_close, new_hash
 from .._model.entry import REGULAR, Entry
+from .._model.paths import escape
 from .dirfd import Root
+
+if TYPE_CHECKING:
+    from .._core.context import Progress
 
 _BATCH_FILES, _BATCH_BYTES = 64, 1 << 20  # what makes a task for a thread: a lot of small files, or one large
 _PROBE_BYTES = 8 << 20
 
 Content = Union[bytes, OSError]
+
+
+class ReadMeter:
+    """Counts what several threads read of files, while they read: one file may take hours."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+
+    def begin(self, path: bytes) -> None:
+        """Name the file that is read now."""
+        self._progress.current = escape(path)
+
+    def count(self, size: int) -> None:
+        """Count bytes that were read."""
+        with self._lock:
+            self._progress.moved(size)
 
 
 def speeds() -> dict[str, float]:
@@ -38,9 +59,14 @@ def common_algorithm(*ends: dict[str, float]) -> str:
     return max(ALGORITHMS, key=lambda name: min(end.get(name, 0.0) for end in ends))
 
 
-def hash_file(root: Root, path: bytes, algorithm: str, buffer: bytearray | None = None) -> bytes:
+def hash_file(
+    root: Root, path: bytes, algorithm: str, buffer: bytearray | None = None, meter: ReadMeter | None = None
+) -> bytes:
     """Hash a regular file below a root, 32 bytes. Raises OSError; never follows a symlink, never opens a device."""
-    return hash_and_close(root.open_file(path), algorithm, buffer)
+    if meter is None:
+        return hash_and_close(root.open_file(path), algorithm, buffer)
+    meter.begin(path)
+    return hash_and_close(root.open_file(path), algorithm, buffer, meter.count)
 
 
 def with_contents(
@@ -49,12 +75,14 @@ def with_contents(
     algorithm: str,
     workers: int = 2,
     known: Callable[[Entry], bytes] | None = None,
+    meter: ReadMeter | None = None,
 ) -> Iterator[tuple[Entry, Content]]:
     """Yield each entry with the hash of its contents: ``b""`` if it has none, the OSError if it cannot be read.
 
     The order stays. Files are read by ``workers`` threads (hashing and reading release Python's lock), a bounded
     number ahead of the one that is given. ``root`` is a path or the fd of an open directory. ``known`` is asked for
     every entry, once and in order, by the thread that takes the results; a file for which it gives a hash is not read.
+    ``meter`` counts what is read.
     """
     local = threading.local()
     roots: list[Root] = []
@@ -63,7 +91,7 @@ def with_contents(
         if not hasattr(local, "root"):
             local.root, local.buffer = Root(root), bytearray(BUFFER)
             roots.append(local.root)
-        return [(entry, found or _content(local.root, entry, algorithm, local.buffer)) for entry, found in batch]
+        return [(entry, found or _content(local.root, entry, algorithm, local.buffer, meter)) for entry, found in batch]
 
     pool = ThreadPoolExecutor(max_workers=workers)
     under_way: deque[Future[list[tuple[Entry, Content]]]] = deque()
@@ -82,11 +110,11 @@ def with_contents(
             opened.close()
 
 
-def _content(root: Root, entry: Entry, algorithm: str, buffer: bytearray) -> Content:
+def _content(root: Root, entry: Entry, algorithm: str, buffer: bytearray, meter: ReadMeter | None) -> Content:
     if entry.type != REGULAR:
         return b""
     try:
-        return hash_file(root, entry.path, algorithm, buffer)
+        return hash_file(root, entry.path, algorithm, buffer, meter)
     except OSError as error:
         return error
 

@@ -8,11 +8,24 @@ from __future__ import annotations
 
 import calendar
 import time
+from typing import NamedTuple
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Progress
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.counted import counted, entries_text
+
+from .host_text import one_line
 
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
+_LONGEST_PATH = 40  # characters of a path in a line
+_PLAIN = ("", "starting", "transfer")  # phases that say nothing beside an amount
+_PHASES = {  # of programs, in words
+    "predict": "reading",
+    "divide": "dividing the tree",
+    "shards": "transfer",
+    "directories": "attributes of folders",
+    "count_deletions": "counting deletions",
+    "delete": "deleting",
+}
 
 
 def format_bytes(count: float) -> str:
@@ -69,18 +82,55 @@ def seconds_of(text: str | None) -> int | None:
     return calendar.timegm(time.strptime(text, _ISO)) if text else None
 
 
-def progress_line(pair: str, progress: Progress, rate: float | None, paused: bool = False) -> str:
-    """Return the line that says how far a transfer is; ``rate`` is bytes a second lately, None: not known."""
-    done, total = progress.bytes_done, progress.bytes_total
-    words = [counted(progress.files_done, "file", "files")]
+class Amounts(NamedTuple):
+    """How much of a job is done: bytes, or entries where no contents are sent or read."""
+
+    done: int
+    total: int  # 0: not known
+    is_bytes: bool
+
+
+def amounts(progress: Progress) -> Amounts:
+    """Return how much is done: in bytes where some are to be moved or read, else in entries."""
+    if progress.bytes_total or progress.bytes_done or not progress.files_total:
+        return Amounts(progress.bytes_done, progress.bytes_total, True)
+    return Amounts(progress.files_done, progress.files_total, False)
+
+
+def format_rate(rate: float, is_bytes: bool = True) -> str:
+    """Return ``1.2 GiB/s``, or ``1,200 entries/s`` for entries."""
+    return f"{format_bytes(rate)}/s" if is_bytes else f"{rate:,.0f} entries/s"
+
+
+def progress_line(pair: str, progress: Progress, rate: float | None, paused: bool = False, activity: str = "") -> str:
+    """Return the line that says how far a transfer or a comparison is.
+
+    ``rate`` is what was done in a second lately, in bytes or entries (see ``amounts``), None: not known. ``activity``
+    says what it is in words; empty: as the host says.
+    """
+    done, total, is_bytes = amounts(progress)
+    words = [counted(progress.files_done, "file", "files")] if is_bytes else []
     if paused:
         words.append("paused")
     elif rate is not None:
-        words.append(f"{format_bytes(rate)}/s")
-    if not total:
-        return ", ".join([f"{pair}: {progress.phase}", format_bytes(done), *words])
+        words.append(format_rate(rate, is_bytes))
     left = None if paused else seconds_left(done, total, rate)
     if left:
         words.append(f"{format_seconds(left)} left")
-    share = percent(done, total)
-    return ", ".join([f"{pair}: {format_bytes(done)} of {format_bytes(total)} ({share} %)", *words])
+    if progress.current:
+        words.append(f"at {_shorten(one_line(progress.current))}")
+    phase = _PHASES.get(progress.phase, one_line(progress.phase))
+    if not total:
+        return ", ".join([f"{pair}: {activity or phase}", format_bytes(done), *words])
+    share = f"({percent(done, total)} %)"
+    if is_bytes:
+        amount = f"{format_bytes(done)} of {format_bytes(total)} {share}"
+    else:
+        amount = f"{done:,} of {entries_text(total)} {share}"
+    doing = activity or ("" if phase in _PLAIN else phase)
+    return ", ".join([f"{pair}: {doing}", amount, *words] if doing else [f"{pair}: {amount}", *words])
+
+
+def _shorten(path: str) -> str:
+    """Return the end of a path, which tells more than its beginning."""
+    return path if len(path) <= _LONGEST_PATH else f"...{path[3 - _LONGEST_PATH :]}"

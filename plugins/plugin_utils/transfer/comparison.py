@@ -33,7 +33,7 @@ from ..hosts.host_runner import HostFailed, HostRunner
 from ..hosts.pair import run_parallel
 from . import steps
 from .status import parse_status
-from .watching import watch
+from .watching import watch_all
 
 if TYPE_CHECKING:
     from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import DigestRequest
@@ -148,6 +148,8 @@ class Comparison:
     changed_after_ns: int | None = None  # by the source's clock; what changed later is "unstable"
     label: str = ""
     patience: float = 300.0  # seconds that a host may be out of reach
+    expects_entries: int = 0  # how much there is to read, for the progress; 0: not known
+    expects_bytes: int = 0
     short: bool = False  # whether the trees are small as far as is known, and likely to be equal: a quick digest may do
 
     def run(
@@ -221,11 +223,12 @@ class Comparison:
         started = run_parallel(
             {side: partial(self.runners[side].run, *before[side], self._start_step(side)) for side in SIDES}
         )
+        begun = {side: parse_status(started[side][-1]) for side in SIDES}
+        running = {side: (self.runners[side], self._folder(side)) for side in SIDES if begun[side].alive}
+        ended = {**begun, **watch_all(running, begun, self.label, say, self.patience)}
         digests = {}
         for side in SIDES:
-            status = parse_status(started[side][-1])
-            if status.alive:
-                status = watch(self.runners[side], self._folder(side), f"{self.label} ({side})", say, self.patience)
+            status = ended[side]
             if status.state != "finished":
                 raise ComparisonFailed(f"{self.runners[side].name}: {status.failure or status.state}")
             digests[side] = parse_digest(status.digest)
@@ -248,8 +251,14 @@ class Comparison:
             "content_of": self.content_of,
             "content_of_rounded": self.content_of_rounded,
             "time_units": dict(self.time_units),
+            "expects": {"entries": self.expects_entries, "bytes": self.expects_bytes if self._reads_all else 0},
             "peer_name": self.runners["dest" if side == "source" else "source"].name,
         }
+
+    @property
+    def _reads_all(self) -> bool:
+        """Whether the contents of all files are read."""
+        return "content" in self.fields and self.content_of is None and not self.content_of_rounded
 
     def _start_step(self, side: str) -> Start:
         return {

@@ -79,7 +79,11 @@ class Completion:
             return
         if "dest" in answers:
             self._note_last_steps(self._after(ended, "dest"), parse_after(answers["dest"][-1]))
-        comparison = self.hosts.comparison(ended, outcome.kept_mounts)
+        comparison = replace(
+            self.hosts.comparison(ended, outcome.kept_mounts),
+            expects_entries=self.result["files_total"],
+            expects_bytes=self.result["bytes_apparent"],
+        )
         digests = first_digests(plan, outcome, answers)
         if not self._read_source(ended, comparison, digests):
             self._verify(ended, comparison, digests)

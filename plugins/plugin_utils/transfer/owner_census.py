@@ -118,7 +118,7 @@ def take_census(
     status = parse_status(said)
     if status.then is None:
         if status.alive:
-            status = watch(source, folder, f"{label}: counting owners", say, patience)
+            status = watch(source, folder, label, say, patience)
         source.run(*clean_up)
     if status.state != "finished":
         raise TransferError(

@@ -101,7 +101,7 @@ def compare_trees(
         extra=options["extra"] and roots.only is None,
         limit=options["limit"],
         changed_after_ns=at_source["now_ns"],
-        label=f"{source.name} -> {dest.name}: comparing",
+        label=f"{source.name} -> {dest.name}",
     ).run(say)
     total = compared.differences_total
     result: dict[str, Any] = {

@@ -134,7 +134,7 @@ def comparison_of(
         and not (by_rsync and kept_mounts),
         rules_at_dest=() if by_rsync else hiding(kept_mounts),
         changed_after_ns=plan.started_ns,
-        label=f"{label}: comparing",
+        label=label,
         patience=options["timeout"],
         short=plan.short,
     )

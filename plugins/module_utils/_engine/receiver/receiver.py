@@ -181,7 +181,7 @@ class Receiver:
     # the leading thread
 
     def _converse(self) -> Outcome:
-        self._context.progress.phase = "transfer"
+        self._context.progress.phase = "reading" if self._context.settings["check"] else "transfer"
         actions: dict[type, Callable[[Any], None]] = {
             Written: self._written,
             Shard: self._shard,

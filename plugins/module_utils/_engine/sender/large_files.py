@@ -19,6 +19,7 @@ from ..._core.errors import TransferFailed
 from ..._core.files import segments
 from ..._model.congestion import NONE
 from ..._model.entry import REGULAR, Entry
+from ..._model.paths import escape
 from ..._tree.dirfd import Root
 from ..content import bundles, delta
 from ..content.compression import PIECE_BYTES, Compressor
@@ -134,6 +135,7 @@ class StreamSource(SourceCarrier):
                     continue
                 with contextlib.suppress(AttributeError, OSError):  # not on every system: it only makes it quicker
                     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+                progress.current = escape(file.entry.path)
                 outgoing.append(OutgoingFile(shard, file, fd, self._count, progress))
         try:
             self._travel(outgoing)

@@ -106,7 +106,7 @@ class Sender:
 
     def _converse(self) -> Outcome:
         started = time.monotonic()
-        self._context.progress.phase = "transfer"
+        self._context.progress.phase = "reading" if self._context.settings["check"] else "transfer"
         for entries in self._cut(self._entries()):
             self._handle_waiting()
             self._offer_again()

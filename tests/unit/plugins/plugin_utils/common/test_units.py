@@ -29,6 +29,29 @@ def test_progress_says_share_rate_and_time_left():
     assert line == "a -> b: 1.0 GiB of 4.0 GiB (25 %), 7 files, 256.0 MiB/s, 0:00:12 left"
 
 
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("values", "rate", "activity", "line"),
+    [
+        ({"files_done": 20, "files_total": 80, "phase": "comparing"}, 10.0, "",
+         "a: comparing, 20 of 80 entries (25 %), 10 entries/s, 0:00:06 left"),
+        ({"bytes_done": GIB, "bytes_total": 4 * GIB, "phase": "comparing", "current": "db/main"}, GIB, "",
+         "a: comparing, 1.0 GiB of 4.0 GiB (25 %), 0 files, 1.0 GiB/s, 0:00:03 left, at db/main"),
+        ({"bytes_done": GIB, "bytes_total": 4 * GIB, "phase": "transfer"}, None, "pass 2 of at most 5",
+         "a: pass 2 of at most 5, 1.0 GiB of 4.0 GiB (25 %), 0 files"),
+        ({"phase": "predict"}, None, "", "a: reading, 0 B, 0 files"),
+        ({"phase": "count_deletions", "bytes_done": 1, "bytes_total": 2}, None, "",
+         "a: counting deletions, 1 B of 2 B (50 %), 0 files"),
+        ({"phase": "x\x1b[2J", "current": "y\n" + 60 * "z"}, None, "",
+         f"a: x\\x1b[2J, 0 B, 0 files, at ...{37 * 'z'}"),
+    ],
+)  # fmt: skip
+def test_progress_says_what_is_done_with_what(values, rate, activity, line):
+    assert units.progress_line("a", parse_progress(values), rate, activity=activity) == line
+
+
 def test_progress_promises_nothing_that_is_not_known():
     assert "left" not in units.progress_line("a -> b", parse_progress({"bytes_done": 5, "phase": "scanning"}), 0.0)
     known = parse_progress({"bytes_done": 5, "bytes_total": 9})
