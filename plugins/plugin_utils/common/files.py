@@ -44,7 +44,7 @@ class Folder:
 
     def __init__(self, path: str, writes: bool) -> None:
         self._path = path
-        self._writes = writes
+        self.writes = writes
 
     def path_of(self, name: str) -> str:
         """Return the path of a file in the folder."""
@@ -70,11 +70,11 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         """Write a text likewise."""
-        if self._writes:
+        if self.writes:
             write_whole(self.path_of(name), text)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there. Raises OSError."""
-        if self._writes:
+        if self.writes:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path_of(name))

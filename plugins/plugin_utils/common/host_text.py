@@ -18,6 +18,9 @@ T = TypeVar("T")
 # What moves the cursor, sets colours and titles, or changes the direction of writing: the control characters of ASCII
 # and Latin-1, and Unicode's embeddings, overrides, isolates and marks (Unicode Standard Annex 9).
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Code points that are no characters, by Unicode.
+_ENDS = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
+_NO_CHARACTER = re.compile(f"[\ufdd0-\ufdef{_ENDS}]")
 # What would become code, a link, a picture, HTML, a cell of a table or another character in Markdown. Emphasis may be.
 _MARKUP = re.compile(r"([\\`\[<|]|&(?=#?\w+;))")
 
@@ -52,6 +55,15 @@ def _harmless_data(value: object) -> object:
 def one_line(text: str) -> str:
     """Return a text as one harmless line that every encoding of Unicode can write."""
     return " ".join(harmless(text).split()).encode("utf-8", "backslashreplace").decode()
+
+
+def page_text(text: str, longest: int = 2000) -> str:
+    """Return a harmless text that HTML can hold once it is escaped; of a longer one the begin and the end."""
+    if len(text) > longest:
+        kept = longest // 2
+        text = f"{text[:kept]} [{len(text) - 2 * kept} characters left out] {text[-kept:]}"
+    shown = harmless(text).encode("utf-8", "backslashreplace").decode()
+    return _NO_CHARACTER.sub(lambda found: found.group().encode("unicode_escape").decode(), shown)
 
 
 def markdown_text(text: str) -> str:

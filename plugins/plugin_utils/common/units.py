@@ -82,6 +82,16 @@ def seconds_of(text: str | None) -> int | None:
     return calendar.timegm(time.strptime(text, _ISO)) if text else None
 
 
+def both_times(seconds: float) -> str:
+    """Return a time in UTC and as clocks of this machine show it: ``2026-11-21 12:00:05 UTC (13:00:05 CET)``."""
+    world, here = time.gmtime(seconds), time.localtime(seconds)
+    text = time.strftime("%Y-%m-%d %H:%M:%S UTC", world)
+    if here[:6] == world[:6]:
+        return text
+    day = "" if here[:3] == world[:3] else "%Y-%m-%d "
+    return f"{text} ({time.strftime(f'{day}%H:%M:%S %Z', here)})"
+
+
 class Amounts(NamedTuple):
     """How much of a job is done: bytes, or entries where no contents are sent or read."""
 

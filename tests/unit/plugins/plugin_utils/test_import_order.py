@@ -18,15 +18,16 @@ ABSOLUTE = "ansible_collections.longhaul.fleet.plugins.plugin_utils."
 # What each package may import.
 ORDER: dict[str, set[str]] = {
     "common": set(),
+    "report": {"common"},
     "hosts": {"common"},
     "transfer": {"hosts", "common"},
     "fleet": {"transfer", "hosts", "common"},
-    "benchmark": {"transfer", "hosts", "common"},
-    "jobs": {"benchmark", "fleet", "transfer", "hosts", "common"},
-    "jobs.migrate": {"jobs", "benchmark", "fleet", "transfer", "hosts", "common"},
-    "jobs.backup": {"jobs", "fleet", "transfer", "hosts", "common"},
-    "jobs.restore": {"jobs", "jobs.backup", "fleet", "transfer", "hosts", "common"},
-    "actions": {"jobs", "benchmark", "fleet", "transfer", "hosts", "common"},
+    "benchmark": {"report", "transfer", "hosts", "common"},
+    "jobs": {"report", "benchmark", "fleet", "transfer", "hosts", "common"},
+    "jobs.migrate": {"jobs", "report", "benchmark", "fleet", "transfer", "hosts", "common"},
+    "jobs.backup": {"jobs", "report", "fleet", "transfer", "hosts", "common"},
+    "jobs.restore": {"jobs", "jobs.backup", "report", "fleet", "transfer", "hosts", "common"},
+    "actions": {"jobs", "report", "benchmark", "fleet", "transfer", "hosts", "common"},
 }
 
 

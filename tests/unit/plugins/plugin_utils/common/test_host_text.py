@@ -15,6 +15,7 @@ from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.host_text im
     harmless_data,
     markdown_code,
     markdown_text,
+    page_text,
 )
 
 HOSTILE = "\x1b]0;PWNED TITLE\x07\x1b[2J\x1b[31mall is well\x1b[0m"
@@ -30,6 +31,12 @@ def test_control_characters_are_written_out():
 def test_all_texts_of_an_answer_are_made_harmless():
     said = {"a\x1b": [{"b": "c\x07", "n": 1, "x": None, "y": True, "f": 1.5}]}
     assert harmless_data(said) == {"a\\x1b": [{"b": "c\\x07", "n": 1, "x": None, "y": True, "f": 1.5}]}
+
+
+def test_a_page_gets_characters_alone_and_no_text_without_end():
+    assert page_text("a\udc80\ufffe\U0010ffff\ufdd0\x00ä\n") == r"a\udc80\ufffe\U0010ffff\ufdd0\x00ä" + "\n"
+    assert page_text("a" * 20, 20) == "a" * 20
+    assert page_text("ab" * 1000 + "c" * 1000, 10) == "ababa [2990 characters left out] ccccc"
 
 
 @pytest.mark.parametrize(
