@@ -11,7 +11,7 @@ import ipaddress
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._core.context impor
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Compression, DaemonModule, Settings
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
-from ansible_collections.longhaul.fleet.plugins.module_utils._model import congestion
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.ciphers import choose_ciphers, source_offer
 
@@ -28,7 +27,7 @@ from ..hosts.endpoint import Endpoint
 from ..hosts.trust import FULL, NONE, refuse_trusting_method
 from .link_memory import UNKNOWN, KnownLine
 from .methods import METHODS, SSH, Choice, choose_method, no_stream, obstacle
-from .options import wanted_ports
+from .options import limiting_options, wanted_ports
 from .owners import Table, owner_table, refuse_lost_map
 from .roots import (
     Roots,
@@ -50,14 +49,6 @@ PRESERVE = ("owner", "group", "permissions", "times", "acls", "xattrs", "hardlin
 _SPECIALS = "specials"  # FIFOs and sockets; never the user's own word, since devices has them, too
 _LOST = {"devices": "device nodes"}  # what a warning calls it, where that is less than the word stands for
 CHANGES_LISTED = 200
-_OPTIONS_OF_METHODS = (
-    ("rsyncd_module", ("rsyncd",)),
-    ("rsync_opts", ("rsync", "rsyncd")),
-    ("inplace", ("stream", "rsync", "rsyncd")),
-    ("ssh_ciphers", SSH),
-    ("sftp_buffer_size", ("sftp",)),
-    ("sftp_requests", ("sftp",)),
-)
 _OPEN_SNAPSHOTS = "the source could write to all that its daemon must reach, and so change the older copies"
 _TRIAL = 5.0  # seconds in which a method that ``auto`` chose must reach its port, or another takes its place
 _SLOW_LINK = 20 * 2**20  # bytes a second: below it compression saves more time than it costs
@@ -335,26 +326,15 @@ def _ruled_out(options: Mapping[str, Any], source: Endpoint, dest: Endpoint) -> 
 def _not_knowing(options: Mapping[str, Any]) -> dict[str, str]:
     """Return which methods do not know an option that is set."""
     found = {}
-    for option, methods in _limiting(options):
+    for option, methods in limiting_options(options):
         found.update({method: f"it does not know {option}" for method in METHODS if method not in methods})
     if options["link_dest"] and not options["rsyncd_module"]:
         found.setdefault("rsyncd", _OPEN_SNAPSHOTS)
     return found
 
 
-def _limiting(options: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the options that are set and that only some methods know, with these."""
-    for option, methods in _OPTIONS_OF_METHODS:
-        if options[option]:
-            yield option, methods
-    if options["delta"] in ("blocks", "rsync"):
-        yield "delta", ("stream",)
-    if options["congestion"] not in (congestion.AUTO, congestion.NONE):
-        yield "congestion", ("stream",)
-
-
 def _refuse_options_of_other_methods(options: Mapping[str, Any], method: str) -> None:
-    for option, methods in _limiting(options):
+    for option, methods in limiting_options(options):
         if method not in methods:
             raise Refusal(
                 f"{option} is set, and method {method} does not know it: name method {' or '.join(methods)}, "

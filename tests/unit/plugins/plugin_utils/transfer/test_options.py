@@ -10,7 +10,12 @@ import pytest
 from ansible_collections.longhaul.fleet.plugins.modules import transfer, verify
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.argument_spec import spec_from_documentation
 from ansible_collections.longhaul.fleet.plugins.plugin_utils.common.refusal import Refusal
-from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.options import check_options, wanted_ports
+from ansible_collections.longhaul.fleet.plugins.plugin_utils.transfer.options import (
+    check_options,
+    find_problems,
+    limiting_options,
+    wanted_ports,
+)
 
 
 def options(module=transfer, **given):
@@ -79,6 +84,20 @@ def test_accepted(given):
 def test_refused(given, words):
     with pytest.raises(Refusal, match=words):
         check_options(options(**given))
+
+
+def test_all_problems_are_found_where_a_transfer_is_refused_for_the_first():
+    found = find_problems(options(timeout=0, streams="x", bwlimit="fast", port_range="2-1"))
+    assert [one.split()[0] for one in found] == ["timeout", "streams", "bwlimit:", "port_range"]
+    assert find_problems(options()) == []
+
+
+def test_the_options_that_only_some_methods_know():
+    assert list(limiting_options(options())) == []
+    given = options(delta="none", congestion="none", inplace=True, sftp_requests=8, timeout=5)
+    assert [name for name, _methods in limiting_options(given)] == ["inplace", "sftp_requests"]
+    given = options(delta="blocks", congestion="bbr", rsync_opts=[])
+    assert list(limiting_options(given)) == [("delta", ("stream",)), ("congestion", ("stream",))]
 
 
 def test_ports_are_tried_in_order():
