@@ -34,6 +34,7 @@ class Option(TypedDict, total=False):
     no_log: bool
     aliases: list[str]
     options: Spec
+    set_by_role: str  # in an option of a job: that a user cannot set it, and why
 
 
 Spec = dict[str, Option]

@@ -6,7 +6,7 @@
 
 * ``selection``: which jobs a run works on; ``mistakes``: options that are wrong as a user wrote them;
 * ``workflow``: steps that all workflows have: a transfer to its end, a step with retries, a hook; ``sessions``: the
-  transfer of a job; ``source_changes``: what changed while it was read;
+  transfer of a job, ``job_options``: its options; ``source_changes``: what changed while it was read;
 * ``hooks``: commands, modules and files of tasks of the user; ``hook_steps``: those that ran or that the role runs;
 * ``snapshot_answers``: what a repository host says of snapshots; ``failures``: all failures of a run.
 

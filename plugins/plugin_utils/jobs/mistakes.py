@@ -133,12 +133,17 @@ class _Check(NamedTuple):
         problems: list[str] = []
         wrong: set[str] = set()
         known = {alias: option for name, option in spec.items() for alias in (name, *option.get("aliases", ()))}
+        choosable = {name for name, option in known.items() if "set_by_role" not in option}
         for name, value in written.items():
             option = known.get(name)
             if option is None:
-                meant = suggest(str(name), known.keys() - written.keys())
+                meant = suggest(str(name), choosable - written.keys())
                 wrong |= {str(name), meant} - {""}
                 problems.append(f"{where}{_quote(name)} is no option{self._point_to(meant, spec)}")
+                continue
+            if "set_by_role" in option:
+                wrong.add(str(name))
+                problems.append(f"{where}{name} {option['set_by_role']}")
                 continue
             cleaned, found = self._check_value(value, option, f"{where}{name}")
             problems += found

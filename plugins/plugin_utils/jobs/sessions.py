@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION
 
-from ..common.argument_spec import spec_from_documentation, validate_options
 from ..common.memory import Memory
 from ..common.refusal import Refusal
 from ..hosts.interruption import Interruption
@@ -21,6 +19,7 @@ from ..hosts.trust import decide_trust
 from ..transfer.comparison import ComparisonFailed
 from ..transfer.report import TransferError
 from ..transfer.session import Session, Snapshot
+from .job_options import transfer_options
 
 # What a transfer may raise, and what is no error of the program.
 FAILURES: tuple[type[Exception], ...] = (Refusal, TransferError, ComparisonFailed, AnsibleError, ValueError)
@@ -40,12 +39,9 @@ def session_of(
     """Return the transfer of a job, which does not wait for its end.
 
     For ``compares_rounded``, ``snapshot`` and ``expects`` see Session. Of the job's keys those count that are options
-    of the module transfer; ``own`` are those that the role decides, as far as they are not None. Raises Refusal.
+    of the module transfer; ``own`` are those that the role sets, as far as they are not None. Raises Refusal.
     """
-    spec = spec_from_documentation(DOCUMENTATION)
-    given = {name: value for name, value in job.items() if name in spec and value is not None}
-    given = {**given, **{name: value for name, value in own.items() if value is not None}, "wait": False}
-    options = validate_options(given, spec, (("port", "port_range"),), f"job {job['name']}")
+    options = transfer_options(job, f"job {job['name']}", **{**own, "wait": False})
     source, dest = hosts.runners["source"], hosts.runners["dest"]
     trust = decide_trust(options["trust"], {one.name: one.variables for one in (source, dest)})
     return Session(

@@ -11,19 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy, subset
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.errors import Refused
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot.names import check_part
 
-from ...common.argument_spec import Spec, spec_of_role
+from ...common.argument_spec import Spec
 from ...common.paths import goes_back, within
-from ...common.refusal import Refusal
-from ...hosts.trust import NONE, refuse_trusting_method
+from ...hosts.trust import NONE
 from ..hooks import find_hook_problem, is_hidden
+from ..job_options import find_transfer_problems, passed_on, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt, refuse_variables
 from ..selection import at_most, explain_missing, read_names
-from .jobs import Groups, clients, given_paths, paths
+from .jobs import OF_ONE_JOB, SET_BY_ROLE, Groups, clients, given_paths, paths
 
 HOOK_HOSTS = ("client", "repository", "localhost")
 _HOOK_KINDS = ("command", "module", "tasks")
@@ -53,7 +52,7 @@ def refuse_jobs(
     ``options`` are those of the action, as Ansible has templated them. For ``automated`` see find_problems, and
     ``variables`` are all that there are.
     """
-    spec, jobs = spec_of_role(_ROLE), options["jobs"]
+    spec, jobs = spec_with_jobs(_ROLE, SET_BY_ROLE, OF_ONE_JOB), options["jobs"]
     given = {f"{_ROLE}_{name}": value for name, value in options.items() if f"{_ROLE}_{name}" in spec}
     problems = find_misspelt(variables, spec, given)
     listed = isinstance(jobs, Sequence) and not isinstance(jobs, str)
@@ -200,10 +199,6 @@ def _about_figures(job: Mapping[str, Any], _groups: Groups) -> list[str]:
     found = _refused(policy.span, str(job.get("stale_after") or ""), "stale_after")
     if job.get("check_subset"):
         found += _refused(subset.parse, str(job["check_subset"]))
-    try:
-        parse_rate(str(job.get("bwlimit") or 0))
-    except ValueError as error:
-        found.append(f"bwlimit: {error}")
     for limit in ("shrink_limit", "change_limit"):
         try:
             if not 0 <= float(job.get(limit, 50)) <= 100:
@@ -235,12 +230,9 @@ def _problems_of_hooks(where: str, hooks: Sequence[Any], groups: Groups) -> list
     return found
 
 
-def _about_trust(job: Mapping[str, Any], _groups: Groups) -> list[str]:
-    try:
-        refuse_trusting_method(str(job.get("method") or "auto"), str(job.get("trust") or NONE), links=True)
-    except Refusal as refusal:
-        return [str(refusal)]
-    return []
+def _about_transfer(job: Mapping[str, Any], _groups: Groups) -> list[str]:
+    own = {"src": "/", "dest": "/", "link_dest": ["/"], "trust": job.get("trust") or NONE}
+    return find_transfer_problems(passed_on(job, SET_BY_ROLE), **own, verify=job.get("verify"))
 
 
 # With the options whose mistakes leave nothing to look at; where a mistake is told, there is no second word about it.
@@ -251,7 +243,7 @@ _LOOKS: Mapping[Callable[[Mapping[str, Any], Groups], list[str]], tuple[str, ...
     _about_keep: ("keep",),
     _about_figures: (),
     _about_hooks: (),
-    _about_trust: (),
+    _about_transfer: (),
 }
 
 

@@ -19,36 +19,29 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import 
 from ansible_collections.longhaul.fleet.plugins.module_utils._snapshot import policy
 
 from ...hosts.trust import NONE
+from ..job_options import passed_on
 from ..selection import read_names
 
-# What a job may say of its transfer; longhaul.fleet.transfer says what each means.
-TRANSFER = (
-    "method",
-    "encryption",
-    "trust",
-    "rsync_floor",
-    "include",
-    "exclude",
-    "checksum",
-    "compress",
-    "compress_level",
-    "streams",
-    "congestion",
-    "preserve",
-    "numeric_ids",
-    "one_file_system",
-    "delta",
-    "timeout",
-    "port",
-    "port_range",
-    "rsync_opts",
-    "ssh_ciphers",
-    "sftp_buffer_size",
-    "sftp_requests",
-    "rsyncd_module",
-    "rsyncd_user",
-    "rsyncd_password",
-)
+# Options of longhaul.fleet.transfer that a job does not have, and why; it has all others.
+SET_BY_ROLE = {
+    name: f"is an option that a backup sets itself: {why}"
+    for why, names in {
+        "set host or hosts": ("src_host",),
+        "set src": ("src",),  # which may be several
+        "set repository": ("dest_host", "dest"),
+        "set direction": ("connect",),
+        "set verify of the job": ("verify",),
+        "a snapshot has what its source has": ("delete", "max_delete"),
+        "files of earlier snapshots are linked": ("link_dest", "link_dest_exclude"),
+        "files of earlier snapshots never change": ("inplace",),
+        "a snapshot has the owners of its source. Map them in restore_transfer": ("owner_map", "owner_warnings"),
+        "an interrupted backup is continued": ("partial",),
+        "a snapshot is on the disk before it is complete": ("sync",),
+        "it waits for each transfer": ("wait", "collect"),
+    }.items()
+    for name in names
+}
+OF_ONE_JOB = ("name", "priority", "link")  # options that cannot be set for all jobs
 # What an unfinished snapshot holds is this job's alone, so nothing in it is protected, whatever is excluded today.
 NOTHING_PROTECTED = "R *"
 
@@ -153,7 +146,7 @@ def _rate(of_host: str, of_job: str, at_once: int) -> str:
 
 def _run(job: Mapping[str, Any], host: str, direction: str) -> Run:
     """Return the run of a job for a host. Its bandwidth is what the job says."""
-    transfer = {key: job[key] for key in TRANSFER if job.get(key) is not None}
+    transfer = passed_on(job, SET_BY_ROLE)
     given = job.get("filter") or []
     rules = given.split(",") if isinstance(given, str) else list(given)  # as Ansible reads a text for a list
     if rules or job.get("include") or job.get("exclude"):

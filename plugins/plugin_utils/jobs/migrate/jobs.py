@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.rsync.user_options import check_user_options
 
-from ...common.argument_spec import Spec, spec_of_role
+from ...common.argument_spec import Spec
 from ...common.paths import inside
 from ...transfer.roots import child_name
 from ..hooks import find_file_problems, find_hook_problem
+from ..job_options import find_transfer_problems, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt, list_problems, refuse_variables
 from ..selection import at_most, explain_missing, read_names
 from .groups import Group, find_groups, find_left_out
@@ -34,6 +35,10 @@ from .state import BACK, BEFORE, FAILED, HOOKS, MigrationState
 Job = Mapping[str, Any]
 REQUIRED = ("name", "src_host", "src", "dest_host", "dest")
 _ROLE, _GUIDE = "migrate", "ansible-doc -t role longhaul.fleet.migrate"
+SET_BY_ROLE = dict.fromkeys(
+    ("wait", "collect"), "is an option that a migration sets itself: it waits for each transfer"
+)
+OF_ONE_JOB = (*REQUIRED, "priority", "link")  # options that cannot be set for all jobs
 _VARIABLES = {"folder": "report_dir"}  # of the role, for options of the action that have another name
 _NO_JOBS = """\
 There are no jobs: migrate_jobs is not set. Write a file jobs.yml, for example
@@ -46,6 +51,7 @@ migrate_jobs:
     dest: /srv/data
 
 and run: ansible-playbook longhaul.fleet.PLAYBOOK -i INVENTORY -e @jobs.yml"""
+_ANY_ROOTS = {"src": "/", "dest": "/"}  # in place of those of a job, which are checked by themselves
 HOSTS = ("src_host", "dest_host")
 _SIDES = ("source", "dest", "localhost")  # what a hook may have as host besides those of the inventory
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
@@ -95,7 +101,7 @@ def refuse_jobs(
     ``options`` are those of the action, as Ansible has templated them. ``hosts`` are those of the inventory, for
     ``automated`` see find_problems, and ``variables`` are all that there are.
     """
-    spec, jobs = spec_of_role(_ROLE), options["jobs"]
+    spec, jobs = spec_with_jobs(_ROLE, SET_BY_ROLE, OF_ONE_JOB), options["jobs"]
     given = {f"{_ROLE}_{_VARIABLES.get(name, name)}": value for name, value in options.items()}
     given = {name: value for name, value in given.items() if name in spec}
     problems = find_misspelt(variables, spec, given)
@@ -258,6 +264,7 @@ def _problems_of_one(job: Mapping[str, Any], hosts: AbstractSet[str], wrong: Abs
         if job.get(key) and not str(job[key]).startswith("/"):
             problems.append(f"{key} {job[key]} is not an absolute path")
     problems += _problems_of_rsync_opts(job.get("rsync_opts") or [])
+    problems += find_transfer_problems({**job, **_ANY_ROOTS, "rsync_opts": None})
     problems += _problems_of_hooks(job, hosts)
     if problems or wrong & {*REQUIRED} or job["src_host"] != job["dest_host"]:
         return problems

@@ -11,32 +11,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ansible_collections.longhaul.fleet.plugins.modules.transfer import DOCUMENTATION as DOCUMENTATION_OF_TRANSFER
-
-from ...common.argument_spec import spec_from_documentation, spec_of_role
+from ...common.argument_spec import spec_of_role
 from ...common.paths import goes_back, within
 from ...common.refusal import Refusal
 from ...hosts.trust import NONE, refuse_trusting_method
-from ..backup.jobs import clients
+from ..backup.jobs import OF_ONE_JOB, SET_BY_ROLE, clients
 from ..backup.jobs import sources as backup_sources
+from ..job_options import spec_of_transfer, spec_with_jobs
 from ..mistakes import check_by_spec, check_jobs, find_misspelt
 
 _GUIDE = "ansible-doc -t role longhaul.fleet.restore"
 _VARIABLES = {"client": "from", "folder": "report_dir"}  # for options of the action that have another name
 _READ = ("host", "src", "repository")  # of a job of the backup, besides its name
-# Options of a transfer that have a variable of their own here, or no use.
+# Options of longhaul.fleet.transfer that restore_transfer does not have, and why; it has all others.
 NOT_TO_CHOOSE = {
-    "src_host",
-    "src",
-    "dest_host",
-    "dest",
-    "delete",
-    "checksum",
-    "verify",
-    "wait",
-    "collect",
-    "link_dest",
-    "link_dest_exclude",
+    name: f"is an option that a restore sets itself{why}"
+    for why, names in {
+        ": set restore_path": ("src",),
+        ": set restore_repository": ("src_host",),
+        ": set restore_to": ("dest_host",),
+        ": set restore_dest": ("dest",),
+        ": set restore_delete": ("delete",),
+        ": set restore_over": ("checksum",),
+        ": set restore_verify": ("verify",),
+        "": ("wait", "collect", "link_dest", "link_dest_exclude"),
+    }.items()
+    for name in names
 }
 
 
@@ -95,7 +95,7 @@ def refuse_variables_of_restore(
     if isinstance(jobs, str) or not isinstance(jobs, Sequence):
         problems.append("backup_jobs is no list of jobs")
         jobs = []
-    spec_of_job = spec_of_role("backup")["backup_jobs"]["options"]
+    spec_of_job = spec_with_jobs("backup", SET_BY_ROLE, OF_ONE_JOB)["backup_jobs"]["options"]
     written: list[Mapping[str, Any]] = []
     of_jobs: list[str] = []
     for job in check_jobs(jobs, spec_of_job, ("name", *_READ), _GUIDE):
@@ -191,11 +191,8 @@ def _job(
 
 
 def _about_transfer(transfer: Mapping[str, Any]) -> list[str]:
-    spec = spec_from_documentation(DOCUMENTATION_OF_TRANSFER)
-    known = {name: option for name, option in spec.items() if name not in NOT_TO_CHOOSE}
-    chosen = {name: value for name, value in transfer.items() if name not in NOT_TO_CHOOSE}
-    found = check_by_spec(chosen, known, "ansible-doc longhaul.fleet.transfer", nested=True).problems
-    found += [f"{name} is an option that a restore sets itself" for name in transfer if name in NOT_TO_CHOOSE]
+    spec = spec_of_transfer(NOT_TO_CHOOSE)
+    found = check_by_spec(transfer, spec, "ansible-doc longhaul.fleet.transfer", nested=True).problems
     return [f"restore_transfer.{problem}" for problem in found]
 
 

@@ -53,6 +53,7 @@ def test_all_mistakes_of_a_migration_are_one_message() -> None:
             "exclude": {"*.tmp": True},
             "preserve": ["times", "owners"],
             "owner_map": {"user": {"a": "b"}},
+            "wait": True,
             "rsyncd_password": [SECRET],
         },
         {
@@ -68,7 +69,7 @@ def test_all_mistakes_of_a_migration_are_one_message() -> None:
             "cutover_failed": {"host": "source", "command": ["x"]},
         },
         "data",
-        {"src_host": "odl", "src": "/x", "dest_host": "new", "dest": "/x", "name": "mail", "zzz": SECRET},
+        {"src_host": "odl", "src": "/x", "dest_host": "new", "dest": "/x", "name": "mail", "zzz": SECRET, "port": 0},
     ]
     options = given_of(
         "migrate", jobs=jobs, phase="cutovr", defaults={"deletee": True}, limits={"runningg": 3}, only="wbe"
@@ -90,6 +91,7 @@ def test_all_mistakes_of_a_migration_are_one_message() -> None:
         "job data: exclude is a dictionary. Write a list, such as [one, two]",
         f"job data: preserve[1] is owners. Did you mean owner? It can be {attributes}",
         "job data: owner_map.user is no option. Did you mean users?",
+        "job data: wait is an option that a migration sets itself: it waits for each transfer",
         "job data: rsyncd_password is a list. Write one text",
         "job web: before_cutover[1].commandd is no option. Did you mean command?",
         "job web: after_cutover[0].become is of another type. Write true or false",
@@ -99,6 +101,7 @@ def test_all_mistakes_of_a_migration_are_one_message() -> None:
         "job number 3: it is no dictionary with name, src_host, src, dest_host, dest",
         "job mail: zzz is no option. ansible-doc -t role longhaul.fleet.migrate lists the options",
         "job mail: src_host odl is not in the inventory; its variables would say how to reach it",
+        "job mail: port is 0: give a number from 1 to 65535",
     ]
     assert SECRET not in said
 
@@ -107,7 +110,16 @@ def test_all_mistakes_of_backups_are_one_message() -> None:
     jobs = [
         {**BACKUP, "keepp": {"daily": 1}, "keep": {"dayly": 7}, "before": [{"commandd": ["x"]}, {"command": "x y"}]},
         {"name": "etc", "host": "odl", "path": "/etc", "repository": {"host": "vault", "pathh": "/b"}, "keep": {}},
-        {**BACKUP, "shrink_limit": "half", "filter": {"-": "x"}, "bwlimit": "fast", "name": "mail"},
+        {
+            **BACKUP,
+            "connect": "pull",
+            "port_range": "2-1",
+            "timeout": 0,
+            "shrink_limit": "half",
+            "filter": {"-": "x"},
+            "bwlimit": "fast",
+            "name": "mail",
+        },
     ]
     options = given_of("backup", jobs=jobs, direction="pul", concurrency="two", after={"command": ["x"]})
     said = refuse_backups(options, {"all": HOSTS}, variables={"backup_onyl": "etc"})
@@ -126,9 +138,12 @@ def test_all_mistakes_of_backups_are_one_message() -> None:
         "job etc: src is missing",
         "job etc: the policy is empty, so it would remove every snapshot but the last. Say what to keep, for instance "
         "keep: {daily: 7, weekly: 5, monthly: 12}",
+        "job mail: connect is an option that a backup sets itself: set direction",
         "job mail: shrink_limit is half. Write a number",
         "job mail: filter is a dictionary. Write a list, such as [one, two]",
+        "job mail: timeout is 0: give 1 or more",
         "job mail: bwlimit: 'fast' is no rate: write bytes a second, such as 50M, 1.5G or 800k (0: no limit)",
+        "job mail: port_range is '2-1': write two ports, such as 50000-50100",
     ]
 
 

@@ -75,7 +75,7 @@ def test_without_jobs_all_must_be_said():
             [
                 "restore_transfer.bwlimt is no option. Did you mean bwlimit?",
                 "restore_transfer.timeout is 1h. Write a whole number",
-                "restore_transfer.src is an option that a restore sets itself",
+                "restore_transfer.src is an option that a restore sets itself: set restore_path",
             ],
         ),
         (
