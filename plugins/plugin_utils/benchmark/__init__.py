@@ -5,6 +5,8 @@
 """Measure a pair of hosts, compare the methods for it, and predict how long its transfers take.
 
 * ``measurement``: what is measured and what is concluded, as plain data.
+* ``abilities``: which methods a pair can run and may run; ``candidates``: how fast each is, derived from the measured
+  parts; ``recommend``: the best one, and how long its transfers take.
 * ``kept``: the last results of each pair on the control node.
 
 Imports ``transfer``, ``hosts`` and ``common``.
