@@ -23,7 +23,7 @@ from ..wire.handshake import (
     ServeHandshake,
 )
 
-HANDSHAKE_SECONDS = 10.0  # for one message
+HANDSHAKE_SECONDS = 10.0  # for the handshake of a connection; through netcat for one message
 
 Read = Callable[[int], bytes]
 Send = Callable[[bytes], object]

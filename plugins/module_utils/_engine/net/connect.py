@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, cast
 
 from ..._core.context import Context
 from ..._core.errors import PeerUnreachable, TransferFailed
@@ -27,7 +27,7 @@ from .strangers import Complaints, Stranger, Strangers, admit, wait_for_words
 from .tcp_info import is_long
 
 if TYPE_CHECKING:
-    from .tls import TlsConnection
+    from .tls import TlsSocket
 
 FIRST_SECONDS = 30.0  # until the serving end must have taken the first connection
 _RETRY_SECONDS = 0.2
@@ -43,21 +43,21 @@ class Connection(NamedTuple):
     number: int
     socket: socket.socket
     keys: Keys  # of no use inside TLS, which authenticates every byte
-    tls: TlsConnection | None = None  # around the socket
+    encrypted: bool = False  # then the socket is a TlsSocket
 
     def channel(self, timeout: float, drives: bool) -> Channel:
         """Make it carry the conversation."""
-        if self.tls is not None:
+        if self.encrypted:
             from .tls import TlsChannel
 
-            return TlsChannel(self.tls, timeout)
+            return TlsChannel(cast("TlsSocket", self.socket), timeout)
         fd = self.socket.detach()
         send, receive = (self.keys.drive, self.keys.serve) if drives else (self.keys.serve, self.keys.drive)
         return Channel(fd, fd, timeout, send_key=send, receive_key=receive)
 
     def link(self, timeout: float, drives: bool) -> DataConnection:
         """Make it carry contents."""
-        link = DataConnection(self.socket, timeout, None if self.tls else self.keys, drives, self.tls)
+        link = DataConnection(self.socket, timeout, None if self.encrypted else self.keys, drives, self.encrypted)
         link.number = self.number
         return link
 
@@ -74,8 +74,8 @@ class ConnectionParameters:
         self.drives = context.part == "drive"
         self.timeout = float(context.settings["timeout"] or 300)
 
-    def wrap(self, connection: socket.socket) -> TlsConnection | None:
-        """Prepare a new connection, and return TLS around it, where the transfer is encrypted."""
+    def wrap(self, connection: socket.socket) -> socket.socket:
+        """Prepare a new connection, and put TLS around it if the transfer is encrypted."""
         connection.settimeout(HANDSHAKE_SECONDS)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -84,10 +84,10 @@ class ConnectionParameters:
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         if is_long(connection):  # elsewhere more room only leaves the processor's cache
             open_window(connection)
-        return None if self._wrap is None else self._wrap(connection)
+        return connection if self._wrap is None else self._wrap(connection)
 
 
-def _tls(context: Context) -> Callable[[socket.socket], TlsConnection]:
+def _tls(context: Context) -> Callable[[socket.socket], socket.socket]:
     """Return what puts TLS around a connection. Loads OpenSSL, which a plain transfer does not wait for."""
     from . import tls
 
@@ -121,14 +121,30 @@ def reach(address: str, port: int, seconds: float = HANDSHAKE_SECONDS) -> socket
 def introduce(parameters: ConnectionParameters, connection: socket.socket, number: int) -> Connection:
     """Have both ends of a connection prove who they are; raises OSError or HandshakeError, and closes it then."""
     try:
-        tls = parameters.wrap(connection)
-        speaks = connection if tls is None else tls
-        read, send = partial(read_exactly, speaks.recv), speaks.sendall
+        deadline = time.monotonic() + HANDSHAKE_SECONDS
+        connection = parameters.wrap(connection)
+        read, send = partial(_read_until, connection, deadline), connection.sendall
         keys = authenticate.drive(parameters.secret, number, read, send, handshake.encode_hello(number))
     except BaseException:
         connection.close()
         raise
-    return Connection(number, connection, keys, tls)
+    return Connection(number, connection, keys, parameters.encrypts)
+
+
+def _read_until(connection: socket.socket, deadline: float, count: int) -> bytes:
+    """Return ``count`` bytes; raise HandshakeError or OSError at the end of the whole handshake's time.
+
+    A peer that sends a byte now and then holds a place no longer than one that is silent.
+    """
+
+    def receive(most: int) -> bytes:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise HandshakeError("the peer took too long to prove who it is")
+        connection.settimeout(left)
+        return connection.recv(most)
+
+    return read_exactly(receive, count)
 
 
 def connect_first(context: Context, parameters: ConnectionParameters) -> Connection:
@@ -199,17 +215,17 @@ class Listener:
             with self._strangers.hold(stranger):
                 wait_for_words(connection)
                 stranger.is_silent = False
-                tls = self._parameters.wrap(connection)
-                speaks = connection if tls is None else tls
-                read = partial(read_exactly, speaks.recv)
+                deadline = time.monotonic() + HANDSHAKE_SECONDS
+                connection = self._parameters.wrap(connection)
+                read = partial(_read_until, connection, deadline)
                 number = handshake.decode_hello(read(handshake.HELLO_BYTES))
-                keys = authenticate.serve(self._parameters.secret, number, read, speaks.sendall)
+                keys = authenticate.serve(self._parameters.secret, number, read, connection.sendall)
         except (OSError, HandshakeError) as error:
             if not self._stop.is_set():
                 self.complaints(f"port {self.port}: {error}; listening on")
             connection.close()
             return
-        self._arrived(Connection(number, connection, keys, tls))
+        self._arrived(Connection(number, connection, keys, self._parameters.encrypts))
 
     def close(self) -> None:
         """Stop listening."""

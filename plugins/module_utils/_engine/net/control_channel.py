@@ -121,13 +121,13 @@ class Channel:
         while True:
             self.check()
             if not self._wait(self._reader, select.POLLIN):
-                if time.monotonic() - last > self._timeout:
-                    raise self._fail(f"nothing arrived from the peer for {self._timeout:.0f} seconds")
+                self._check_silence(last)
                 continue
             try:
                 with self._lane.get_buffer() as room:
                     count = self._read_some(room)
-            except BlockingIOError:
+            except BlockingIOError:  # the beginning of a record of TLS
+                self._check_silence(last)
                 continue
             except OSError as error:
                 raise self._fail(f"the connection was lost while receiving ({error.strerror})") from error
@@ -145,6 +145,11 @@ class Channel:
             last = time.monotonic()
             if has_news or self._lane.idle_pings == idle_before:
                 self.moved_at = last
+
+    def _check_silence(self, since: float) -> None:
+        """Raise ChannelBroken if nothing whole has arrived for too long."""
+        if time.monotonic() - since > self._timeout:
+            raise self._fail(f"nothing arrived from the peer for {self._timeout:.0f} seconds")
 
     def fileno(self) -> int:
         """Return the descriptor that it sends through."""

@@ -14,7 +14,7 @@ import socket
 import sys
 import termios
 import time
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, cast
 
 from ..._core import time_accounting
 from ..._core.files import write_all
@@ -24,10 +24,10 @@ from ..wire.records import Heads, Record
 from .control_channel import enlarge_pipe
 
 if TYPE_CHECKING:
-    from .tls import TlsConnection
+    from .tls import TlsSocket
 
 BUFFER_BYTES = 1 << 20
-TLS_PIECE = 512 << 10  # bytes that OpenSSL is handed at once: more leaves the processor's cache
+TLS_PIECE = 256 << 10  # bytes that OpenSSL is handed at once: more leaves the processor's cache
 _HAS_SPLICE = hasattr(os, "splice")  # Python 3.10, Linux
 OUTRUN = "a slow data connection was ended: another one has sent what it had under way"
 
@@ -42,25 +42,16 @@ class DataConnection:
     """A data connection. One thread uses it; ``abort`` may be called by any.
 
     Waiting inside a record ends after ``timeout`` seconds without a byte; waiting for the next record does not end.
-    ``keys`` authenticate each record; None inside ``tls``, which does so itself.
+    ``keys`` authenticate each record; None inside TLS (``encrypted``), which does so itself.
     """
 
     def __init__(
-        self,
-        connection: socket.socket,
-        timeout: float,
-        keys: Keys | None,
-        drives: bool,
-        tls: TlsConnection | None = None,
+        self, connection: socket.socket, timeout: float, keys: Keys | None, drives: bool, encrypted: bool = False
     ) -> None:
-        self._socket, self._timeout, self._tls = connection, timeout, tls
+        self._socket, self._timeout = connection, timeout
+        self._tls = cast("TlsSocket", connection) if encrypted else None
         self._fd = connection.fileno()
-        if tls is None:
-            connection.settimeout(0.0)
-        else:
-            tls.stop_waiting()
-        self._send: Callable[[memoryview], int] = connection.send if tls is None else tls.send
-        self._receive_into: Callable[[memoryview], int] = connection.recv_into if tls is None else tls.recv_into
+        connection.setblocking(False)
         send = receive = None
         if keys is not None:
             send, receive = (keys.drive, keys.serve) if drives else (keys.serve, keys.drive)
@@ -82,7 +73,7 @@ class DataConnection:
         before = time_accounting.switch(time_accounting.SEND) if self._tls else None  # which encrypts inside
         while data:
             try:
-                sent = self._send(data)
+                sent = self._socket.send(data)
             except BlockingIOError:
                 self._wait(select.POLLOUT)
             except (OSError, ValueError) as error:
@@ -163,7 +154,11 @@ class DataConnection:
         before = time_accounting.switch(time_accounting.RECEIVE) if self._tls else None  # which decrypts inside
         while left:
             try:
-                got = self._receive_into(left)
+                if patient and self._tls is not None and not self._tls.pending():
+                    # The timeout holds from the first byte on; OpenSSL does not tell of the beginning of a record.
+                    self._wait(select.POLLIN, forever=True)
+                    patient = False
+                got = self._socket.recv_into(left)
             except BlockingIOError:
                 self._wait(select.POLLIN, forever=patient)
                 continue

@@ -17,17 +17,20 @@ import select
 import socket
 import ssl
 import threading
-import time
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..._core.context import Context
 from ..._core.errors import TransferFailed
-from ..wire.frames import Payload
 from ..wire.handshake import HandshakeError
 from .control_channel import Channel
 from .data_connection import TLS_PIECE
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
 CERTIFICATE, KEY, PEER = "tls_certificate", "tls_key", "tls_peer"  # names of the secrets, PEM texts
+_WOULD_WAIT = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_RECORDS = 16  # taken from OpenSSL at once
 
 
 def make(context: Context) -> ssl.SSLContext:
@@ -64,128 +67,37 @@ def _forget(path: str) -> None:
         os.unlink(path)
 
 
-class TlsConnection:
-    """TLS over a TCP connection that it owns, in pieces of ``TLS_PIECE``.
+class TlsSocket(ssl.SSLSocket):
+    """A connection inside TLS that behaves as a plain one: a call that would wait raises BlockingIOError."""
 
-    OpenSSL works on memory and this moves the records: an ``ssl.SSLSocket`` makes a system call for each record of
-    16 KiB that it sends, and two for each that it receives. One thread at a time uses it. Until ``stop_waiting`` all
-    that is received together may take as long as the timeout of the connection says.
+    def send(self, data: ReadableBuffer, flags: int = 0) -> int:
+        """Send some of the data; after BlockingIOError the next call must begin with the same data."""
+        try:
+            return super().send(data, flags)
+        except _WOULD_WAIT:
+            raise BlockingIOError from None
+
+    def recv_into(self, buffer: WriteableBuffer, nbytes: int | None = None, flags: int = 0) -> int:
+        """Receive from one record at most; return how many bytes, 0 at the end."""
+        try:
+            return super().recv_into(buffer, nbytes, flags)
+        except _WOULD_WAIT:
+            raise BlockingIOError from None
+
+    def shutdown(self, how: int) -> None:
+        """End the connection; unlike SSLSocket's, never let a thread that uses it go on without TLS."""
+        socket.socket.shutdown(self, how)
+
+
+def wrap(engine: ssl.SSLContext, peer: str, serves: bool, connection: socket.socket) -> TlsSocket:
+    """Put TLS around a connection; raise OSError or HandshakeError unless the peer has the certificate ``peer``.
+
+    The whole TLS handshake may take as long as the timeout of the connection says.
     """
-
-    def __init__(self, engine: ssl.SSLContext, serves: bool, connection: socket.socket) -> None:
-        """Take a connection, and agree on keys with the peer. Raises OSError."""
-        self.socket = connection
-        self._arrived, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = engine.wrap_bio(self._arrived, self._leaving, server_side=serves)
-        self._room = memoryview(bytearray(TLS_PIECE))
-        self._unsent = memoryview(b"")  # records that are still to be sent
-        self._taken = 0  # bytes of contents that these and the ones before stand for
-        self._has_ended = False
-        patience = connection.gettimeout()
-        self._until = None if patience is None else time.monotonic() + patience  # for all that is received
-        while True:
-            try:
-                self._tls.do_handshake()
-            except ssl.SSLWantReadError:
-                self._flush()
-                self._receive()
-            except ssl.SSLError:
-                with contextlib.suppress(OSError):
-                    self._flush()  # the alert, which tells the peer why
-                raise
-            else:
-                break
-        self._flush()
-
-    @property
-    def certificate(self) -> bytes | None:
-        """The certificate that the peer has shown, DER."""
-        return self._tls.getpeercert(binary_form=True)
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether there may be something to receive without a look at the network."""
-        return bool(self._tls.pending() or self._arrived.pending or self._has_ended)
-
-    def send(self, data: Payload) -> int:
-        """Send at most ``TLS_PIECE`` of the data; return how many bytes.
-
-        After BlockingIOError or a timeout the next call must begin with the same data.
-        """
-        if not self._taken:
-            self._taken = self._tls.write(memoryview(data)[:TLS_PIECE])
-        self._flush()
-        taken, self._taken = self._taken, 0
-        return taken
-
-    def sendall(self, data: bytes) -> None:
-        """Send all of the data."""
-        left = memoryview(data)
-        while left:
-            left = left[self.send(left) :]
-
-    def _flush(self) -> None:
-        """Send the records that OpenSSL has made."""
-        while self._unsent or self._leaving.pending:
-            self._unsent = self._unsent or memoryview(self._leaving.read())
-            self._unsent = self._unsent[self.socket.send(self._unsent) :]
-
-    def recv(self, count: int) -> bytes:
-        """Receive at most so many bytes; none at the end."""
-        data = bytearray(count)
-        return bytes(data[: self.recv_into(memoryview(data))])
-
-    def recv_into(self, room: memoryview) -> int:
-        """Receive as much as there is and fits; return how many bytes, 0 at the end."""
-        count = 0
-        while count < len(room):
-            try:
-                got = cast(int, self._tls.read(len(room) - count, room[count:]))
-            except ssl.SSLWantReadError:
-                if count:
-                    break
-                self._receive()
-            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                break
-            else:
-                count += got
-                if not got:
-                    break
-        return count
-
-    def _receive(self) -> None:
-        """Pass received bytes to OpenSSL."""
-        if self._until is not None:
-            left = self._until - time.monotonic()
-            if left <= 0:
-                raise socket.timeout("the peer took too long to prove who it is")
-            self.socket.settimeout(left)
-        got = self.socket.recv_into(self._room)
-        if got:
-            self._arrived.write(self._room[:got])
-        else:
-            self._has_ended = True
-            self._arrived.write_eof()
-
-    def stop_waiting(self) -> None:
-        """Raise BlockingIOError from now on where a call would wait: the peer has proved who it is."""
-        self._until = None
-        self.socket.settimeout(0.0)
-
-    def fileno(self) -> int:
-        """Return the descriptor; -1 if it was closed."""
-        return self.socket.fileno()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.socket.close()
-
-
-def wrap(engine: ssl.SSLContext, peer: str, serves: bool, connection: socket.socket) -> TlsConnection:
-    """Put TLS around a connection; raise OSError or HandshakeError unless the peer has the certificate ``peer``."""
-    wrapped = TlsConnection(engine, serves, connection)
+    engine.sslsocket_class = TlsSocket
+    wrapped = cast(TlsSocket, engine.wrap_socket(connection, server_side=serves))
     try:
-        check_peer(wrapped.certificate, peer)
+        check_peer(wrapped.getpeercert(binary_form=True), peer)
     except HandshakeError:
         wrapped.close()
         raise
@@ -203,10 +115,10 @@ class TlsChannel(Channel):
 
     checks = False  # TLS authenticates every byte
 
-    def __init__(self, connection: TlsConnection, timeout: float) -> None:
+    def __init__(self, connection: TlsSocket, timeout: float) -> None:
+        connection.setblocking(False)
         self._tls, self._using = connection, threading.Lock()
         super().__init__(connection.fileno(), connection.fileno(), timeout)
-        connection.stop_waiting()
 
     def _write_some(self, parts: list[memoryview]) -> int:
         pieces, left = [], TLS_PIECE
@@ -219,13 +131,24 @@ class TlsChannel(Channel):
             return self._tls.send(b"".join(pieces) if len(pieces) > 1 else pieces[0])
 
     def _read_some(self, room: memoryview) -> int:
+        """Read several records, which have 16 KiB at most."""
+        count = 0
         with self._using:
-            return self._tls.recv_into(room)
+            try:
+                for _record in range(_RECORDS):
+                    got = self._tls.recv_into(room[count:])
+                    count += got
+                    if not got or count == len(room):
+                        break  # the end shows again at the next call
+            except BlockingIOError:
+                if not count:
+                    raise
+        return count
 
     def _wait(self, fd: int, event: int) -> bool:
-        """Do not wait for what has come: OpenSSL may hold more than was asked for."""
+        """Do not wait for the rest of a record that OpenSSL holds already."""
         with self._using:
-            is_ready = event == select.POLLIN and self._tls.is_ready
+            is_ready = event == select.POLLIN and bool(self._tls.pending())
         return is_ready or super()._wait(fd, event)
 
     def close(self) -> None:

@@ -34,13 +34,11 @@ def meet(serving: Context, driving: Context) -> list[str]:
         try:
             engine = tls.make(end)
             assert engine.minimum_version == ssl.TLSVersion.TLSv1_3
-            wrapped = tls.wrap(engine, end.secrets[tls.PEER], end.part == "serve", connection)
-            wrapped.sendall(b"x")  # with TLS 1.3 a refused certificate shows here
-            assert wrapped.recv(1) == b"x"
+            with tls.wrap(engine, end.secrets[tls.PEER], end.part == "serve", connection) as wrapped:
+                wrapped.sendall(b"x")  # with TLS 1.3 a refused certificate shows here
+                assert wrapped.recv(1) == b"x"
         except (OSError, HandshakeError, AssertionError) as error:
             wrong.append(str(error))
-        finally:
-            connection.close()
 
     thread = threading.Thread(target=shake, args=(serving, here))
     thread.start()

@@ -20,6 +20,7 @@ from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.connect
     connect,
 )
 from ansible_collections.longhaul.fleet.plugins.module_utils._engine.net.strangers import MOST, Strangers
+from ansible_collections.longhaul.fleet.plugins.module_utils._engine.wire.handshake import OFFER_BYTES, encode_hello
 from ansible_collections.longhaul.fleet.tests.support.faults import wait_for
 from ansible_collections.longhaul.fleet.tests.unit.plugins.module_utils._engine.ends import settings
 
@@ -98,3 +99,17 @@ def test_strangers_do_not_fill_the_log(listening, monkeypatch):
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
     wait_for(lambda: listener.complaints.count == 10, seconds=20)
     assert len(lines) == 3 and lines[-1].endswith("what comes after this is not logged")
+
+
+def test_a_byte_now_and_then_holds_a_place_no_longer_than_silence(listening, monkeypatch):
+    monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.3)
+    lines = []
+    listener, _parameters, _arrived = listening(lines.append)
+    with socket.create_connection((listener.address, listener.port)) as stranger, contextlib.suppress(OSError):
+        for byte in encode_hello(1) + OFFER_BYTES * b"x":
+            stranger.sendall(bytes([byte]))
+            time.sleep(0.05)
+            if lines:
+                break
+    wait_for(lambda: lines, seconds=5)
+    assert "took too long to prove who it is" in lines[0] or "timed out" in lines[0]
