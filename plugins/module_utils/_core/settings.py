@@ -4,7 +4,8 @@
 
 """Settings that both ends of a transfer share. The control node writes them and a job reads them: JSON, and a dict.
 
-docs/architecture.md says what each setting means; a unit test holds its table to this type.
+The classes declare each setting once: with its type, by which a job checks its request, and its meaning. A setting that
+may be null is null where a request lacks it; for others see parse_settings.
 """
 
 from __future__ import annotations
@@ -16,88 +17,112 @@ from .json_shape import WrongShape, as_object, member
 
 if TYPE_CHECKING:
     from typing import TypedDict
+else:
 
-    class Compression(TypedDict, total=False):
-        algorithm: str | None
-        level: int | None
-        auto: bool  # and only where it pays
+    class TypedDict:
+        """Declares members of a dict. A real one compiles each type, which takes a millisecond of each job's start."""
 
-    class SftpTuning(TypedDict, total=False):  # None: the client's own
-        buffer: int | None
-        requests: int | None
+        def __init_subclass__(cls, total: bool = True) -> None:
+            """Take what a real one takes."""
 
-    class _DaemonModule(TypedDict):
-        name: str
-        user: str | None
-        port: int
-        subpath: str  # in the module
 
-    class DaemonModule(_DaemonModule, total=False):
-        """A module of a daemon that is configured, and where in it the root lies."""
+class Compression(TypedDict, total=False):
+    """An algorithm, which is null for none, and its level."""
 
-        options: dict[str, str]  # as rsyncd.conf(5) names them
+    algorithm: str | None
+    level: int | None
+    auto: bool  # and only where it pays
 
-    class _Always(TypedDict):
-        id: str
-        method: str
-        trust: str
-        check: bool
-        rules: list[str]
-        only: str | None
-        delete: bool
-        max_delete: int | None
-        checksum: bool
-        suspects: list[str]
-        inplace: bool
-        delta: str
-        compress: Compression
-        bwlimit: int
-        streams: int
-        streams_max: int
-        streams_first: int  # data connections to begin with; streams is more than those
-        congestion: str
-        congestion_first: str  # what the first connections begin with where it is auto; empty: the host's own
-        encrypt: bool
-        preserve: list[str]
-        numeric_ids: bool
-        owner_map: dict[str, list[list[int]]]
-        one_file_system: bool
-        partial: bool
-        link_dest: list[str]
-        link_dest_exclude: list[str]
-        timeout: int
-        rsync_opts: list[str]
-        ciphers: str
-        changes_max: int
-        rsync: dict[str, list[int]]
-        tar: dict[str, str | None]
-        nc: dict[str, str]
-        scp_legacy_flag: bool
-        sftp: SftpTuning
-        time_units: dict[str, int]  # see TimeUnits; the destination's job puts in what it finds
-        mounts: list[str]  # inside the destination, escaped; as before
 
-    class Settings(_Always, total=False):
-        rsyncd_module: DaemonModule
+class SftpTuning(TypedDict, total=False):
+    """Options of sftp; null is the client's own value."""
 
-else:  # making such classes takes a millisecond of each job's start
-    Compression = SftpTuning = DaemonModule = Settings = dict
+    buffer: int | None
+    requests: int | None
+
+
+class _DaemonModule(TypedDict):
+    name: str
+    user: str | None
+    port: int
+    subpath: str  # in the module
+
+
+class DaemonModule(_DaemonModule, total=False):
+    """A module of a daemon that is configured, and where in it the root lies."""
+
+    options: dict[str, str]  # as rsyncd.conf(5) names them
+
+
+class OptionSettings(TypedDict):
+    """Settings that are options of the same name of longhaul.fleet.transfer, as the user wrote them.
+
+    The plan passes them on without naming them. A list that is not set is empty.
+    """
+
+    delete: bool  # remove what the source does not have
+    max_delete: int | None  # entries that may be removed at most
+    checksum: bool  # compare contents, not size and modification time
+    inplace: bool  # write into large files instead of replacing them; only stream, rsync, rsyncd
+    delta: str  # auto, none, blocks, rsync: what is sent of a changed large file; see transfer/rsync_fallback.py
+    congestion: str  # with stream: auto, none, or the congestion control of the data connections
+    numeric_ids: bool  # false: the destination gives an id the number of the same name, where it has it
+    one_file_system: bool  # list no directory of another file system
+    partial: bool  # keep what has arrived when the transfer fails
+    link_dest: list[str]  # absolute paths on the destination
+    link_dest_exclude: list[str]  # paths, escaped, of files that are never taken from link_dest
+    timeout: int  # seconds without any progress after which the transfer fails
+    rsync_opts: list[str]  # appended to rsync's argv
+
+
+class Settings(OptionSettings):
+    """All settings of a transfer: besides options, those that the plan decides or a job finds."""
+
+    id: str  # 16 hex digits, the same for the same pair of hosts and paths
+    method: str  # stream, rsync, rsyncd, tar_nc, scp, sftp
+    # full, or none: root on either host may attack the other; then extended attributes trusted.* and security.*, other
+    # than capabilities, are neither set nor compared.
+    trust: str
+    check: bool  # predict, write nothing below the destination
+    rules: list[str]  # filter rules in rsync's own syntax, first match wins: "- *.tmp", "+ /a/**", "P /keep"
+    only: str | None  # the one name below the source root that is transferred (a single file)
+    suspects: list[str]  # paths, escaped, of files whose contents are compared whatever checksum says; not for rsync
+    compress: Compression
+    bwlimit: int  # bytes a second over all streams, 0 none
+    streams: int  # parallel shards; with stream the writers of small files, and the data connections at least
+    streams_max: int  # with stream and streams: auto the most that are tried; else the same as streams
+    streams_first: int  # with stream data connections to begin with: streams, or what the last transfer here ended with
+    congestion_first: str  # with auto: what the first data connections begin with, as remembered; empty: the host's own
+    encrypt: bool  # with stream: TLS, or authenticated only
+    # Of owner, group, permissions, times, acls, xattrs, hardlinks, devices, sparse. Without root at the destination
+    # specials stands for the FIFOs and sockets among devices.
+    preserve: list[str]
+    owner_map: dict[str, list[list[int]]]  # {"users": [[103, 101]], "groups": []}; counts before numeric_ids
+    ciphers: str  # comma list for ssh; empty: ssh's own choice
+    changes_max: int  # how many changes are listed
+    rsync: dict[str, list[int]]  # versions that the probe found: {"source": [3, 2, 7], "dest": [3, 5, 0]}
+    tar: dict[str, str | None]  # flavours: {"source": "gnu", "dest": "bsd"}
+    nc: dict[str, str]  # the same of netcat; builtin: Python stands in for it
+    scp_legacy_flag: bool  # scp at the driving end knows -O
+    sftp: SftpTuning
+    # Coarsest time in nanoseconds by the paths where file systems of the destination begin, see TimeUnits:
+    # {"": 1000000000, "data": 1}. Empty: nanoseconds everywhere. The destination's job puts in what it finds.
+    time_units: dict[str, int]
+    mounts: list[str]  # mount points inside the destination, escaped; as before
+    rsyncd_module: DaemonModule | None  # with rsyncd and a daemon that is configured
+
 
 COARSEST = 2 * 10**9  # nanoseconds: the unit of FAT, and no file system in use has a larger one
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("id", "method", "trust", "delta", "ciphers", "congestion", "congestion_first"), (str,)),
-    **dict.fromkeys(("bwlimit", "streams", "streams_max", "streams_first", "timeout", "changes_max"), (int,)),
-    **dict.fromkeys(("check", "delete", "checksum", "inplace", "encrypt", "numeric_ids"), (bool,)),
-    **dict.fromkeys(("one_file_system", "partial", "scp_legacy_flag"), (bool,)),
-    **dict.fromkeys(
-        ("rules", "suspects", "preserve", "link_dest", "link_dest_exclude", "rsync_opts", "mounts"), (list,)
-    ),
-    **dict.fromkeys(("compress", "owner_map", "rsync", "tar", "nc", "sftp", "time_units"), (dict,)),
-    "only": (str, type(None)),
-    "max_delete": (int, type(None)),
-    "rsyncd_module": (dict, type(None)),
-}
+# The types of all settings, as they are written above.
+KINDS: Mapping[str, str] = {**Settings.__annotations__, **OptionSettings.__annotations__}
+
+
+def _json_type(kind: str) -> type:
+    """Return the type of a value of JSON for an annotation, None left out."""
+    if kind in ("str", "int", "bool"):
+        return {"str": str, "int": int, "bool": bool}[kind]
+    return list if kind.startswith("list") else dict
 
 
 def check_time_units(value: object) -> dict[str, int]:
@@ -112,13 +137,12 @@ def check_time_units(value: object) -> dict[str, int]:
 def parse_settings(values: object) -> Settings:
     """Return the settings that a request holds; raise TransferFailed if one is missing or of another type.
 
-    What a request of an earlier version lacks gets the value that this version then meant.
+    What a request of an earlier version lacks gets the value that its version meant.
     """
     given = values if isinstance(values, dict) else {}
     found: dict[str, Any] = {
-        "only": None,
+        **{name: None for name, kind in KINDS.items() if kind.endswith("| None")},
         "trust": "full",
-        "max_delete": None,
         "suspects": [],
         "link_dest_exclude": [],
         "inplace": False,
@@ -138,10 +162,13 @@ def parse_settings(values: object) -> Settings:
         "streams_first": given.get("streams"),
         **given,
     }
-    for name, types in _TYPES.items():
-        value = found.get(name)
-        is_right = isinstance(value, types) and (bool in types or not isinstance(value, bool))
-        if not is_right or (list in types and not all(isinstance(text, str) for text in found[name])):
+    for name, written in KINDS.items():
+        kind, _or, null = written.partition(" | ")
+        value, wanted = found.get(name), _json_type(kind)
+        if value is None and null:
+            continue
+        is_right = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+        if not is_right or (isinstance(value, list) and not all(isinstance(text, str) for text in value)):
             raise TransferFailed(f"the job's request has no setting {name} that can be read: run the transfer again")
     try:
         check_time_units(found["time_units"])

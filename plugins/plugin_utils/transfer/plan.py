@@ -13,11 +13,16 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.context import Peer, Serve
 from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
-from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import Compression, DaemonModule, Settings
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.settings import (
+    Compression,
+    DaemonModule,
+    OptionSettings,
+    Settings,
+)
 from ansible_collections.longhaul.fleet.plugins.module_utils._methods.ssh.sshd_config import authorized_keys_path
 from ansible_collections.longhaul.fleet.plugins.module_utils._model.rate import parse_rate
 from ansible_collections.longhaul.fleet.plugins.module_utils._ssh.ciphers import choose_ciphers, source_offer
@@ -159,35 +164,23 @@ def make_plan(
     seeks = (options["streams"], choice.method) == ("auto", "stream")
     identity = transfer_id(source.name, options["src"], dest.name, options["dest"])
     settings: Settings = {
+        **_as_written(options),
         "id": identity,
         "method": choice.method,
         "trust": options["trust"] or FULL,
         "check": check,
         "rules": rules,
         "only": roots.only,
-        "delete": options["delete"],
-        "max_delete": options["max_delete"],
-        "checksum": options["checksum"],
         "suspects": [],
-        "inplace": options["inplace"],
-        "delta": options["delta"],
         "compress": choose_compression(options, choice.method, source, dest),
         "bwlimit": parse_rate(options["bwlimit"]),
         "streams": streams,
         "streams_max": STREAMS_TRIED if seeks else streams,
         "streams_first": max(streams, min(line.streams, STREAMS_TRIED)) if seeks else streams,
-        "congestion": options["congestion"],
         "congestion_first": line.congestion,
         "encrypt": options["encryption"] != "none",
         "preserve": list(preserve),
-        "numeric_ids": options["numeric_ids"],
         "owner_map": owner_map,
-        "one_file_system": options["one_file_system"],
-        "partial": options["partial"],
-        "link_dest": options["link_dest"] or [],
-        "link_dest_exclude": options["link_dest_exclude"] or [],
-        "timeout": options["timeout"],
-        "rsync_opts": options["rsync_opts"] or [],
         "ciphers": _ciphers(options, choice.method, driving, serving),
         "changes_max": CHANGES_LISTED,
         "rsync": {end.side: list(end.rsync_version) for end in (source, dest)},
@@ -197,12 +190,11 @@ def make_plan(
         "sftp": {"buffer": options["sftp_buffer_size"], "requests": options["sftp_requests"]},
         "time_units": {},
         "mounts": [],
+        "rsyncd_module": _daemon_module(options, serving, roots) if options["rsyncd_module"] else None,
     }
     floor = parse_floor(options["rsync_floor"])
     if choice.method == "rsync":
         refuse_untrusted_rsync(settings, floor, driving, serving)
-    if options["rsyncd_module"]:
-        settings["rsyncd_module"] = _daemon_module(options, serving, roots)
     return Plan(
         transfer_id=identity,
         choice=choice,
@@ -232,6 +224,15 @@ def make_plan(
             *_open_module(options, choice.method, driving, serving),
         ),
     )
+
+
+def _as_written(options: Mapping[str, Any]) -> OptionSettings:
+    """Return the settings that are options of the same name."""
+    kinds = OptionSettings.__annotations__
+    found = {
+        name: [] if options[name] is None and kind == "list[str]" else options[name] for name, kind in kinds.items()
+    }
+    return cast(OptionSettings, found)
 
 
 def _owner_map(

@@ -37,8 +37,9 @@ def serve(context: Context) -> Server:
     ``context.secrets["daemon"]``: the password. Raises TransferFailed, and then nothing is left behind.
     """
     versions(context.settings)
-    if context.settings.get("rsyncd_module"):
-        return ConfiguredDaemon(context)
+    module = context.settings.get("rsyncd_module")
+    if module:
+        return ConfiguredDaemon(context, module)
     return OwnDaemon(context)
 
 

@@ -22,6 +22,7 @@ from ..._core.context import Context, Peer, Server
 from ..._core.errors import TransferFailed
 from ..._core.host_name import numeric_address
 from ..._core.ports import ESTABLISHED, cannot_listen, has_socket
+from ..._core.settings import DaemonModule
 from ..._core.subprocesses import find_program, pipe
 from ..._tree.held_root import program_path
 from ..._tree.staging import open_staging
@@ -222,8 +223,7 @@ class ConfiguredDaemon(Server):
     ``ready``: ``root``, ``subpath``, ``link_dest`` in the module's terms, ``leftover``, ``cmd``.
     """
 
-    def __init__(self, context: Context) -> None:
-        module = context.settings["rsyncd_module"]
+    def __init__(self, context: Context, module: DaemonModule) -> None:
         self._port = int(module["port"])
         root, subpath = os.fsdecode(context.root), str(module.get("subpath") or "").strip("/")
         path = root[: len(root) - len(subpath)].rstrip("/") if subpath else root

@@ -28,33 +28,26 @@ ALL = ["owner", "group", "permissions", "times", "acls", "xattrs", "hardlinks", 
 
 
 def settings(method: str, **changes: Any) -> dict[str, Any]:
-    """Return the settings of a plan with some values other than the defaults."""
-    return {
+    """Return the settings of a plan with some values other than the defaults.
+
+    What a request may lack is left to the parser.
+    """
+    parse_settings = importlib.import_module(f"{PACKAGE}._core.settings").parse_settings
+    needed = {
         "id": ID,
         "method": method,
-        "trust": "full",
         "check": False,
         "rules": [],
-        "only": None,
         "delete": False,
-        "max_delete": None,
         "checksum": False,
-        "suspects": [],
-        "inplace": False,
-        "delta": "auto",
         "compress": {"algorithm": None, "level": None},
         "bwlimit": 0,
-        "streams": 1,
-        "streams_max": changes.get("streams", 1),
-        "streams_first": changes.get("streams", 1),
-        "congestion": "none",
-        "congestion_first": "",
+        "streams": changes.get("streams", 1),
         "preserve": ALL,
         "numeric_ids": True,
         "one_file_system": False,
         "partial": True,
         "link_dest": [],
-        "link_dest_exclude": [],
         "timeout": 60,
         "rsync_opts": [],
         "ciphers": "",
@@ -62,10 +55,8 @@ def settings(method: str, **changes: Any) -> dict[str, Any]:
         "tar": {"source": "gnu", "dest": "gnu"},
         "nc": {"source": "builtin", "dest": "builtin"},
         "scp_legacy_flag": True,
-        "time_units": {},
-        "mounts": [],
-        **changes,
     }
+    return {**parse_settings(needed), **changes}
 
 
 class NotReady(Exception):

@@ -433,7 +433,7 @@ def test_a_configured_daemon_is_looked_at_no_more_than_once_a_second(pair, daemo
     monkeypatch.setattr(rsyncd_server, "has_socket", lambda port, state: looks.append(port) or len(looks) % 2 == 1)
     monkeypatch.setattr(rsyncd_server.time, "monotonic", lambda: next(times))
     plan = settings(method="rsyncd", rsyncd_module={"name": "good", "port": daemon[1], "subpath": ""})
-    stander = rsyncd_server.ConfiguredDaemon(pair.context("source", "serve", plan))
+    stander = rsyncd_server.ConfiguredDaemon(pair.context("source", "serve", plan), plan["rsyncd_module"])
     said = [stander.active() for _one in range(5)]
     # The second look took four seconds, so that the third comes 200 seconds after it.
     assert (said, len(looks)) == ([True, True, False, False, True], 3)
