@@ -25,6 +25,7 @@ class Mount(NamedTuple):
     point: str
     kind: str  # of the file system
     options: frozenset[str]  # of the mount point, and of the file system
+    source: str = ""  # what is mounted: a device, a dataset, an export
 
 
 def parse_mounts(mountinfo: str) -> Iterator[Mount]:
@@ -33,9 +34,9 @@ def parse_mounts(mountinfo: str) -> Iterator[Mount]:
         words = line.split()
         if len(words) < 6 or "-" not in words[6:]:
             continue
-        kind = words[words.index("-", 6) + 1]
+        kind, source = (*words[words.index("-", 6) + 1 :], "", "")[:2]
         options = frozenset(words[5].split(",") + words[-1].split(","))
-        yield Mount(words[2], unescaped(words[3]), unescaped(words[4]), kind, options)
+        yield Mount(words[2], unescaped(words[3]), unescaped(words[4]), kind, options, unescaped(source))
 
 
 def unescaped(point: str) -> str:
@@ -48,15 +49,21 @@ def is_on(path: str, point: str) -> bool:
     return path == point or path.startswith(point.rstrip("/") + "/")
 
 
+def mount_around(mounts: Iterable[Mount], path: str) -> Mount | None:
+    """Return the mount that an absolute path without symbolic links is on; None if no mount is known."""
+    around: Mount | None = None
+    for mount in mounts:
+        if is_on(path, mount.point) and (around is None or len(mount.point) >= len(around.point)):
+            around = mount
+    return around
+
+
 def path_on_device(mounts: Iterable[Mount], path: str) -> str:
     """Return the device of a path and the path in its file system, which all bind mounts of a folder share.
 
     ``path`` is absolute and without symbolic links; it need not exist. Empty if no mount is known.
     """
-    around: Mount | None = None
-    for mount in mounts:
-        if is_on(path, mount.point) and (around is None or len(mount.point) >= len(around.point)):
-            around = mount
+    around = mount_around(mounts, path)
     if around is None:
         return ""
     below = os.path.relpath(path, around.point)

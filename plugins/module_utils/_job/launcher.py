@@ -28,7 +28,7 @@ from .._core.state_folder import StateError
 from .._core.subprocesses import pipe
 from .._engine.net.ticket_file import OWN, PEER
 from .request import Request
-from .state import RUNNING, JobFolder, JobStatus, all_folders
+from .state import BENCHMARK, RUNNING, JobFolder, JobStatus, all_folders
 
 _POLL = 0.02  # seconds between two looks at first; each lasts a fifth longer, up to half a second
 _FORGOTTEN = 30 * 86400  # seconds without a change, after which nobody comes back for the state of a transfer
@@ -46,7 +46,7 @@ def start(
     """Start a job and give its status once it is in one of the states ``until``, has ended, or ``wait`` seconds passed.
 
     ``engine`` is the archive that it runs from, of which the job gets a copy: it outlives the module that starts it.
-    ``kind`` is ``job`` or ``digest``. Secrets go through a pipe; they are in no file, argument or environment.
+    ``kind`` is that of ``main``. Secrets go through a pipe; they are in no file, argument or environment.
     Raises StateError if a job of this transfer and side is running already.
     """
     folder.create()
@@ -152,11 +152,15 @@ def clean_up(folder: JobFolder) -> str:
     staging folder stays, though the transfer succeeded; empty if it is gone, or is of use to a rerun.
     """
     request = folder.request
+    if request.get("part") == BENCHMARK:
+        from .benchmark_job import remove_temporary  # only here, as below: most executions need neither
+
+        return remove_temporary(folder)
     serve = request.get("serve") or {}
     if serve.get("ssh") == "system":
         _take_key_back(folder.transfer_id, serve)
     if request.get("settings", {}).get("method") == "rsyncd" and request.get("part") == "serve":
-        from .._methods.rsyncd import server as rsyncd_server  # only here, as below: most executions need neither
+        from .._methods.rsyncd import server as rsyncd_server
 
         _end_daemon(folder)
         for path in rsyncd_server.password_files(folder.transfer_id):

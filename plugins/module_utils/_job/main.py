@@ -4,9 +4,9 @@
 
 """The program ``python3 engine.pyz``. Private to the collection.
 
-``job FOLDER`` is one end of a transfer, ``digest FOLDER`` reads one of its trees, and ``owners FOLDER`` counts whose a
-tree is. All are told what to do by ``request.json`` in the folder, take secrets from their standard input, and report
-to ``status.json``.
+``job FOLDER`` is one end of a transfer, ``digest FOLDER`` reads one of its trees, ``owners FOLDER`` counts whose a
+tree is, and ``benchmark FOLDER`` measures a host or the line to another. All are told what to do by ``request.json``
+in the folder, take secrets from their standard input, and report to ``status.json``.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ def _job(kind: str) -> Callable[[JobFolder, dict[str, str], Reporter], int]:
         from .owner_census import run_census
 
         return run_census
+    if kind == "benchmark":
+        from .benchmark_job import run_benchmark
+
+        return run_benchmark
     from .transfer_job import run_transfer
 
     return run_transfer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, cast
 
 from .._core.context import parse_peer, parse_serve
 from .._core.errors import TransferFailed
-from .._core.json_shape import WrongShape, as_object, check_members, list_of, optional, well_formed
+from .._core.json_shape import WrongShape, as_object, check_members, list_of, number, optional, well_formed
 from .._core.settings import check_time_units
 from .._tree.held_root import parse_probed
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     class _Always(TypedDict):
         side: str  # source or dest
-        part: str  # drive, serve, compare or owners
+        part: str  # drive, serve, compare, owners or benchmark
         root: str  # of the tree on this host
         peer_name: str  # the inventory host on the peer
 
@@ -62,6 +62,19 @@ if TYPE_CHECKING:
         check: bool
         rsyncd_module: object
 
+    class BenchmarkRequest(_Always, total=False):
+        """What a benchmark does on a host; ``root`` is the path of the transfer that it is about, as it was given."""
+
+        work: str  # disk, serve, drive or processor
+        seconds: float
+        bytes: int  # that are read, written or sent, at most
+        rules: list[str]
+        one_file_system: bool
+        streams: int  # of the measurement with several
+        ratio: float  # to which made data compress
+        peer: Peer
+        serve: Serve
+
     class Request(TypedDict, total=False):
         """What others than its job look at of a request, which may be missing or of another version."""
 
@@ -74,7 +87,7 @@ if TYPE_CHECKING:
         serve: Serve
 
 else:  # making such classes takes time at each job's start
-    TransferRequest = CensusRequest = DigestRequest = Expected = Request = dict
+    TransferRequest = CensusRequest = DigestRequest = BenchmarkRequest = Expected = Request = dict
 
 _STORED: Mapping[str, type] = {
     **dict.fromkeys(("part", "root", "peer_name", "fingerprint"), str),
@@ -121,6 +134,20 @@ def parse_digest_request(value: object) -> DigestRequest:
     if values.get("expects"):
         _checked(values["expects"], {"entries": int, "bytes": int})
     return cast(DigestRequest, values)
+
+
+def parse_benchmark_request(value: object) -> BenchmarkRequest:
+    """Return the request for a measurement; raise TransferFailed if it cannot be read."""
+    due = {"side": str, "root": str, "work": str, "bytes": int, "one_file_system": bool, "streams": int}
+    values = _checked(value, due, ("rules",))
+    try:
+        for name in ("seconds", "ratio"):
+            number(values, name)
+        parse_peer(values.get("peer", {}))
+        parse_serve(values.get("serve", {}))
+    except WrongShape as error:
+        raise _refusal(error) from error
+    return cast(BenchmarkRequest, values)
 
 
 def _checked(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         outcome: object  # of a transfer: Outcome.as_dict
         digest: object  # of a tree that was compared
         owners: object  # of a tree whose owners were counted
+        benchmark: object  # what was measured
         alive: bool
         log: str  # its end
         then: list[object]  # results of the steps that followed
@@ -82,6 +83,7 @@ else:  # making such classes takes time at each job's start
     JobStatus = JobInfo = JobProgress = dict
 
 SIDES = ("source", "dest")
+BENCHMARK = "benchmark"  # the part of a job that measures, and is no transfer
 RUNNING = ("starting", "running", "serving")  # states of a job that has not ended
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 10, 0.05  # seconds
 
@@ -308,6 +310,8 @@ def list_jobs() -> list[JobInfo]:
     jobs: list[JobInfo] = []
     for folder in all_folders():
         request, status = folder.request, folder.status
+        if request.get("part") == BENCHMARK:
+            continue
         state = status.get("state", "starting")
         runs = state in RUNNING
         if runs and not folder.is_running():

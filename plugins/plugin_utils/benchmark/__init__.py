@@ -8,6 +8,7 @@
 * ``abilities``: which methods a pair can run and may run; ``candidates``: how fast each is, derived from the measured
   parts; ``recommend``: the best one, and how long its transfers take.
 * ``kept``: the last results of each pair on the control node.
+* ``measure``: runs the measurements on both hosts. ``answers``: parses what they say.
 
 Imports ``transfer``, ``hosts`` and ``common``.
 """

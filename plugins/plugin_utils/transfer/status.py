@@ -39,6 +39,7 @@ class Status:
     outcome: Outcome | None = None  # of a transfer
     digest: object = None  # of a tree that was compared
     owners: object = None  # of a tree whose owners were counted
+    benchmark: object = None  # what was measured
     then: Sequence[object] | None = None  # results of the steps that followed in the same execution
     then_seconds: float = 0.0
     ran: float = 0.0  # seconds from its start to its end, by the clock of its host; 0 while it runs
@@ -61,6 +62,7 @@ def parse_status(value: object) -> Status:
             outcome=_outcome(values["outcome"]) if values.get("outcome") else None,
             digest=values.get("digest"),
             owners=values.get("owners"),
+            benchmark=values.get("benchmark"),
             then=optional(values, "then", list),
             then_seconds=number(values, "then_seconds") if "then_seconds" in values else 0.0,
             ran=_ran(values),

@@ -49,10 +49,11 @@ ORDER = {
     "_rsyncd": {"_core"},
     "_job": {
         *("_methods", "_methods.rsyncd", "_methods.ssh", "_engine.content", "_engine.net"),
-        *("_snapshot", "_migrate", "_rsyncd", "_tree", "_model", "_core"),
+        *("_snapshot", "_migrate", "_benchmark", "_rsyncd", "_tree", "_model", "_core"),
     },
     "_snapshot": {"_tree", "_model", "_core"},
     "_migrate": {"_tree", "_core"},
+    "_benchmark": {"_tree", "_model", "_core"},
     "_network": {"_core"},
     "_ssh": {"_core"},
 }

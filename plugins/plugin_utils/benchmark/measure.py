@@ -1,0 +1,195 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Measure a pair of hosts: the tree, both disks, the line between them and both processors.
+
+Each part is a job of idle priority on its host, one after the other under one id; the two hosts work at the same time
+where they do not disturb each other. Whatever happens, both are asked to stop and to remove what is theirs.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..common.refusal import Refusal
+from ..hosts.endpoint import Endpoint, make_endpoint, ssh_port
+from ..hosts.host_runner import HostFailed, HostRunner, fails_alone
+from ..hosts.pair import run_parallel
+from ..transfer import steps
+from ..transfer.comparison import SIDES
+from ..transfer.probe import parse_probe
+from ..transfer.status import Status, parse_status
+from .answers import DiskAnswer, parse_disk_answer
+from .measurement import LinkMeasurement, PairMeasurement, ProcessorMeasurement, TreeMeasurement
+
+if TYPE_CHECKING:
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import BenchmarkRequest
+    from ansible_collections.longhaul.fleet.plugins.module_utils._job.steps import Folder, Probe, Start
+
+LEAST_SECONDS, LEAST_BYTES = 5.0, 32 << 20  # with less, nothing that is measured says anything
+_DISK_SHARE = 0.4  # of the seconds
+_GRACE = 60.0  # seconds by which a job may take longer: a sync on a slow disk ends when it ends
+_MADE_RATIO = 1.0  # of what is written at the destination: a file system that compresses must not shine
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """What to measure of a pair, and how much that may cost. No byte of the user's data leaves its host."""
+
+    src: str
+    dest: str
+    seconds: float = 20.0
+    bytes: int = 1 << 30  # that are read, written or sent by each part
+    rules: Sequence[str] = ()
+    one_file_system: bool = False
+    connect: str = "auto"  # as transfer has it
+    ports: Sequence[int] = ()  # to listen at; none: any
+
+
+def measure_pair(
+    source: HostRunner, dest: HostRunner, request: MeasureRequest, say: Callable[[str], None]
+) -> PairMeasurement:
+    """Return what was measured of a pair. Nothing stays on the hosts.
+
+    Raises Refusal for a budget that is too small, HostFailed beside a transfer or another benchmark, for a tree that
+    cannot be read, and for hosts that cannot be asked, and ValueError for an answer that is none.
+    """
+    if request.seconds < LEAST_SECONDS or request.bytes < LEAST_BYTES:
+        raise Refusal(
+            f"{request.seconds:g} seconds and {request.bytes >> 20} MiB are too little to measure anything: give at "
+            f"least {LEAST_SECONDS:g} seconds and {LEAST_BYTES >> 20} MiB"
+        )
+    return fails_alone(_PairBenchmark({"source": source, "dest": dest}, request, say).run)
+
+
+class _PairBenchmark:
+    """One benchmark of one pair."""
+
+    def __init__(self, runners: Mapping[str, HostRunner], request: MeasureRequest, say: Callable[[str], None]) -> None:
+        self._runners, self._request, self._say = runners, request, say
+        self._id = f"benchmark{secrets.token_hex(8)}"
+        self._gaps: list[str] = []
+
+    def run(self) -> PairMeasurement:
+        """Measure everything."""
+        started, began = time.time(), time.monotonic()
+        ends = {side: self._endpoint(side) for side in SIDES}
+        try:
+            disks = self._measure_disks(ends)
+        finally:
+            self._clean_up()
+        return PairMeasurement(
+            source=self._runners["source"].name,
+            dest=self._runners["dest"].name,
+            at=started,
+            seconds=round(time.monotonic() - began, 3),
+            link=LinkMeasurement(),
+            disks={side: disks[side].disk for side in SIDES},
+            processors={side: ProcessorMeasurement(cores=int(ends[side].probe["cores"])) for side in SIDES},
+            tree=disks["source"].tree or TreeMeasurement(),
+            gaps=tuple(self._gaps),
+        )
+
+    # Hosts
+
+    def _endpoint(self, side: str) -> Endpoint:
+        runner = self._runners[side]
+        probe: Probe = {
+            "do": "probe",
+            "path": self._path(side),
+            "methods": ["stream"],
+            "ssh_ports": [ssh_port(runner.variables, runner.connection)],
+            "child": "",
+            "rsyncd_module": None,
+            "link_dest": [],
+            "owners": {},
+            "expected": "",
+            "then": [],
+            **self._folder(side),
+        }
+        (said,) = runner.run(probe)
+        return make_endpoint(runner.name, side, runner.variables, runner.connection, parse_probe(said))
+
+    def _path(self, side: str) -> str:
+        return self._request.src if side == "source" else self._request.dest
+
+    def _folder(self, side: str) -> Folder:
+        return {"id": self._id, "side": side}
+
+    def _job(self, side: str, work: str, seconds: float, **more: object) -> BenchmarkRequest:
+        other = "dest" if side == "source" else "source"
+        request: BenchmarkRequest = {
+            "side": side,
+            "part": "benchmark",
+            "root": self._path(side),
+            "peer_name": self._runners[other].name,
+            "work": work,
+            "seconds": seconds,
+            "bytes": self._request.bytes,
+            "rules": list(self._request.rules),
+            "one_file_system": self._request.one_file_system,
+            "streams": 1,
+            "ratio": _MADE_RATIO,
+        }
+        request.update(more)  # type: ignore[typeddict-item]
+        return request
+
+    def _run(self, side: str, request: BenchmarkRequest, until: Sequence[str] = ()) -> Status:
+        """Run a job to its end, or until it is in a state, and return its status. Raises HostFailed if it failed."""
+        start: Start = {
+            "do": "start",
+            "kind": "benchmark",
+            "request": request,
+            "until": list(until),
+            "secrets": [],
+            "replace": None,
+            "then": [],
+            "wait": request["seconds"] + _GRACE,
+            **self._folder(side),
+        }
+        (said,) = self._runners[side].run(start)
+        status = parse_status(said)
+        if status.alive and status.state not in until:
+            raise HostFailed(
+                f"the benchmark did not end in {request['seconds'] + _GRACE:.0f} seconds. A disk that hangs, or a host "
+                "under heavy load, delays it: look at dmesg and at the load there",
+                self._runners[side].name,
+            )
+        if status.failure:
+            raise HostFailed(status.failure, self._runners[side].name)
+        return status
+
+    def _clean_up(self) -> None:
+        """Stop both jobs and remove what is theirs, on the host that can be reached although the other cannot."""
+        for side, runner in self._runners.items():
+            try:
+                runner.run(*steps.end(self._folder(side)))
+            except HostFailed as error:
+                self._say(f"the benchmark could not be cleaned up, which the next one on this host does: {error}")
+
+    # Parts
+
+    def _measure_disks(self, ends: Mapping[str, Endpoint]) -> dict[str, DiskAnswer]:
+        self._say(f"{self._label}: measuring the tree and the disks")
+        seconds = self._request.seconds * _DISK_SHARE
+        found = self._on_both(ends, lambda side: self._run(side, self._job(side, "disk", seconds)))
+        answers = {side: parse_disk_answer(found[side].benchmark, side == "source") for side in SIDES}
+        for side in SIDES:
+            self._gaps.extend(answers[side].gaps)
+        return answers
+
+    def _on_both(self, ends: Mapping[str, Endpoint], do: Callable[[str], Status]) -> dict[str, Status]:
+        """Do something on both hosts at once; one after the other where they are one machine."""
+        if ends["source"].probe["machine"] == ends["dest"].probe["machine"]:
+            return {side: do(side) for side in SIDES}
+        return run_parallel({side: partial(do, side) for side in SIDES})
+
+    @property
+    def _label(self) -> str:
+        return " -> ".join(self._runners[side].name for side in SIDES)

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the longhaul.fleet maintainers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Jobs of a benchmark measure, exclude each other, and leave nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.longhaul.fleet.plugins.module_utils._core.errors import TransferFailed
+from ansible_collections.longhaul.fleet.plugins.module_utils._job import benchmark_job, launcher, state
+from ansible_collections.longhaul.fleet.plugins.module_utils._job.request import parse_benchmark_request
+
+REQUEST = {
+    **{"part": "benchmark", "peer_name": "other", "work": "disk", "seconds": 0.5, "bytes": 1 << 20},
+    **{"rules": [], "one_file_system": False, "streams": 1, "ratio": 1.0},
+}
+
+
+@pytest.fixture(name="root", autouse=True)
+def _root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(state, "state_root", lambda: str(tmp_path / "state"))
+    return tmp_path
+
+
+def folder_of(name: str, root: Path, side: str = "dest", **more: object) -> state.JobFolder:
+    folder = state.JobFolder(name, side)
+    folder.create()
+    folder.request = {**REQUEST, "side": side, "root": str(root / "data"), **more}
+    return folder
+
+
+def measured(folder: state.JobFolder) -> benchmark_job.HostMeasured:
+    return benchmark_job.measure(folder, parse_benchmark_request(folder.request))
+
+
+def test_a_source_is_measured(root: Path) -> None:
+    (root / "data").mkdir()
+    (root / "data/file").write_bytes(b"text " * 1000)
+    found = measured(folder_of("one", root, "source"))
+    assert found["tree"]["entries"] == 2
+    assert 0 < found["ratio"] < 0.5
+    assert found["disk"]["small"] > 0
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_destination_is_measured_beside_it_and_nothing_stays(root: Path, there: bool) -> None:
+    if there:
+        (root / "data").mkdir()
+    folder = folder_of("one", root)
+    with benchmark_job.temporary_folder(folder, str(root / "data")) as (opened, path):
+        assert os.path.dirname(path) == os.fsencode(root)
+        assert os.fstat(opened).st_mode & 0o777 == 0o700
+    found = measured(folder)
+    assert "disk" in found
+    assert sorted(path.name for path in root.iterdir()) == [*(["data"] if there else []), "state"]
+    assert not os.path.exists(folder.file("temporary"))
+
+
+def test_a_missing_source_is_refused(root: Path) -> None:
+    with pytest.raises(TransferFailed, match="there is no .*data to measure"):
+        measured(folder_of("one", root, "source"))
+
+
+def test_a_disk_that_fails_is_a_gap_and_nothing_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: int, *_given: object) -> None:
+        os.close(os.open("half", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(benchmark_job.disk, "measure_dest", fail)
+    found = measured(folder_of("one", root))
+    assert found["disk"]["large"] == 0
+    assert "Input/output error" in found["gaps"][0]
+    assert [path.name for path in root.iterdir()] == ["state"]
+
+
+def test_a_running_transfer_is_named(root: Path) -> None:
+    own = folder_of("one", root)
+    folder_of("two", root, part="drive", peer_name="new")
+    lock = state.JobFolder("two", "dest").lock()
+    with pytest.raises(TransferFailed, match=r"transfer two \(dest here, with new\) is running"):
+        benchmark_job.refuse_beside(own)
+    assert lock is not None
+    os.close(lock)
+    benchmark_job.refuse_beside(own)  # what is interrupted does not run
+
+
+def test_another_benchmark_is_named_while_it_runs_and_between_its_parts(root: Path) -> None:
+    own, other = folder_of("one", root), folder_of("two", root)
+    lock = other.lock()
+    assert lock is not None
+    with pytest.raises(TransferFailed, match="benchmark two .* is running"):
+        benchmark_job.refuse_beside(own)
+    os.close(lock)
+    other.status = {"state": "finished"}
+    with pytest.raises(TransferFailed, match="benchmark two .* is running"):
+        benchmark_job.refuse_beside(own)
+    benchmark_job.refuse_beside(folder_of("two", root, "source"))  # the other side of the same one
+
+
+def test_what_a_killed_benchmark_left_goes(root: Path) -> None:
+    own, other = folder_of("one", root), folder_of("two", root)
+    with pytest.raises(KeyboardInterrupt), benchmark_job.temporary_folder(other, str(root / "data")) as (opened, _path):
+        os.close(os.open("half", os.O_CREAT | os.O_WRONLY, dir_fd=opened))
+        raise KeyboardInterrupt
+    left = root / ".longhaul-benchmark-two"
+    assert not left.exists()  # interrupted, and not killed
+    left.mkdir()
+    (left / "half").write_text("half")
+    Path(other.file("temporary")).write_text(f'{{"folder": "{root}"}}')
+    other.status = {"state": "running"}
+    benchmark_job.refuse_beside(own)
+    assert not left.exists()
+    assert not os.path.exists(other.path)
+
+
+def test_the_launcher_cleans_up_after_a_dead_benchmark(root: Path) -> None:
+    folder = folder_of("one", root)
+    left = root / ".longhaul-benchmark-one"
+    left.mkdir()
+    Path(folder.file("temporary")).write_text(f'{{"folder": "{root}"}}')
+    launcher.stop(folder, succeeded=False)
+    assert not left.exists()
+    Path(folder.file("temporary")).write_text("{}")
+    assert "folder" in benchmark_job.remove_temporary(folder)
+
+
+def test_a_benchmark_that_is_being_started_is_left_alone(root: Path) -> None:
+    own, other = folder_of("one", root), folder_of("two", root)
+    benchmark_job.refuse_beside(own)
+    assert os.path.exists(other.path)
+    for path in (*(other.file(name) for name in os.listdir(other.path)), other.path):
+        os.utime(path, (time.time() - 3600,) * 2)
+    benchmark_job.refuse_beside(own)
+    assert not os.path.exists(other.path)
+
+
+def test_a_benchmark_is_no_transfer_in_a_list(root: Path) -> None:
+    folder_of("one", root)
+    assert state.list_jobs() == []
+
+
+def test_an_odd_request_is_refused() -> None:
+    for wrong in ({"seconds": "5"}, {"bytes": None}, {"rules": [1]}, {"peer": {"port": "x"}}):
+        with pytest.raises(TransferFailed, match="cannot be read"):
+            parse_benchmark_request({**REQUEST, "side": "dest", "root": "/", **wrong})
